@@ -109,9 +109,18 @@ def suggest_topics(
     _check_apart(kept_ND, avoided_ND, keep, avoid)
     ends = [_end_of(model, text, keep) for text in texts]
     facets_TKD = (encoder or model).encode(ends) if ends else np.empty((0, 0, model.dim), np.float32)
+    # All texts at once: reading the vectors of all words costs more than comparing them.
+    every = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words, exclude_stop_words=True)
+    num_facets = facets_TKD.shape[1]
     return [
-        _topics(model, facets_KD, _words_of(model, end), avoided_ND, limits=(num_topics, num_words))
-        for facets_KD, end in zip(facets_TKD, ends, strict=True)
+        _topics(
+            model,
+            (facets_KD, every[text * num_facets : (text + 1) * num_facets]),
+            text_WD=_words_of(model, ends[text]),
+            avoided_ND=avoided_ND,
+            num_topics=num_topics,
+        )
+        for text, facets_KD in enumerate(facets_TKD)
     ]
 
 
@@ -175,20 +184,20 @@ def topic_vectors(words: WordVectors, found: Sequence[Sequence[tuple[str, float]
 
 def _topics(
     model: TextModel,
-    facets_KD: NDArray[np.float32],
+    facets_and_words: tuple[NDArray[np.float32], Sequence[list[tuple[str, float]]]],
+    *,
     text_WD: NDArray[np.float32],
     avoided_ND: NDArray[np.float32],
-    *,
-    limits: tuple[int | None, int],
+    num_topics: int | None,
 ) -> TextTopics:
-    facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
-    found = model.words.nearest(facets_KD, limits[1], exclude_stop_words=True)
+    facets_KD, nearest = facets_and_words
     # Years and amounts follow many texts, and tell nobody what to write about.
-    are_words_K = [any(map(str.isalpha, nearest[0][0])) for nearest in found]
-    facets_KD, found = (
-        facets_KD[are_words_K],
-        [nearest for nearest, is_one in zip(found, are_words_K, strict=True) if is_one],
-    )
+    of_words = [
+        place
+        for place, length in enumerate(np.linalg.norm(facets_KD, axis=1))
+        if length > 0 and any(map(str.isalpha, nearest[place][0][0]))
+    ]
+    facets_KD, found = facets_KD[of_words], [nearest[place] for place in of_words]
     topics_KD = topic_vectors(model.words, found)
     cohesion_K = cohesion(facets_KD, topics_KD)
     closest_K = (topics_KD @ text_WD.T).max(axis=1, initial=0.0)
@@ -199,7 +208,7 @@ def _topics(
         is_avoided = avoided_ND.size and float((avoided_ND @ topics_KD[place]).max()) > _ABOUT
         if not is_avoided and all(float(topics_KD[place] @ topics_KD[other]) <= _SAME for other in chosen):
             chosen.append(place)
-    chosen = chosen[: limits[0]]
+    chosen = chosen[:num_topics]
     topics = tuple(
         Topic(
             tuple(NearestWord(word, cosine) for word, cosine in found[place]),
