@@ -30,9 +30,10 @@ def run_program(
         name: As users type it.
         program: The commands.
         arguments: Of the command line; None: those of this process.
-        log_level: Of messages on standard error.
+        log_level: Of our own messages on standard error; those of libraries are warnings.
     """
-    logging.basicConfig(level=log_level, format="%(levelname)s %(message)s")
+    logging.basicConfig(format="%(levelname)s %(message)s")
+    logging.getLogger("facets_lab").setLevel(log_level)
     try:
         program(arguments, prog_name=name)
     except SystemExit as end:

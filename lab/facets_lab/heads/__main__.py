@@ -32,6 +32,7 @@ def items(
     seeds: Seeds = 5,
     steps: Steps = 800,
     dim: Annotated[int, typer.Option(min=1)] = 64,
+    batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 64,
     threads: Threads = 0,
 ) -> None:
     """The next item of a user, with and without those already seen, beside the simplest baselines.
@@ -41,7 +42,7 @@ def items(
     from facets_lab.heads.sequences import measure_baselines, measure_network, read_sequences
 
     data = read_sequences(file)
-    config = _config("items", encoder=encoder, dim=dim, steps=steps, threads=threads)
+    config = _config("items", encoder=encoder, dim=dim, batch_size=batch_size, steps=steps, threads=threads)
     measured = repeated(
         head or ["softmax", "c"],
         seeds,

@@ -111,6 +111,41 @@ def citations(
     print_report({"data": shape, "baselines": baselines, "by_tokens": repeated(names, seeds, measure)})
 
 
+def clusters(
+    train: Annotated[Path, typer.Argument(help="Papers of the candidates, JSON lines.")],
+    papers: Annotated[Path, typer.Argument(help="Unseen papers.")],
+    vectors: Annotated[
+        list[int] | None, typer.Option("--vectors", metavar="K", help="Repeatable; 0: a paper each.")
+    ] = None,
+    model: Annotated[str, typer.Option(help="Of passages.")] = "facets-passages-small-en",
+    num_candidates: Annotated[int, typer.Option(min=2, help="Authors, and citing papers, at most.")] = 300,
+    num_papers: Annotated[int, typer.Option(min=2, help="Unseen papers at most.")] = 1_500,
+    threads: Threads = 0,
+) -> None:
+    """Authors and citing papers as up to K vectors of their own, papers as one vector or as soft spans.
+
+    Example: python -m facets_lab.multicls clusters train.jsonl.xz dev.jsonl.xz
+    """
+    import torch
+
+    from facets.model.loading import load
+    from facets.model.passage_model import PassageModel
+    from facets_lab.multicls.clusters import EVERY, measure_clusters
+    from facets_lab.papers.data import read_papers
+
+    if threads:
+        torch.set_num_threads(threads)
+    report = measure_clusters(
+        read_papers(train),
+        read_papers(papers),
+        load(model, PassageModel),
+        counts=vectors or (1, 3, 5, EVERY),
+        num_candidates=num_candidates,
+        num_papers=num_papers,
+    )
+    print_report({"model": model} | report)
+
+
 def _contrast(steps: int, batch_size: int, **values: Any) -> Any:
     from facets_lab.multicls.encoder import ContrastConfig
     from facets_lab.training.loop import OptimizerConfig
@@ -126,7 +161,7 @@ def _contrast(steps: int, batch_size: int, **values: Any) -> Any:
     )
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"classify": classify, "citations": citations}
+COMMANDS: dict[str, Callable[..., None]] = {"classify": classify, "citations": citations, "clusters": clusters}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -17,6 +17,7 @@ from facets_lab.multicls.classification import (
     measure_classifier,
     read_labelled,
 )
+from facets_lab.multicls.clusters import EVERY, centres, closest, measure_clusters, read
 from facets_lab.multicls.encoder import (
     Backbone,
     ClassLinear,
@@ -34,7 +35,7 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertModel
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.papers.records import Paper
+from facets.papers.records import Author, Paper
 
 _WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "cats", "dogs", "purr", "bark", "and", "then", "they", "sleep", "run")
 
@@ -249,3 +250,48 @@ def test_citations_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]
     assert reports[0] == reports[1]  # the second one reads the finished runs
     assert reports[0]["by_tokens"]["K=2"]["map"]["mean"] > 15
     assert set(reports[0]["baselines"]) == {"minilm", "words"}
+
+
+class TopicEncoder:
+    """A text's words as directions; its sentences as spans."""
+
+    def embed(self, texts: list[str]) -> np.ndarray:
+        return np.array([[text.count(word) for word in _WORDS] for text in texts], np.float32)
+
+    def encode(self, texts: list[str]) -> np.ndarray:
+        sentences = [[part for part in text.split(".") if part.strip()][:3] for text in texts]
+        spans = np.zeros((len(texts), 3, len(_WORDS)), np.float32)
+        for row, own in zip(spans, sentences, strict=True):
+            row[: len(own)] = self.embed(own)
+        return spans
+
+
+def test_an_author_of_two_fields_needs_two_vectors() -> None:
+    """Centres of both fields find papers of either; one mean also finds those that hold a little of both."""
+    fields = ("cats purr", "dogs bark")
+    train = [Paper(fields[n % 2], id=f"t{n}", authors=[Author("Both")]) for n in range(12)]
+    train += [Paper("they sleep", id=f"s{n}", authors=[Author("Sleep")]) for n in range(6)]
+    unseen = [Paper(fields[n % 2], "and run", id=f"u{n}", authors=[Author("Both")]) for n in range(4)]
+    unseen += [Paper("cats purr dogs bark", "they run sleep", id=f"m{n}", authors=[Author("Other")]) for n in range(4)]
+    unseen += [Paper("they sleep", "and run", id=f"v{n}", authors=[Author("Sleep")]) for n in range(4)]
+    report = measure_clusters(train, unseen, TopicEncoder(), counts=(1, 2, EVERY), num_candidates=9, num_papers=99)
+    authors = report["authors"]
+    assert authors["candidates"] == 2
+    assert authors["K=2 whole"]["map"] == pytest.approx(100.0)
+    assert authors["K=2 whole"]["more"] > 5
+    assert authors["K=2 whole"]["map"] == pytest.approx(authors["K=every whole"]["map"])
+    assert authors["K=1 whole"]["more"] == 0
+    with pytest.raises(InvalidInputError, match="must hold 1"):
+        measure_clusters(train, unseen, TopicEncoder(), counts=(2,), num_candidates=9, num_papers=99)
+    with pytest.raises(InvalidInputError, match="author"):
+        measure_clusters(train[:3], unseen, TopicEncoder(), counts=(1,), num_candidates=9, num_papers=99)
+
+
+def test_spans_count_the_closest_centre_of_each() -> None:
+    papers = [Paper("cats.", "dogs. run", id="a"), Paper("cats", id="b")]
+    found = closest(
+        read(TopicEncoder(), papers, with_spans=True), centres(TopicEncoder().embed(["cats", "run"]), EVERY)
+    )
+    np.testing.assert_allclose(found["spans"], [2 / 3, 1.0], atol=1e-6)
+    np.testing.assert_allclose(found["whole"], [3**-0.5, 1.0], atol=1e-6)
+    assert centres(np.eye(5, dtype=np.float32), 2).shape == (2, 5)
