@@ -14,7 +14,7 @@ from sklearn.cluster import KMeans
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.papers.records import CandidateKind, Paper
-from facets_lab.papers.systems import column_metrics_by_method, make_data, sample_data
+from facets_lab.papers.systems import column_metrics, make_data, sample_data
 
 EVERY = 0  # in the place of K: every paper for itself
 _LEAST = 5  # papers of a candidate in the training
@@ -119,7 +119,7 @@ def measure_clusters(
             each = [closest(unseen, centres(own, count)) for own in of_candidate]
             for of in ("whole", "spans"):
                 scores[f"K={count or 'every'} {of}"] = np.stack([found[of] for found in each], axis=1)
-        metrics = column_metrics_by_method(
+        metrics = column_metrics(
             lambda columns, s=scores: {name: s[name][:, columns] for name in names},
             names,
             data.positives[kind],
