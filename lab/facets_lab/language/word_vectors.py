@@ -5,12 +5,12 @@
 
 import logging
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from gensim.models import Word2Vec
+from gensim.models import KeyedVectors, Word2Vec
 from gensim.models.callbacks import CallbackAny2Vec
 from numpy.typing import NDArray
 from pydantic import model_validator
@@ -29,6 +29,10 @@ from facets_lab.training.corpus import PackedCorpus
 
 if TYPE_CHECKING:
     from sentence_transformers import SentenceTransformer
+
+# Without counts the n-th word is taken to occur as often as Zipf's law says (Mandelbrot's shift of 2.7).
+_ZIPF_COUNT = 1_000_000_000
+_ZIPF_SHIFT = 2.7
 
 
 def remove_common(vectors: NDArray[np.floating], num_removed: int) -> NDArray[np.float32]:
@@ -98,6 +102,29 @@ def principal_axes(centred: NDArray[np.floating]) -> NDArray[np.float32]:
 logger = logging.getLogger(__name__)
 
 _CONTEXTS_AT_A_TIME = 20_000
+
+
+def from_keyed_vectors(vectors: KeyedVectors, *, counts: Mapping[str, int] | None = None) -> WordVectors:
+    """Vectors that gensim has read: GloVe, word2vec, fastText (``KeyedVectors.load_word2vec_format``).
+
+    Args:
+        vectors: Any; words become lower case, the first of equal ones stays.
+        counts: How often each word occurs in a corpus; None: as Zipf's law has it in the order of the file.
+
+    Raises:
+        InvalidInputError: There are none, or one is NaN or infinite.
+    """
+    rows: dict[str, int] = {}
+    for row, word in enumerate(vectors.index_to_key):
+        rows.setdefault(word.lower(), row)
+    chosen = np.asarray(vectors.vectors, np.float32)[list(rows.values())]
+    if not rows or not np.isfinite(chosen).all():
+        raise InvalidInputError(f"expected vectors of finite numbers, got {len(rows)} words, some not finite or none")
+    if counts is None:
+        ranks = np.arange(1, len(rows) + 1)
+        return WordVectors(Vocabulary(list(rows), (_ZIPF_COUNT / (ranks + _ZIPF_SHIFT)).astype(np.int64)), chosen)
+    own = np.array([counts.get(word, 0) for word in rows], dtype=np.int64)
+    return WordVectors(Vocabulary(list(rows), own, total_count=max(sum(counts.values()), int(own.sum()))), chosen)
 
 
 class CbowConfig(Settings):

