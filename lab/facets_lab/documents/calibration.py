@@ -30,7 +30,7 @@ from facets_lab.documents.beir import (
     read_pairs,
 )
 from facets_lab.documents.systems import EncodedTexts, SearchedModel, indexed, load_searched
-from facets_lab.evaluation.statistics import weighted_calibration_error
+from facets_lab.evaluation.statistics import expected_calibration_error
 
 KINDS = ("asked", "removed", "foreign", "behind")
 _BEHIND = KINDS.index("behind")
@@ -320,9 +320,7 @@ def _fit_of(weights: Mapping[str, float], mode: SearchMode, hits: FirstHits) -> 
         "auc_asked": auc(asked_M),
         "auc_removed": auc(asked_M | groups["removed"]),
         "auc_foreign": auc(asked_M | groups["foreign"]),
-        "calibration_error": weighted_calibration_error(given_M, hits.relevant, _weights(hits)),
-        "calibration_error_behind": (
-            weighted_calibration_error(later_M, later.relevant, np.ones(len(later_M))) if len(later_M) else None
-        ),
+        "calibration_error": expected_calibration_error(given_M, hits.relevant, _weights(hits)),
+        "calibration_error_behind": (expected_calibration_error(later_M, later.relevant) if len(later_M) else None),
         **{f"mean_{name}": mean for name, mean in means.items()},
     }

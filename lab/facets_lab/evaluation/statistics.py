@@ -120,8 +120,17 @@ def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) 
     ]
 
 
-def expected_calibration_error(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> float:
-    """Mean distance of confidence and share of right claims over the bins of ``reliability``, weighed by claims.
+def expected_calibration_error(
+    confidence_C: NDArray[np.floating],
+    right_C: NDArray[np.bool_],
+    weights_C: NDArray[np.floating] | None = None,
+) -> float:
+    """Mean distance of confidence and share of right claims over ten bins of equal width, weighed by claims.
+
+    Args:
+        confidence_C: In ``[0, 1]``.
+        right_C: Whether each claim holds.
+        weights_C: Of each claim; None: all the same.
 
     References:
         Guo et al. 2017, eq. 3.
@@ -130,9 +139,10 @@ def expected_calibration_error(confidence_C: NDArray[np.floating], right_C: NDAr
         >>> expected_calibration_error(np.array([0.75, 0.75]), np.array([True, False]))
         0.25
     """
-    bins = reliability(confidence_C, right_C)
-    total = sum(found.claims for found in bins)
-    return sum(found.claims * abs(found.confidence - found.right) for found in bins) / max(1, total)
+    weights_C = np.ones(len(confidence_C)) if weights_C is None else weights_C
+    bin_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
+    gaps_B = np.bincount(bin_C, weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
+    return float(np.abs(gaps_B).sum() / (weights_C.sum() or 1.0))
 
 
 def repeated(
@@ -159,17 +169,3 @@ def repeated(
             half = student.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
             report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
     return report
-
-
-def weighted_calibration_error(
-    confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating]
-) -> float:
-    """As ``expected_calibration_error``, where claims weigh differently.
-
-    Example:
-        >>> round(weighted_calibration_error(np.array([0.8, 0.8]), np.array([True, False]), np.ones(2)), 2)
-        0.3
-    """
-    bins_C = np.minimum((confidence_C * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
-    gaps_B = np.bincount(bins_C, weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
-    return float(np.abs(gaps_B).sum() / weights_C.sum())

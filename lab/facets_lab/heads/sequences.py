@@ -16,7 +16,7 @@ from facets.diagnose import Reach, certify
 from facets.errors import InvalidInputError
 from facets_lab.evaluation.files import fields_of, read_lines
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
-from facets_lab.training.loop import CHECKPOINT, train
+from facets_lab.training.loop import train_or_read
 
 _TOP = 10
 _USERS_AT_ONCE = 256
@@ -93,11 +93,8 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
         ``validation_loss``, of the last item but one; ``seconds`` of training.
     """
     sequences, held_out = learned_and_held_out(data, config.max_length)
-    trainer, result = train(
-        lambda: SequenceTrainer(config, sequences, held_out, num_words=data.num_items),
-        folder,
-        resume=(folder / CHECKPOINT).exists(),
-        progress=False,
+    trainer, result = train_or_read(
+        lambda: SequenceTrainer(config, sequences, held_out, num_words=data.num_items), folder
     )
     network = trainer.network.eval()
     figures = ranking_figures(data, lambda users: _scores(network, users, config.max_length))

@@ -22,7 +22,7 @@ from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTrainer, MultiClassEncoder
 from facets_lab.training.corpus import clean_paragraph, read_documents
-from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, TrainingConfig, TrainingLoop, train
+from facets_lab.training.loop import LOSS, Trainer, TrainingConfig, TrainingLoop, train_or_read
 
 _SENTENCES = 2  # of a sequence
 _MEASURED_AT_ONCE = 64
@@ -165,12 +165,7 @@ def pretrained(
 ) -> tuple[Backbone, MultiClassEncoder, float]:
     """An encoder whose class tokens were trained, its word pieces, and its held-out loss; a finished run is read."""
     backbone = load_backbone()
-    trainer, result = train(
-        lambda: ContrastTrainer(config, backbone, triples),
-        folder,
-        resume=(folder / CHECKPOINT).exists(),
-        progress=False,
-    )
+    trainer, result = train_or_read(lambda: ContrastTrainer(config, backbone, triples), folder)
     return backbone, trainer.network, result.validation_loss or 0.0
 
 

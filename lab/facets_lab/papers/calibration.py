@@ -22,7 +22,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_lab.evaluation.comparison import if_installed, minilm
 from facets_lab.evaluation.files import read_records
-from facets_lab.evaluation.statistics import weighted_calibration_error
+from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.papers.data import bm25_weights, read_papers, word_counts
 
 SENSELESS = "senseless"
@@ -175,7 +175,7 @@ def _measured(
     weights_N = np.where(is_own_N, 0.5 / len(own_NF), 0.5 / len(foreign_NF))
     return {
         "auc": float(roc_auc_score(is_own_N, given_N)),
-        "calibration_error": weighted_calibration_error(given_N, is_own_N, weights_N),
+        "calibration_error": expected_calibration_error(given_N, is_own_N, weights_N),
         "foreign_below": float((given_N[~is_own_N] < _UNSURE).mean()),
         "own_above": float((given_N[is_own_N] >= _UNSURE).mean()),
     }

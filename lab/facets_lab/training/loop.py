@@ -409,3 +409,8 @@ def train(
     if not result.finished:
         raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; go on with --resume")
     return trainer, result
+
+
+def train_or_read(make_trainer: Callable[[], _TrainerT], folder: Path) -> tuple[_TrainerT, TrainingResult]:
+    """Trains without a bar; a run that is there already goes on or, finished, is read."""
+    return train(make_trainer, folder, resume=(folder / CHECKPOINT).exists(), progress=False)

@@ -8,7 +8,7 @@ import pytest
 from facets_lab.documents.beir import read_beir, read_docstrings
 from facets_lab.documents.calibration import KINDS, FirstHits, fit_curve, parts
 from facets_lab.evaluation.__main__ import main
-from facets_lab.evaluation.statistics import weighted_calibration_error
+from facets_lab.evaluation.statistics import expected_calibration_error
 from toy_retrieval import write_beir, write_lines
 from toys import toy_passage_model
 
@@ -35,7 +35,7 @@ def test_a_curve_finds_the_slope_that_made_the_hits() -> None:
     new = drawn_hits(8.0, seed=2)
     given = curve.confidence("facets", new.features)
     assert given is not None
-    assert weighted_calibration_error(given, new.relevant, np.ones(len(given))) < 0.03
+    assert expected_calibration_error(given, new.relevant) < 0.03
 
 
 def test_how_fast_it_falls_is_fitted_behind_the_first_and_never_rises() -> None:
