@@ -117,8 +117,8 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
         super().__init__(config)
         torch.manual_seed(config.seed)
         dim, labels = encoder.tokens.shape[1], int(examples.labels.max()) + 1
-        head = nn.Sequential(nn.LayerNorm(dim), nn.Dropout(0.1), nn.Linear(dim, labels))
-        self.network = nn.ModuleDict({"encoder": encoder, "head": head}).to(self.device)
+        self._encoder, self._head = encoder, nn.Sequential(nn.LayerNorm(dim), nn.Dropout(0.1), nn.Linear(dim, labels))
+        self.network = nn.ModuleList([self._encoder, self._head]).to(self.device)
         self._backbone, self._labels = backbone, examples.labels
         self._rows = backbone.rows(examples.texts, config.max_pieces)
 
@@ -140,10 +140,8 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
     def parameter_groups(self) -> list[dict[str, object]]:
         """The classifier begins by chance and learns faster."""
         rate = self.config.optimizer.learning_rate
-        return [
-            {"params": [*self.network["encoder"].parameters()]},
-            {"params": [*self.network["head"].parameters()], "lr": rate * self.config.head_rate},
-        ]
+        head = {"params": [*self._head.parameters()], "lr": rate * self.config.head_rate}
+        return [{"params": [weights for weights in self._encoder.parameters() if weights.requires_grad]}, head]
 
     @torch.no_grad()
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -156,7 +154,7 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
 
     def _logits(self, rows: Sequence[Sequence[int]]) -> Tensor:
         with self.autocast():
-            logits_BC: Tensor = self.network["head"](self.network["encoder"].pooled(rows))
+            logits_BC: Tensor = self._head(self._encoder.pooled(rows))
         return logits_BC.float()
 
 

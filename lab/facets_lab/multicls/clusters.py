@@ -5,6 +5,7 @@ Shape suffixes: N papers, T spans of all of them, D dimensions, C vectors of a c
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Protocol
 
 import numpy as np
@@ -120,7 +121,7 @@ def measure_clusters(
             for of in ("whole", "spans"):
                 scores[f"K={count or 'every'} {of}"] = np.stack([found[of] for found in each], axis=1)
         metrics = column_metrics(
-            lambda columns, s=scores: {name: s[name][:, columns] for name in names},
+            partial(_columns, scores),
             names,
             data.positives[kind],
             num_papers=len(chosen),
@@ -129,6 +130,10 @@ def measure_clusters(
             {name: 100 * metrics[name].values["map"] for name in names}
         )
     return report
+
+
+def _columns(scores: Mapping[str, NDArray[np.float32]], columns_J: NDArray[np.int64]) -> dict[str, NDArray[np.float32]]:
+    return {name: scores_NJ[:, columns_J] for name, scores_NJ in scores.items()}
 
 
 def _written(papers: Sequence[Paper], kind: CandidateKind) -> dict[str, list[int]]:

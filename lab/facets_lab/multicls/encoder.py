@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
+from torch.nn.utils.rnn import pad_sequence
 
 from facets.config import AtLeastOne, Positive
 from facets.errors import ConfigError, InvalidInputError
@@ -109,12 +110,10 @@ class MultiClassEncoder(nn.Module):
     def states(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """States of the class tokens behind the last layer, ``[B, K, D]``, of word pieces."""
         num_classes, device = len(self.tokens), self.tokens.device
-        used_BL = torch.zeros(len(rows), num_classes + max(map(len, rows)), dtype=torch.bool, device=device)
-        ids_BL = torch.zeros(len(rows), used_BL.shape[1] - num_classes, dtype=torch.int64)
-        for row, (ids, used) in enumerate(zip(rows, used_BL, strict=True)):
-            ids_BL[row, : len(ids)] = torch.tensor(ids)
-            used[: num_classes + len(ids)] = True
-        words_BLD = self.bert.embeddings.word_embeddings(ids_BL.to(device))
+        ids_BL = pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)
+        lengths_B = torch.tensor([num_classes + len(row) for row in rows], device=device)
+        used_BL = torch.arange(num_classes + ids_BL.shape[1], device=device) < lengths_B[:, None]
+        words_BLD = self.bert.embeddings.word_embeddings(ids_BL)
         tokens_BKD = self.tokens.to(words_BLD.dtype).expand(len(rows), -1, -1)
         state_BLD = self.bert.embeddings(inputs_embeds=torch.cat((words_BLD[:, :1], tokens_BKD, words_BLD[:, 1:]), 1))
         inserted = dict(zip(self._places, self.inserted, strict=True))
@@ -134,9 +133,8 @@ class MultiClassEncoder(nn.Module):
     def pooled(self, rows: Sequence[Sequence[int]]) -> Tensor:
         """One embedding a text for a classifier, ``[B, D]``: the sum with weights less their mean (eq. 5.4)."""
         weight_KDD = self.output.weight
-        if len(weight_KDD) > 1:
-            weight_KDD = weight_KDD - weight_KDD.mean(dim=0)
-        return torch.einsum("kde,bke->bd", weight_KDD, self.states(rows))
+        mean_DD = weight_KDD.mean(dim=0) if len(weight_KDD) > 1 else torch.zeros_like(weight_KDD[0])
+        return torch.einsum("kde,bke->bd", weight_KDD - mean_DD, self.states(rows))
 
 
 def class_similarity(queries_BKD: Tensor, others_NKD: Tensor, *, closest_weight: float) -> Tensor:
@@ -216,18 +214,15 @@ class ContrastTrainer(Trainer[ContrastConfig, list[tuple[list[int], ...]]]):
         with self.autocast():
             embeddings_BKD = self.network([row for part in zip(*batch, strict=True) for row in part]).float()
         first, positive, *third = embeddings_BKD.split(len(batch))
-        return sum((self._told(anchor, positive, others) for anchor, others in _anchors(first, third)), torch.zeros(()))
+        # Who looks for the second part, and among which others besides it (eq. 5.3).
+        anchors = [(first, third), *((last, [first]) for last in third)]
+        return torch.stack([self._told(anchor, positive, others) for anchor, others in anchors]).sum()
 
     def _told(self, anchor_BKD: Tensor, positive_BKD: Tensor, others: list[Tensor]) -> Tensor:
         candidates_NKD = torch.cat((positive_BKD, *others))
         logits_BN = class_similarity(anchor_BKD, candidates_NKD, closest_weight=self.config.closest_weight)
         logits_BN = self.config.scale * logits_BN
         return functional.cross_entropy(logits_BN, torch.arange(len(anchor_BKD), device=logits_BN.device))
-
-
-def _anchors(first: Tensor, third: list[Tensor]) -> list[tuple[Tensor, list[Tensor]]]:
-    """Who looks for the second part, and among which others besides it (eq. 5.3)."""
-    return [(first, third), *((last, [first]) for last in third)]
 
 
 @torch.no_grad()
