@@ -15,6 +15,7 @@ from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
 from benchmarks.faults.callers import (
     MODELS,
+    AdditionCaller,
     Caller,
     CollectionCaller,
     RegisterCaller,
@@ -23,6 +24,7 @@ from benchmarks.faults.callers import (
 from benchmarks.faults.linearizability import Access, is_linearizable
 from benchmarks.faults.rpcs import environment, free_port, make_models, wait_until_serving
 from benchmarks.forked_server import ForkedServer
+from benchmarks.measuring import percentiles
 from benchmarks.postgres import PostgresPair
 
 _KILLS_A_DATABASE = 25
@@ -94,11 +96,10 @@ class FailoverFaults:
 
     def report(self) -> dict[str, object]:
         """What was done, as plain values."""
-        ordered = sorted(self.pauses_s)
-        pauses = {f"p{share}": round(ordered[(len(ordered) - 1) * share // 100], 2) for share in (50, 99)}
+        pauses = percentiles(self.pauses_s, (50, 99, 100), unit="_s") if self.pauses_s else None
         return {
             "calls_whose_order_was_checked": self.num_calls,
-            "writes_go_on_after_promotion_s": pauses | {"most": round(ordered[-1], 2)} if ordered else None,
+            "writes_go_on_after_promotion": pauses,
             **dict(sorted(self.counts.items())),
         }
 
@@ -112,8 +113,8 @@ class _Cluster:
         self.histories: list[list[Access]] = [[] for _ in range(RegisterCaller.NUM_REGISTERS)]
         seeds = iter(lambda: random.Random(rng.random()), None)
         newest = [0]
-        registers = [RegisterCaller(next(seeds), number, self.histories, newest) for number in range(3)]
-        self._callers: list[Caller] = [*(CollectionCaller(next(seeds)), StreamCaller(next(seeds)), *registers)]
+        self._callers: list[Caller] = [kind(next(seeds)) for kind in (CollectionCaller, StreamCaller, AdditionCaller)]
+        self._callers += [RegisterCaller(next(seeds), number, self.histories, newest) for number in range(3)]
         self._servers = [self._started(number) for number in range(2)]
         self._wait_until_serving()
         for name in (RegisterCaller.name, _PROBED):

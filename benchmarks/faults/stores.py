@@ -56,7 +56,7 @@ class Stores:
             self.engine = stack.enter_context(CollectionEngine.open(directory, config))
             self.papers = AdditionStore(directory / "papers" / "toy", "toy")
             stack.callback(self.papers.close)
-            self.relations = AddedRelationStore(directory / "relations" / "toy")
+            self.relations = AddedRelationStore(directory / "relations" / "toy", "toy")
             stack.callback(self.relations.close)
             self.streams = StreamStore(directory / "ingest-streams.sqlite3")
             stack.callback(self.streams.close)
@@ -78,7 +78,7 @@ class Stores:
             AssertionError: Two ways to the same thing disagree.
         """
         content: Content = {
-            "papers": {paper.id: paper.title for paper in self.papers.papers()},
+            "papers": {id: paper.title for id, paper in self.papers.content().papers.items()},
             "relations": {relation.name: list(relation.examples) for relation in self.relations.read()},
             "streams": {},
         }

@@ -145,7 +145,7 @@ class Performer:  # its public methods are the kinds of operations
 
     def paper(self, id: str, title: str) -> None:
         """Adds a paper."""
-        self.stores.papers.write(revision="r1", papers=[Paper(title, id=id)])
+        self.stores.papers.add(revision="r1", papers=[Paper(title, id=id)])
 
     def relation(self, name: str, pattern: str) -> None:
         """Adds a relation."""

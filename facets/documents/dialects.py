@@ -230,6 +230,10 @@ CREATE TABLE facet_parts (part bigint PRIMARY KEY, units bytea NOT NULL);
 CREATE TABLE terms (row bigint PRIMARY KEY, terms bytea NOT NULL);
 CREATE TABLE writes (revision bigint PRIMARY KEY, collection bigint NOT NULL, added bytea NOT NULL,
     removed bytea NOT NULL);
+CREATE TABLE record_owners (owner text PRIMARY KEY, writes bigint NOT NULL, renewed bigint NOT NULL);
+CREATE TABLE records (owner text NOT NULL, kind text NOT NULL, key text NOT NULL, written bigint NOT NULL,
+    value bytea, PRIMARY KEY (owner, kind, key));
+CREATE INDEX records_by_write ON records (owner, written);
 CREATE TABLE promotions (revision bigint PRIMARY KEY, after bigint NOT NULL);
 CREATE TABLE streams (token text PRIMARY KEY, collection text NOT NULL, collection_created text NOT NULL,
     last_sequence bigint NOT NULL, generation bigint NOT NULL, updated double precision NOT NULL);
@@ -239,6 +243,7 @@ INSERT INTO meta VALUES ('revision', '0')
 _RENEWAL = (
     f"INSERT INTO promotions SELECT value::bigint + {_SKIPPED_WRITES}, value::bigint FROM meta WHERE key = 'revision'",
     f"UPDATE meta SET value = (value::bigint + {_SKIPPED_WRITES})::text WHERE key = 'revision'",
+    f"UPDATE record_owners SET writes = writes + {_SKIPPED_WRITES}, renewed = writes + {_SKIPPED_WRITES}",
     f"UPDATE row_sequence SET seq = seq + {_SKIPPED_ROWS}",
     "SELECT setval(pg_get_serial_sequence('collections', 'number'), "
     f"nextval(pg_get_serial_sequence('collections', 'number')) + {_SKIPPED_WRITES})",

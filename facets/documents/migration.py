@@ -1,19 +1,28 @@
-"""Moving a document store from a data directory into PostgreSQL, and back: line by line, whole, or not at all.
+"""Moving the stores of a data directory into PostgreSQL, and back: line by line, whole, or not at all.
 
 Lines keep their numbers, revisions and checksums, and the store its name, so that indexes, page tokens and revisions of
 callers stay good. Interrupted, the same call goes on where it ended; no server opens a store that is half there.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from urllib.parse import quote
 
 from facets.documents.dialects import POSTGRES, postgres_schema
 from facets.documents.records import CollectionRecord
 from facets.documents.store import SCHEMA, DocumentStore, problems_in
 from facets.errors import ConflictError, DamagedError, NotFoundError
-from facets.storage import Database, DirectoryLock, PostgresDatabase, SqlConnection, SqlDatabase
+from facets.storage import (
+    Database,
+    DirectoryLock,
+    PostgresDatabase,
+    Schema,
+    SqlConnection,
+    SqlDatabase,
+    make_private_directory,
+)
 
-_STORE, _PART, _MOVED = "documents.sqlite3", "documents.sqlite3.part", "documents.sqlite3.moved"
+_STORE, _PART, _MOVED = "documents.sqlite3", ".part", ".moved"
 _LINES = 2000  # copied in one transaction
 # Table -> its key, and its other columns; "text" is bytes in one of the two.
 _TABLES = {
@@ -28,11 +37,20 @@ _TABLES = {
     "facet_parts": ("part", "units"),
     "terms": ("row", "terms"),
 }
+_RECORDS = {"record_owners": "owner, writes, renewed", "records": "owner, kind, key, written, value"}
 Say = Callable[[str], None]
+Kept = Mapping[str, Schema]
+"""Pattern of files of records, ``TASK/*/NAME``, -> what they hold; the folder is the name of their model."""
 
 
-def move_to_postgres(directory: Path, url: str, say: Say) -> None:
-    """Moves the store of a directory that no server uses into an empty database; then sets its file aside.
+def move_to_postgres(directory: Path, url: str, kept: Kept, *, say: Say) -> None:
+    """Moves the stores of a directory that no server uses into an empty database; then sets their files aside.
+
+    Args:
+        directory: A data directory.
+        url: Of the database.
+        kept: Its files of records.
+        say: Gets a sentence for what was done.
 
     Raises:
         ConflictError: The database holds another store, or more than an earlier call of this kind brought.
@@ -46,18 +64,28 @@ def move_to_postgres(directory: Path, url: str, say: Say) -> None:
         try:
             _copy(source, target, DocumentStore(source), say)
             _check(DocumentStore(target, dialect=POSTGRES), say)
+            files = [(path, schema) for pattern, schema in kept.items() for path in sorted(directory.glob(pattern))]
+            for path, schema in files:
+                _copy_records(Database(path, schema), target, [], say)
             target.filled()
         finally:
             target.close()
             source.close()
-        (directory / _STORE).rename(directory / _MOVED)
+        for path in (directory / _STORE, *(path for path, _ in files)):
+            path.rename(path.with_name(f"{path.name}{_MOVED}"))
     finally:
         lock.close()
-    say(f"{directory / _STORE} is in PostgreSQL {target.address} now, and set aside as {_MOVED}")
+    say(f"{directory / _STORE} is in PostgreSQL {target.address} now, and set aside as {_STORE}{_MOVED}")
 
 
-def move_to_directory(url: str, directory: Path, say: Say) -> None:
-    """Moves a store back into a directory without one; servers refuse the database from then on.
+def move_to_directory(url: str, directory: Path, kept: Kept, *, say: Say) -> None:
+    """Moves stores back into a directory without any; servers refuse the database from then on.
+
+    Args:
+        url: Of the database.
+        directory: A data directory.
+        kept: As for :func:`move_to_postgres`.
+        say: Likewise.
 
     Raises:
         ConflictError: The directory has a store.
@@ -68,22 +96,58 @@ def move_to_directory(url: str, directory: Path, say: Say) -> None:
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     lock = DirectoryLock(directory)
     try:
-        source, target = PostgresDatabase(url, postgres_schema()), Database(directory / _PART, SCHEMA)
+        store = directory / _STORE
+        source, target = PostgresDatabase(url, postgres_schema()), Database(_part_of(store), SCHEMA)
         try:
             with source.hold_writes():  # of servers that still run
                 _copy(source, target, DocumentStore(source, dialect=POSTGRES), say)
                 _check(DocumentStore(target), say)
+                with source.read() as lines:
+                    owners = [name for (name,) in lines.execute("SELECT owner FROM record_owners ORDER BY owner")]
+                found = [(owner, *_file_of(directory, owner, kept)) for owner in owners]
+                for owner, path, schema in found:
+                    make_private_directory(path.parent.parent)
+                    make_private_directory(path.parent)
+                    _copy_records(source, Database(_part_of(path), schema), [owner], say)
                 source.moved()
         finally:
             target.close()
             source.close()
-        for suffix in ("", "-mark"):
-            part = directory / f"{_PART}{suffix}"
-            if part.exists():
-                part.rename(directory / f"{_STORE}{suffix}")
+        for path in (store, *(path for _, path, _ in found)):
+            for suffix in ("", "-mark"):
+                part = path.with_name(f"{_part_of(path).name}{suffix}")
+                if part.exists():
+                    part.rename(path.with_name(f"{path.name}{suffix}"))
     finally:
         lock.close()
     say(f"PostgreSQL {source.address} is in {directory / _STORE} now; servers refuse the database from now on")
+
+
+def _part_of(path: Path) -> Path:
+    return path.with_name(f"{path.name}{_PART}")
+
+
+def _file_of(directory: Path, owner: str, kept: Kept) -> tuple[Path, Schema]:
+    """Where the records of an owner, ``TASK/MODEL``, are kept in a directory."""
+    task, _, model = owner.partition("/")
+    pattern = next(Path(pattern) for pattern in kept if Path(pattern).parts[0] == task)
+    return directory / task / quote(model, safe="") / pattern.name, kept[str(pattern)]
+
+
+def _copy_records(source: SqlDatabase, target: SqlDatabase, owners: Sequence[str], say: Say) -> None:
+    """Copies the records of some owners, or of all, over those that an earlier try has left; closes the file."""
+    try:
+        with source.read() as lines, target.write() as connection:
+            held = owners or [name for (name,) in lines.execute("SELECT owner FROM record_owners")]
+            for owner in held:
+                for table, columns in _RECORDS.items():
+                    connection.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))
+                    found = lines.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()
+                    marks = ", ".join("?" * len(columns.split(", ")))
+                    connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", found)
+                say(f"{owner}: {len(found)} records")
+    finally:
+        (target if isinstance(source, PostgresDatabase) else source).close()
 
 
 def _existing(path: Path) -> Path:

@@ -1,9 +1,9 @@
 """Papers and authors added at run time: checked, fitted, stored, and then part of the state."""
 
 import logging
-import threading
 from collections import ChainMap
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -15,48 +15,51 @@ from facets.papers.fitting import VectorFitter
 from facets.papers.model import PaperModel
 from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_papers
 from facets.papers.state import BankGrowth, EngineState, StateBuilder, TableGrowth, live_candidates
-from facets.papers.store import AddedPapers, AddedVector, AdditionStore, Change
+from facets.papers.store import Added, AddedPapers, AddedVector, AdditionStore, Change
 from facets.papers.trained import TrainedLookup
+from facets.storage import NO_NEWS, News, RecordFollower, SqlDatabase
 
 logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 1024
 
 
-class Additions:
+class Additions(RecordFollower[AdditionStore]):
     """The additions to a model; one writer at a time, readers never wait.
 
     A reader takes ``state`` and keeps to it; a writer puts the next one in its place when that is complete.
 
     Args:
         model: The model.
-        data_dir: Folder of the additions; None: nothing can be added.
+        place: Folder of the additions, or the database that servers share; None: nothing can be added.
         min_indexed: Tables of fewer candidates are compared whole.
 
-    Attributes:
-        state: What is known now.
-
     Raises:
-        StorageError: The folder cannot be opened, or belongs to another model.
+        StorageError: The store cannot be opened, or belongs to another model.
     """
 
-    state: EngineState
-    _is_behind: bool
+    _state: EngineState | None = None
+    _is_behind = False  # something is stored that could not be shown
+    _foreign = ""  # version of the model whose additions another server has written
 
-    def __init__(self, model: PaperModel, data_dir: Path | None, *, min_indexed: int) -> None:
+    def __init__(self, model: PaperModel, place: Path | SqlDatabase | None, *, min_indexed: int) -> None:
+        super().__init__(None if place is None else AdditionStore(place, model.name))
         self._model = model
-        self._lock = threading.Lock()
         self._min_indexed = min_indexed
         self._trained = TrainedLookup(model.papers)
         self._builder = StateBuilder(model, self._trained, min_indexed=min_indexed)
         self._fitter = VectorFitter(model, self._trained)
-        self._store = None if data_dir is None else AdditionStore(data_dir, model.name)
-        self._read()
+        with self.lock:
+            self.follow(now=True)
+            if self._state is None:
+                self.take(NO_NEWS)
 
-    def close(self) -> None:
-        """Closes the file."""
-        if self._store is not None:
-            self._store.close()
+    @property
+    def state(self) -> EngineState:
+        """What is known now."""
+        self.follow()
+        assert self._state is not None
+        return self._state
 
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
         """See ``PaperEngine.add_papers``."""
@@ -64,7 +67,7 @@ class Additions:
         check_papers(papers)
         _check_ids(papers)
         change = Change({paper.id: paper for paper in papers})
-        with self._lock:
+        with self._adding(store):
             named = {key: None for paper in papers for key in paper.cited_by_ids}
             unknown = sorted(key for key in named if not self._is_known(key) and key not in change.papers)
             result = self._add(store, change)
@@ -81,7 +84,7 @@ class Additions:
             for paper_id in (*new.paper_ids, *(paper.id for paper in of_one))
         }
         change = Change({paper.id: paper for paper in papers}, frozenset(given))
-        with self._lock:
+        with self._adding(store):
             for place, new in enumerate(authors):
                 for number, paper_id in enumerate(new.paper_ids):
                     if not self._is_known(paper_id):
@@ -93,10 +96,22 @@ class Additions:
             result = self._add(store, change, {new.author.key: new.author.name for new in authors})
         return AddResult(len(papers), *result)
 
+    @contextmanager
+    def _adding(self, store: AdditionStore) -> Iterator[None]:
+        """Nobody else adds, and everything that was added is known."""
+        with self.lock, store.alone():
+            if self._is_behind:
+                self.seen = 0
+            self.follow(now=True)
+            if self._foreign:
+                raise StorageError(
+                    f"{self._model.name} of version {self._foreign} has taken over the additions on another server: "
+                    "nothing is added by this one any more; give it the same version"
+                )
+            yield
+
     def _add(self, store: AdditionStore, change: Change, names: dict[str, str] | None = None) -> tuple[int, int]:
         """Fits, stores and shows; how many vectors of authors and of citing papers there were."""
-        if self._is_behind:
-            self._read()
         names = _author_names(change.papers.values()) | (names or {})
 
         def name(kind: CandidateKind, key: str) -> str:
@@ -110,12 +125,13 @@ class Additions:
         papers = list(change.papers.values())
         sentences = self._sentences(papers)
         documents = self._documents(papers, sentences)
-        store.write(
+        self.seen = store.add(
             revision=self._model.revision,
             papers=papers,
             vectors=vectors,
             sentences=sentences,
-            memberships=[(CandidateKind.AUTHORS, key, paper_id) for key, paper_id in sorted(change.given)],
+            given=change.given,
+            after=self.seen,
         )
         self._is_behind = True  # until all of it is shown
         with interrupted_by(lambda: None):  # what is stored is shown, also when its caller has gone
@@ -133,7 +149,8 @@ class Additions:
         documents_AW: NDArray[np.float32],
     ) -> None:
         """Puts the next state in the place of this one."""
-        state = self.state
+        state = self._state
+        assert state is not None
         bank = self._bank_growth.grown(state.bank, list(change.papers.values()), documents_AW)
         new_rows = {paper_id: len(state.bank.ids) + place for place, paper_id in enumerate(change.papers)}
         # An added paper that cites others has a year and a title now.
@@ -149,16 +166,16 @@ class Additions:
             )
             for kind in CandidateKind
         }
-        self.state = EngineState(bank, tables, state.indexes)
+        self._state = EngineState(bank, tables, state.indexes)
         self._row_of_paper.update(new_rows)
-        if self._is_due():
+        if self._is_due(self._state):
             rows = [self._row_of_paper[paper_id] for paper_id in self._added.papers]
-            self._put_together(self._builder.build(self._added, live_candidates(self.state), bank.documents[rows]))
+            self._put_together(self._builder.build(self._added, live_candidates(self._state), bank.documents[rows]))
 
-    def _is_due(self) -> bool:
+    def _is_due(self, state: EngineState) -> bool:
         least = self._min_indexed
-        return self._bank_growth.is_due(self.state.bank, len(self._row_of_paper), min_indexed=least) or any(
-            growth.is_due(self.state.tables[kind], min_indexed=least) for kind, growth in self._table_growths.items()
+        return self._bank_growth.is_due(state.bank, len(self._row_of_paper), min_indexed=least) or any(
+            growth.is_due(state.tables[kind], min_indexed=least) for kind, growth in self._table_growths.items()
         )
 
     def _put_together(self, state: EngineState) -> None:
@@ -166,7 +183,7 @@ class Additions:
         self._row_of_paper = {paper_id: row for row, paper_id in enumerate(state.bank.ids)}
         self._bank_growth = BankGrowth(state.bank)
         self._table_growths = {kind: TableGrowth(kind, table) for kind, table in state.tables.items()}
-        self.state = state
+        self._state = state
 
     def _sentences(self, papers: Sequence[Paper]) -> dict[str, NDArray[np.float32]]:
         """Sentence vectors by id; none where the model has none."""
@@ -193,32 +210,45 @@ class Additions:
         return paper_id in self._added.papers or paper_id in self._trained.row_of
 
     def _writable(self) -> AdditionStore:
-        if self._store is None:
+        if self.store is None:
             raise StorageError("nothing can be added: the papers were opened without a data directory")
-        return self._store
+        return self.store
 
-    def _read(self) -> None:
+    def take(self, news: News) -> None:
+        """Has what was added by whichever server."""
+        added = Added.of(news)
+        if news.is_all or self._is_behind:
+            self._put_all(added if news.is_all else self._writable().content())
+            return
+        if added.revision != self._model.revision:
+            self._foreign = added.revision
+            logger.error("%s has other additions on another server, of version %s", self._model.name, self._foreign)
+            return
+        change = Change(added.papers, frozenset(added.given))
+        concerned = self._added.concerned(change)
+        documents = self._documents(list(added.papers.values()), added.sentences)
+        self._is_behind = True
+        self._added.apply(change)
+        self._show(change, concerned, added.vectors, documents)
+        self._is_behind = False
+
+    def _put_all(self, added: Added) -> None:
         """Puts together what the model and the store hold."""
-        self._added = AddedPapers(self._trained)
-        vectors: list[AddedVector] = []
-        sentences: dict[str, NDArray[np.float32]] = {}
-        if self._store is not None:
-            papers = {paper.id: paper for paper in self._store.papers()}
-            given = [(key, paper) for kind, key, paper in self._store.memberships() if kind is CandidateKind.AUTHORS]
-            self._added.apply(Change(papers, frozenset(given)))
-            vectors, sentences = self._vectors(self._store)
+        self._added, self._foreign = AddedPapers(self._trained), ""
+        self._added.apply(Change(added.papers, frozenset(added.given)))
+        vectors, sentences = self._vectors(added)
         documents = self._documents(list(self._added.papers.values()), sentences)
         self._put_together(self._builder.build(self._added, self._builder.trained_candidates(vectors), documents))
         self._is_behind = False
 
-    def _vectors(self, store: AdditionStore) -> tuple[list[AddedVector], dict[str, NDArray[np.float32]]]:
-        """The stored vectors of candidates, and of papers by id.
+    def _vectors(self, added: Added) -> tuple[Sequence[AddedVector], Mapping[str, NDArray[np.float32]]]:
+        """The vectors of candidates, and of papers by id.
 
         All are made again when the model is another version: its spaces are others.
         """
-        vectors, papers = store.vectors(), list(self._added.papers.values())
-        if store.revision() == self._model.revision or not (papers or vectors):
-            return vectors, store.sentences()
+        vectors, papers = added.vectors, list(self._added.papers.values())
+        if added.revision == self._model.revision or not (papers or vectors):
+            return vectors, added.sentences
         logger.info("%s is another version: making the vectors of %d added papers again", self._model.name, len(papers))
         sentences = self._sentences(papers)
         names = {(vector.kind, vector.id): vector.name for vector in vectors}
@@ -226,7 +256,7 @@ class Additions:
         for kind, key in names:
             keys[kind].append(key)
         fitted = self._fitter.fit(keys, self._added, Change({}), name=lambda kind, key: names[kind, key])
-        store.write(revision=self._model.revision, vectors=fitted, sentences=sentences)
+        self._writable().add(revision=self._model.revision, vectors=fitted, sentences=sentences)
         return fitted, sentences
 
 

@@ -43,6 +43,7 @@ from facets.papers.scoring import (
 )
 from facets.papers.state import EngineState
 from facets.papers.tables import CandidateTable
+from facets.storage import SqlDatabase
 
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
@@ -60,12 +61,15 @@ class PaperEngine:
     before the call returns; an engine opened on the same folder later has it again.
     """
 
-    def __init__(self, model: PaperModel, *, data_dir: str | Path | None = None, min_indexed: int = 20_000) -> None:
+    def __init__(
+        self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None, min_indexed: int = 20_000
+    ) -> None:
         """Takes a model that ``facets.load`` returned.
 
         Args:
             model: Its ``task`` is ``papers``.
-            data_dir: Folder for additions, made when absent; None: additions are refused.
+            data_dir: Folder for additions, made when absent, or the database that servers share; None: additions are
+                refused.
             min_indexed: Fewer authors or citing papers than this are compared whole, without an index.
 
         Raises:
@@ -75,12 +79,18 @@ class PaperEngine:
         if model.task != "papers":
             raise InvalidInputError(f"must be one for the task 'papers', got one for {model.task!r}", path="model")
         self.model = model
-        self._additions = Additions(model, None if data_dir is None else Path(data_dir), min_indexed=min_indexed)
+        self._additions = Additions(
+            model, Path(data_dir) if isinstance(data_dir, str) else data_dir, min_indexed=min_indexed
+        )
         self._evidence_finder = EvidenceFinder(model)
 
     @classmethod
     def load(
-        cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | None = None, device: str = "cpu"
+        cls,
+        name_or_path: str | Path | None = None,
+        *,
+        data_dir: str | Path | SqlDatabase | None = None,
+        device: str = "cpu",
     ) -> Self:
         """Loads a model (``facets-papers-en`` when none is named) and the additions in ``data_dir``.
 

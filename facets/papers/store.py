@@ -1,7 +1,7 @@
-"""Papers and vectors added since the training: their SQLite file, and in memory whose papers are whose."""
+"""Papers and vectors added since the training: how they are stored, and in memory whose papers are whose."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -9,34 +9,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import DamagedError, InvalidInputError, StorageError
+from facets.errors import DamagedError, InvalidInputError
 from facets.papers.records import Author, CandidateKind, Paper
 from facets.papers.trained import TrainedLookup
-from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
+from facets.storage import News, Record, RecordStore, SqlDatabase, record_schema
 
 _FILE = "recommendation.sqlite3"
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE papers (id TEXT PRIMARY KEY, record TEXT NOT NULL);
-CREATE TABLE vectors (
-    kind TEXT NOT NULL, id TEXT NOT NULL, name TEXT NOT NULL, vector BLOB NOT NULL, PRIMARY KEY (kind, id)
-);
--- Papers of an author beyond those that name him or her: given by add_authors.
-CREATE TABLE memberships (kind TEXT NOT NULL, id TEXT NOT NULL, paper TEXT NOT NULL, PRIMARY KEY (kind, id, paper));
--- Of the added papers, where the model has such vectors.
-CREATE TABLE sentences (id TEXT PRIMARY KEY, vector BLOB NOT NULL);
-INSERT INTO meta (key, value) VALUES ('writes', '0')
-"""
-_TABLE_NAMES = ("meta", "papers", "vectors", "memberships", "sentences")
-
-
-SCHEMA = Schema(
-    title="file of additions",
-    application_id=0x46415041,  # "FAPA"
-    migrations=(tables_with_checksums(_TABLES, *_TABLE_NAMES),),
-    checked=_TABLE_NAMES,
-    counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
-)
+SCHEMA = record_schema("file of additions", 0x46415041)  # "FAPA"
+_PAPER, _VECTOR, _SENTENCES, _MEMBERSHIP, _REVISION = "paper", "vector", "sentences", "membership", "revision"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,131 +29,138 @@ class AddedVector:
     vector: NDArray[np.float32]
 
 
-class AdditionStore:
-    """The additions of one model in one folder; a call has stored all of its arguments or nothing.
+@dataclass(frozen=True, slots=True)
+class Added:
+    """What was added.
 
-    Raises:
-        StorageError: The folder cannot be opened, is damaged, or belongs to another model.
+    Attributes:
+        papers: By id.
+        vectors: Fitted ones.
+        sentences: Sentence vectors ``[P]`` of papers, by id; of a model without any none.
+        given: Author and paper: papers of an author beyond those that name him or her.
+        revision: Of the model that all vectors were made with; empty where nothing was added.
     """
 
-    def __init__(self, folder: Path, model_name: str) -> None:
-        self._path = folder / _FILE
-        with clear_errors(f"cannot make the folder {folder} of the additions"):
-            make_private_directory(folder)
-        self._database = Database(self._path, SCHEMA)
+    papers: dict[str, Paper] = field(default_factory=dict)
+    vectors: list[AddedVector] = field(default_factory=list)
+    sentences: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    given: set[tuple[str, str]] = field(default_factory=set)
+    revision: str = ""
+
+    @classmethod
+    def of(cls, news: News) -> "Added":
+        """What was written, by kind and key.
+
+        Raises:
+            DamagedError: It is not what :meth:`AdditionStore.add` writes.
+        """
+        added, revision = cls(), ""
         try:
-            owner = self._meta("model") or self._claim(model_name)
-            if owner != model_name:
-                raise StorageError(f"{self._path}: expected additions to the model {model_name!r}, got {owner!r}")
-        except BaseException:
-            self._database.close()
-            raise
+            for kind, text, value in sorted(news.records):
+                key, blob = json.loads(text), value or b""
+                if kind == _PAPER:
+                    added.papers[key] = _decoded(json.loads(blob))
+                elif kind == _VECTOR:
+                    name, _, vector = blob.partition(b"\n")
+                    added.vectors.append(AddedVector(CandidateKind(key[0]), key[1], json.loads(name), _vector(vector)))
+                elif kind == _SENTENCES:
+                    added.sentences[key] = _vector(blob)
+                elif kind == _MEMBERSHIP:
+                    added.given.add((key[0], key[1]))
+                elif kind == _REVISION:
+                    revision = blob.decode()
+        except (ValueError, KeyError, TypeError, IndexError) as error:
+            raise DamagedError(f"added papers are damaged: {error}") from error
+        return cls(added.papers, added.vectors, added.sentences, added.given, revision)
 
-    def _claim(self, model_name: str) -> str:
-        with self._database.write() as connection:
-            connection.execute("INSERT INTO meta (key, value) VALUES ('model', ?)", (model_name,))
-        return model_name
 
-    def _meta(self, key: str) -> str:
-        found = self._read("SELECT value FROM meta WHERE key = ?", key)
-        return str(found[0][0]) if found else ""
+class AdditionStore(RecordStore):
+    """The papers added to one model, and what was fitted to them.
 
-    def revision(self) -> str:
-        """Revision of the model that all vectors were made with; empty before the first addition."""
-        return self._meta("revision")
+    Args:
+        place: A folder, which is made when absent, or the database that servers share.
+        model_name: Of the model.
 
-    def papers(self) -> list[Paper]:
-        """All added papers, in the order of their ids."""
-        rows = self._read("SELECT record FROM papers ORDER BY id")
-        return [_decoded(str(record), self._path) for (record,) in rows]
+    Raises:
+        StorageError: See :class:`facets.storage.RecordStore`.
+    """
 
-    def vectors(self) -> list[AddedVector]:
-        """All fitted vectors, by kind and id."""
-        rows = self._read("SELECT kind, id, name, vector FROM vectors ORDER BY kind, id")
-        return [
-            AddedVector(CandidateKind(kind), str(key), str(name), np.frombuffer(blob, dtype="<f4").astype(np.float32))
-            for kind, key, name, blob in rows
-        ]
+    def __init__(self, place: Path | SqlDatabase, model_name: str) -> None:
+        super().__init__(place / _FILE if isinstance(place, Path) else place, f"papers/{model_name}", SCHEMA)
 
-    def sentences(self) -> dict[str, NDArray[np.float32]]:
-        """Sentence vectors ``[P]`` of the added papers, by id; those of a model without any are not there."""
-        rows = self._read("SELECT id, vector FROM sentences")
-        return {str(key): np.frombuffer(blob, dtype="<f4").astype(np.float32) for key, blob in rows}
+    def content(self) -> Added:
+        """Everything that was added."""
+        return Added.of(self.news())
 
-    def memberships(self) -> list[tuple[CandidateKind, str, str]]:
-        """Kind, id and paper id of all memberships given apart from the papers."""
-        rows = self._read("SELECT kind, id, paper FROM memberships ORDER BY kind, id, paper")
-        return [(CandidateKind(kind), str(key), str(paper)) for kind, key, paper in rows]
-
-    def write(
+    def add(
         self,
         *,
         revision: str,
-        papers: Sequence[Paper] = (),
+        papers: Iterable[Paper] = (),
         vectors: Iterable[AddedVector] = (),
         sentences: Mapping[str, NDArray[np.float32]] | None = None,
-        memberships: Iterable[tuple[CandidateKind, str, str]] = (),
-    ) -> None:
+        given: Iterable[tuple[str, str]] = (),
+        after: int | None = None,
+    ) -> int:
         """Stores everything in one durable transaction; papers and vectors of known ids are replaced.
+
+        Args:
+            revision: Of the model.
+            papers: See :class:`Added`, as for what follows.
+            vectors: Likewise.
+            sentences: Likewise.
+            given: Likewise.
+            after: See :meth:`facets.storage.RecordStore.write`.
 
         Raises:
             InvalidInputError: An id or a name is no valid Unicode; nothing was stored.
-            StorageError: The file could not be written; nothing was stored.
+            StorageError: It could not be written; nothing was stored.
         """
-        paper_lines = [(paper.id, _encoded(paper)) for paper in papers]
-        vector_lines = [(str(v.kind), v.id, v.name, v.vector.astype("<f4").tobytes()) for v in vectors]
-        sentence_lines = [(key, vector.astype("<f4").tobytes()) for key, vector in (sentences or {}).items()]
-        membership_lines = [(str(kind), key, paper) for kind, key, paper in memberships]
-        try:
-            with self._database.write() as connection:
-                for table, columns, lines in (
-                    ("papers", "id, record", paper_lines),
-                    ("vectors", "kind, id, name, vector", vector_lines),
-                    ("sentences", "id, vector", sentence_lines),
-                    ("memberships", "kind, id, paper", membership_lines),
-                    ("meta", "key, value", [("revision", revision)]),
-                ):
-                    places = ", ".join("?" * (columns.count(",") + 1))
-                    connection.executemany(f"INSERT OR REPLACE INTO {table} ({columns}) VALUES ({places})", lines)
-                connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'writes'")
-        except UnicodeEncodeError as error:
-            raise InvalidInputError(f"ids and names must be valid Unicode, got a lone surrogate: {error}") from error
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._database.close()
-
-    def _read(self, query: str, *values: str) -> list[tuple[Any, ...]]:
-        with self._database.read() as connection:
-            return connection.execute(query, values).fetchall()
+        lines: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
+        lines += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]
+        lines += [(_VECTOR, [v.kind, v.id], _text(v.name) + b"\n" + _bytes(v.vector)) for v in vectors]
+        lines += [(_SENTENCES, key, _bytes(vector)) for key, vector in (sentences or {}).items()]
+        lines += [(_MEMBERSHIP, pair, b"") for pair in given]
+        return self.write([Record(kind, _text(key).decode(), value) for kind, key, value in lines], after=after)
 
 
-def _encoded(paper: Paper) -> str:
-    return json.dumps(
-        {
-            "id": paper.id,
-            "title": paper.title,
-            "abstract": paper.abstract,
-            "authors": [[author.name, author.id] for author in paper.authors],
-            "cited_by": list(paper.cited_by_ids),
-            "year": paper.year,
-        }
-    )
-
-
-def _decoded(record: str, path: Path) -> Paper:
+def _text(value: object) -> bytes:
+    """JSON in ASCII, which any database holds."""
     try:
-        values = json.loads(record)
-        return Paper(
-            title=values["title"],
-            abstract=values["abstract"],
-            id=values["id"],
-            authors=tuple(Author(name, key) for name, key in values["authors"]),
-            cited_by_ids=tuple(values["cited_by"]),
-            year=values["year"],
-        )
-    except (ValueError, KeyError, TypeError) as error:
-        raise DamagedError(f"{path}: a paper is damaged: {error}") from error
+        json.dumps(value, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"ids and names must be valid Unicode, got a lone surrogate: {error}") from error
+    return json.dumps(value).encode()
+
+
+def _bytes(vector: NDArray[np.float32]) -> bytes:
+    return vector.astype("<f4").tobytes()
+
+
+def _vector(blob: bytes) -> NDArray[np.float32]:
+    return np.frombuffer(blob, dtype="<f4").astype(np.float32)
+
+
+def _encoded(paper: Paper) -> dict[str, object]:
+    return {
+        "id": paper.id,
+        "title": paper.title,
+        "abstract": paper.abstract,
+        "authors": [[author.name, author.id] for author in paper.authors],
+        "cited_by": list(paper.cited_by_ids),
+        "year": paper.year,
+    }
+
+
+def _decoded(values: Mapping[str, Any]) -> Paper:
+    return Paper(
+        title=values["title"],
+        abstract=values["abstract"],
+        id=values["id"],
+        authors=tuple(Author(name, key) for name, key in values["authors"]),
+        cited_by_ids=tuple(values["cited_by"]),
+        year=values["year"],
+    )
 
 
 # By kind and candidate: papers in order, as the keys of a dictionary.

@@ -1,13 +1,12 @@
 """The relations that are known: those of the model and those added at run time by example patterns.
 
-Added ones lie in one SQLite file, written before the caller hears of it; their facets are fitted to the examples'.
+Added ones are durable before the caller hears of it, in a file or where several servers share them; their facets are
+fitted to the examples'.
 
 Shape suffixes: E examples, N their facets, K pattern facets, J relation facets, D dimensions.
 """
 
 import json
-import sqlite3
-import threading
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -23,24 +22,14 @@ from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
 from facets.relations.tables import RelationDetails, RelationTable
-from facets.storage import Database, Schema, clear_errors, make_private_directory, tables_with_checksums
+from facets.storage import NO_NEWS, News, Record, RecordFollower, RecordStore, SqlDatabase, record_schema
 
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
 _FILE = "relations.sqlite3"
 _ITERATIONS = 10  # of k-means
-_TABLES = """\
-CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
-CREATE TABLE relations (place INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL UNIQUE, record TEXT NOT NULL);
-INSERT INTO meta (key, value) VALUES ('writes', '0')"""
-
-SCHEMA = Schema(
-    title="file of added relations",
-    application_id=0x46415245,  # "FARE"
-    migrations=(tables_with_checksums(_TABLES, "meta", "relations"),),
-    checked=("meta", "relations"),
-    counter="SELECT CAST(value AS INTEGER) FROM meta WHERE key = 'writes'",
-)
+_KIND = "relation"
+SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,91 +47,83 @@ class AddedRelation:
     threshold: float
 
 
-class AddedRelationStore:
-    """The relations added to one model, in one folder, which is made when absent.
+class AddedRelationStore(RecordStore):
+    """The relations added to one model.
+
+    Args:
+        place: A folder, which is made when absent, or the database that servers share.
+        model: Name of the model.
 
     Raises:
-        DamagedError: The file is damaged, or is missing or empty although it was there.
-        StorageError: It cannot be opened.
+        StorageError: See :class:`facets.storage.RecordStore`.
     """
 
-    def __init__(self, folder: Path) -> None:
-        with clear_errors(f"cannot make the folder {folder} of added relations"):
-            make_private_directory(folder)
-        self._database = Database(folder / _FILE, SCHEMA)
+    def __init__(self, place: Path | SqlDatabase, model: str) -> None:
+        super().__init__(place / _FILE if isinstance(place, Path) else place, f"relations/{model}", SCHEMA)
 
     def read(self) -> list[AddedRelation]:
         """All added relations, in the order they were added.
 
         Raises:
-            StorageError: The file cannot be read.
+            StorageError: The store cannot be read.
         """
-        with self._database.read() as connection:
-            return [_decoded(record) for (record,) in connection.execute("SELECT record FROM relations ORDER BY place")]
+        return _after([], self.news())
 
-    def add(self, relation: AddedRelation) -> None:
-        """Adds a relation; it is on disk when this returns.
+    def add(self, relation: AddedRelation, *, after: int | None = None) -> int:
+        """Adds a relation, see :meth:`facets.storage.RecordStore.write`."""
+        return self.write([Record(_KIND, relation.name, json.dumps(asdict(relation)).encode())], after=after)
 
-        Raises:
-            StorageError: It could not be written; nothing was stored.
-        """
-        with self._database.write() as connection:
-            record = json.dumps(asdict(relation))
-            connection.execute("INSERT INTO relations (name, record) VALUES (?, ?)", (relation.name, record))
-            _count_write(connection)
-
-    def remove(self, name: str) -> None:
-        """Takes a relation away for good.
-
-        Raises:
-            StorageError: As :meth:`add`.
-        """
-        with self._database.write() as connection:
-            connection.execute("DELETE FROM relations WHERE name = ?", (name,))
-            _count_write(connection)
-
-    def close(self) -> None:
-        """Closes the file."""
-        self._database.close()
+    def remove(self, name: str, *, after: int | None = None) -> int:
+        """Takes a relation away for good, likewise."""
+        return self.write([Record(_KIND, name, None)], after=after)
 
 
-def _count_write(connection: sqlite3.Connection) -> None:
-    connection.execute("UPDATE meta SET value = CAST(value AS INTEGER) + 1 WHERE key = 'writes'")
+def _after(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
+    """The relations with what was written."""
+    named = {relation.name: relation for relation in known}
+    for _, name, value in news.records:
+        named.pop(name, None)
+        if value is not None:
+            values = json.loads(value)
+            examples = tuple(map(str, values["examples"]))
+            named[name] = AddedRelation(str(values["name"]), examples, float(values["threshold"]))
+    return list(named.values())
 
 
-def _decoded(line: str) -> AddedRelation:
-    values = json.loads(line)
-    return AddedRelation(str(values["name"]), tuple(map(str, values["examples"])), float(values["threshold"]))
-
-
-class Additions:
+class Additions(RecordFollower[AddedRelationStore]):
     """The additions to a model; one writer at a time, readers never wait.
 
     Args:
         model: The model.
-        data_dir: Folder of the additions, made when absent; None: they live in memory only.
+        place: Folder of the additions, made when absent, or the database that servers share; None: they live in memory
+            only.
 
     Attributes:
-        all: Every relation, trained and added.
-        symmetric: Names of those that hold both ways round.
+        symmetric: Names of relations that hold both ways round.
 
     Raises:
-        StorageError: ``data_dir`` cannot be read or is damaged.
+        StorageError: ``place`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: RelationModel, data_dir: Path | None) -> None:
+    def __init__(self, model: RelationModel, place: Path | SqlDatabase | None) -> None:
+        super().__init__(None if place is None else AddedRelationStore(place, model.name))
         self._model = model
-        self._lock = threading.Lock()
-        self._store = None if data_dir is None else AddedRelationStore(data_dir)
-        self._added = [] if self._store is None else self._store.read()
-        self.all = self._with_added(self._added)
+        self._added: list[AddedRelation] = []
+        self.take(NO_NEWS)
+        self.follow(now=True)
         self._aliases = _aliases(model.relations)
         self.symmetric = model.relations.symmetric_names
 
-    def close(self) -> None:
-        """Closes the file."""
-        if self._store is not None:
-            self._store.close()
+    @property
+    def all(self) -> RelationFacets:
+        """Every relation, trained and added."""
+        self.follow()
+        return self._all
+
+    def take(self, news: News) -> None:
+        """Has the relations that were added by whichever server."""
+        self._added = _after([] if news.is_all else self._added, news)
+        self._all = self._with_added(self._added)
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
         """The relations of these names or aliases, in their order; None: all.
@@ -177,10 +158,10 @@ class Additions:
 
     def infos(self) -> list[Relation]:
         """What is known of every relation, by name."""
+        everything = self.all
         examples = {relation.name: relation.examples for relation in self._added}
         counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
         details = dict(zip(self._model.relations.names, self._model.relations.details, strict=True))
-        everything = self.all
         return [
             Relation(
                 name=name,
@@ -205,29 +186,31 @@ class Additions:
         if not -1.0 <= value <= 1.0:
             raise InvalidInputError(f"must be in [-1, 1], got {threshold}", path="threshold")
         patterns = tuple(" ".join(pattern) for pattern in tokens)
-        with self._lock:
-            if name in self.all.names:
+        with self.lock:
+            self.follow(now=True)
+            if name in self._all.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
             relation = AddedRelation(name, patterns, float(value))
             added = [*self._added, relation]
             everything = self._with_added(added)
-            if self._store is not None:
-                self._store.add(relation)
-            self._added, self.all = added, everything
+            if self.store is not None:
+                self.seen = self.store.add(relation, after=self.seen)
+            self._added, self._all = added, everything
         return Relation(name=name, threshold=float(value), examples=patterns)
 
     def remove(self, name: str) -> None:
         """See ``RelationEngine.remove_relation``."""
-        with self._lock:
+        with self.lock:
+            self.follow(now=True)
             left = [relation for relation in self._added if relation.name != name]
             if len(left) == len(self._added):
                 if name in self._model.relations.names:
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
             everything = self._with_added(left)
-            if self._store is not None:
-                self._store.remove(name)
-            self._added, self.all = left, everything
+            if self.store is not None:
+                self.seen = self.store.remove(name, after=self.seen)
+            self._added, self._all = left, everything
 
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""

@@ -32,6 +32,7 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
+from facets.storage import SqlDatabase
 
 
 class RelationEngine:
@@ -39,7 +40,8 @@ class RelationEngine:
 
     Args:
         model: A model of the task relations.
-        data_dir: Folder of the relations added at run time, made when absent; None: they live in memory only.
+        data_dir: Folder of the relations added at run time, made when absent, or the database that servers share;
+                None: they live in memory only.
 
     Attributes:
         model: The model.
@@ -49,23 +51,26 @@ class RelationEngine:
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
-    def __init__(self, model: RelationModel, *, data_dir: str | Path | None = None) -> None:
+    def __init__(self, model: RelationModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
         if model.task != "relations":
             raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
-        self._additions = Additions(model, None if data_dir is None else Path(data_dir))
+        self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
         self._known = TrainingPatterns(model)
         self._patterns = PatternCache(model)
         self._lock = threading.Lock()
         self._background_MD: Tensor | None = None
 
     @classmethod
-    def load(cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | None = None) -> "RelationEngine":
+    def load(
+        cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | SqlDatabase | None = None
+    ) -> "RelationEngine":
         """Loads a model with its tables; the shipped ``facets-relations-en`` without an argument.
 
         Args:
             name_or_path: A shipped model's name or a checkpoint folder.
-            data_dir: Folder of the relations added at run time, made when absent; None: they live in memory only.
+            data_dir: Folder of the relations added at run time, made when absent, or the database that servers share;
+                None: they live in memory only.
 
         Raises:
             NotFoundError: No model of that name, no such folder.

@@ -23,20 +23,26 @@ from facets.storage.files import (
 )
 from facets.storage.mark import HighWaterMark
 from facets.storage.postgres import PostgresDatabase, PostgresSchema
+from facets.storage.records import NO_NEWS, News, Record, RecordFollower, RecordStore, record_schema
 from facets.storage.sql import SqlConnection, SqlCursor, SqlDatabase
 
 __all__ = [
     "BACKUP_MANIFEST",
     "FITTED_FORMAT",
     "MANIFEST",
+    "NO_NEWS",
     "BackupFile",
     "Database",
     "DirectoryLock",
     "DirectoryManifest",
     "HighWaterMark",
     "Migration",
+    "News",
     "PostgresDatabase",
     "PostgresSchema",
+    "Record",
+    "RecordFollower",
+    "RecordStore",
     "Schema",
     "SqlConnection",
     "SqlCursor",
@@ -50,6 +56,7 @@ __all__ = [
     "note_backup",
     "problems_of",
     "read_fitted",
+    "record_schema",
     "restore",
     "row_checksum",
     "sync_directory",

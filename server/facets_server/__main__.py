@@ -264,7 +264,7 @@ def _serve(config: "ServerConfig") -> None:
         logger.warning("%s", warning)
     with CollectionEngine.open(config.data_dir, config.engine_on_device) as engine:
         registry = CollectorRegistry()
-        models = load_models(config, BatchMetrics(registry))
+        models = load_models(config, BatchMetrics(registry), engine.shared_database)
         server = create_server(models, engine, config, registry=registry)
         try:
             if config.metrics_port >= 0:

@@ -189,15 +189,15 @@ def test_a_store_moves_into_postgres_and_back(pair: Pair, corpus: list[Document]
     url, said = postgres_server.server().new_database(), list[str]()
     expected = state(pair.expected)
     pair.expected.close()
-    move_to_postgres(tmp_path / "expected", url, said.append)
+    move_to_postgres(tmp_path / "expected", url, {}, say=said.append)
     assert "all as they were" in said[-2]
     with CollectionEngine.open(tmp_path / "elsewhere", EngineConfig(store=url, background=False)) as engine:
         assert state(engine) == expected
         engine.upsert(NAME, corpus[:3])
         changed = state(engine)
     with pytest.raises(ConflictError, match="holds a store already"):
-        move_to_postgres(_copy_of(tmp_path), url, said.append)
-    move_to_directory(url, tmp_path / "back", said.append)
+        move_to_postgres(_copy_of(tmp_path), url, {}, say=said.append)
+    move_to_directory(url, tmp_path / "back", {}, say=said.append)
     with CollectionEngine.open(tmp_path / "back", EngineConfig(background=False)) as engine:
         assert state(engine) == changed
         assert engine.upsert(NAME, corpus[3:5]).num_updated == 2
@@ -223,10 +223,10 @@ def test_a_move_that_was_cut_off_goes_on(tmp_path: Path, corpus: list[Document])
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        move_to_postgres(tmp_path / "data", url, stop)
+        move_to_postgres(tmp_path / "data", url, {}, say=stop)
     with pytest.raises(ConflictError, match="run facets-server migrate again"):
         CollectionEngine.open(tmp_path / "server", EngineConfig(store=url))
-    move_to_postgres(tmp_path / "data", url, told.append)
+    move_to_postgres(tmp_path / "data", url, {}, say=told.append)
     assert "documents: 0 lines" in told and any(line.startswith("terms: 4") for line in told)
     with CollectionEngine.open(tmp_path / "server", EngineConfig(store=url, background=False)) as engine:
         assert state(engine) == expected

@@ -22,18 +22,18 @@ HERE = Path(__file__).resolve().parent
 
 def write_papers(folder: Path) -> None:
     store = AdditionStore(folder, "toy")
-    store.write(
+    store.add(
         revision="r1",
         papers=[Paper("Title", "Abstract", "p1", (Author("Ada", "ada"),), ("p2",), year=2001)],
         vectors=[AddedVector(CandidateKind.AUTHORS, "ada", "Ada", np.arange(4, dtype=np.float32))],
         sentences={"p1": np.array([0.5, -1.0], dtype=np.float32)},
-        memberships=[(CandidateKind.AUTHORS, "ada", "p1")],
+        given=[("ada", "p1")],
     )
     store.close()
 
 
 def write_relations(folder: Path) -> None:
-    store = AddedRelationStore(folder)
+    store = AddedRelationStore(folder, "toy")
     store.add(AddedRelation("mentor", ("$ARG1 taught $ARG2", "$ARG2 , a pupil of $ARG1"), 0.25))
     store.add(AddedRelation("caf\u00e9", ("$ARG1 drinks at $ARG2",), 0.5))
     store.close()

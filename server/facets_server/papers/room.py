@@ -11,12 +11,12 @@ from facets_server.papers.served import ServedPapers
 from facets_server.papers.service import RecommendationService
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.rooms import Room, ServerParts, task_folder
+from facets_server.runtime.rooms import PlaceOf, Room, ServerParts
 
 
-def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedPapers:
+def _serve(folder: Path, _: ServerConfig, __: BatchMetrics, place_of: PlaceOf) -> ServedPapers:
     model = load(folder, PaperModel)
-    return ServedPapers(model, PaperEngine(model, data_dir=task_folder(config.data_dir, model.task, model.name)))
+    return ServedPapers(model, PaperEngine(model, data_dir=place_of(model.task, model.name)))
 
 
 def _servicers(parts: ServerParts) -> list[object]:

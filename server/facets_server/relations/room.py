@@ -11,12 +11,12 @@ from facets_server.relations.served import ServedRelations
 from facets_server.relations.service import RelationService
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.rooms import Room, ServerParts, task_folder
+from facets_server.runtime.rooms import PlaceOf, Room, ServerParts
 
 
-def _serve(folder: Path, config: ServerConfig, _: BatchMetrics) -> ServedRelations:
+def _serve(folder: Path, _: ServerConfig, __: BatchMetrics, place_of: PlaceOf) -> ServedRelations:
     model = load(folder, RelationModel)
-    return ServedRelations(model, RelationEngine(model, data_dir=task_folder(config.data_dir, model.task, model.name)))
+    return ServedRelations(model, RelationEngine(model, data_dir=place_of(model.task, model.name)))
 
 
 def _servicers(parts: ServerParts) -> list[object]:

@@ -16,13 +16,14 @@ from facets.documents import CollectionEngine
 from facets.errors import NotFoundError
 from facets.model.loading import DEFAULT_MODEL, TASKS, task_of
 from facets.model.shipped import find_model
-from facets.storage import Schema
+from facets.storage import Schema, SqlDatabase
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
 
-Serve = Callable[[Path, ServerConfig, BatchMetrics], ServedModel[Any]]  # the folder of a checkpoint -> its model
+PlaceOf = Callable[[str, str], Path | SqlDatabase]  # task and name of a model -> where what is added to it is kept
+Serve = Callable[[Path, ServerConfig, BatchMetrics, PlaceOf], ServedModel[Any]]  # folder of a checkpoint -> its model
 # Folders of the server with a module ``room``, in the order of the models and services. A new task is a line here.
 _NAMES = (
     "texts",
@@ -83,8 +84,15 @@ def rooms() -> tuple[Room, ...]:
     return tuple(import_module(f"facets_server.{name}.room").ROOM for name in _NAMES)
 
 
-def load_models(config: ServerConfig, metrics: BatchMetrics) -> list[ServedModel[Any]]:
+def load_models(
+    config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None
+) -> list[ServedModel[Any]]:
     """Loads the models the settings name, else those that are shipped; in the order of the rooms.
+
+    Args:
+        config: Checked settings.
+        metrics: Of the batches.
+        shared: Where servers keep what is added at run time; None: each in its data directory.
 
     Raises:
         NotFoundError: There is no such model.
@@ -92,7 +100,11 @@ def load_models(config: ServerConfig, metrics: BatchMetrics) -> list[ServedModel
         StorageError: What was added to a model at run time cannot be read.
     """
     serve = {task: how for room in rooms() for task, how in room.serve.items()}
-    served = [serve[task_of(folder)](folder, config, metrics) for folder in _folders(config.models)]
+
+    def place_of(task: str, name: str) -> Path | SqlDatabase:
+        return shared or task_folder(config.data_dir, task, name)
+
+    served = [serve[task_of(folder)](folder, config, metrics, place_of) for folder in _folders(config.models)]
     return sorted(served, key=lambda one: list(serve).index(one.info.task))
 
 

@@ -76,10 +76,11 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
         raise ConfigError('engine.store must be postgres://..., the other end of the move, got "sqlite"')
+    kept = {pattern: schema for room in rooms() for pattern, schema in room.stores.items() if "*" in pattern}
     if back:
-        move_to_directory(url, config.data_dir, say)
+        move_to_directory(url, config.data_dir, kept, say=say)
     else:
-        move_to_postgres(config.data_dir, url, say)
+        move_to_postgres(config.data_dir, url, kept, say=say)
 
 
 def verify_directory(directory: Path, say: Say) -> bool:

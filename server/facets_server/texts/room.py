@@ -8,18 +8,18 @@ from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.runtime.rooms import Room, ServerParts
+from facets_server.runtime.rooms import PlaceOf, Room, ServerParts
 from facets_server.texts.passages import ServedPassages
 from facets_server.texts.served import ServedSentences, ServedTexts, text_models
 from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
 
-def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
+def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
     model = load(folder, FacetModel, device=config.device)
     return ServedSentences(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 
-def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics) -> ServedTexts:
+def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
     model = load(folder, PassageModel, device=config.device)
     return ServedPassages(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 

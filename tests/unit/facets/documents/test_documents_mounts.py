@@ -24,7 +24,7 @@ subprocess.run(["mount", "-t", "tmpfs", "-o", "size=4m", "tmpfs", folder], check
 config = EngineConfig(background=False, exact_max_facets=20)
 engine = CollectionEngine.open(folder / "data", config)
 engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-relations = AddedRelationStore(folder / "data" / "relations" / "toy")
+relations = AddedRelationStore(folder / "data" / "relations" / "toy", "toy")
 relations.add(AddedRelation("first", ("$ARG1 met $ARG2",), 0.5))
 told = []
 
@@ -61,7 +61,7 @@ while stored < 10_000:  # until what the log may still use is used
     stored += 1
 tell(lambda: relations.add(AddedRelation("x" * 5000, ("$ARG1 knows $ARG2",), 0.5)))
 other = folder / "data" / "relations" / "other"
-tell(lambda: AddedRelationStore(other).add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
+tell(lambda: AddedRelationStore(other, "toy").add(AddedRelation("y", ("$ARG1 is $ARG2",), 0.5)))
 engine.close()
 engine = CollectionEngine.open(folder / "data", config)
 assert engine.count("docs").num_documents == stored
@@ -76,10 +76,10 @@ relations.close()
 engine.close()
 subprocess.run(["mount", "-o", "remount,ro", folder], check=True)
 tell(lambda: CollectionEngine.open(folder / "data", config))
-tell(lambda: AddedRelationStore(folder / "data" / "relations" / "toy"))
+tell(lambda: AddedRelationStore(folder / "data" / "relations" / "toy", "toy"))
 subprocess.run(["mount", "-o", "remount,rw", folder], check=True)
 engine = CollectionEngine.open(folder / "data", config)
-relations = AddedRelationStore(folder / "data" / "relations" / "toy")
+relations = AddedRelationStore(folder / "data" / "relations" / "toy", "toy")
 upsert(30)
 relations.add(AddedRelation("second", ("$ARG1 knows $ARG2",), 0.5))
 stored = 30
@@ -90,7 +90,7 @@ relations.close()
 engine.close()
 with CollectionEngine.open(folder / "data", config) as again:
     assert again.count("docs").num_documents == stored + 1
-relations = AddedRelationStore(folder / "data" / "relations" / "toy")
+relations = AddedRelationStore(folder / "data" / "relations" / "toy", "toy")
 assert [relation.name for relation in relations.read()] == ["first", "second"]
 relations.close()
 print(json.dumps(told))

@@ -125,7 +125,7 @@ def test_vectors_of_authors_who_were_given_known_papers_follow_the_model(
     engine.close()
     PaperEngine(sentence_model, data_dir=tmp_path).close()
     store = AdditionStore(tmp_path, sentence_model.name)
-    assert store.revision() == sentence_model.revision
+    assert store.content().revision == sentence_model.revision
     store.close()
 
 

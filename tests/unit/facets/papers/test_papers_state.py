@@ -210,7 +210,7 @@ def test_an_addition_that_cannot_be_stored_changes_nothing(
         raise StorageError("no space")
 
     with monkeypatch.context() as patched:
-        patched.setattr("facets.papers.store.AdditionStore.write", refuse)
+        patched.setattr("facets.papers.store.AdditionStore.add", refuse)
         with pytest.raises(StorageError):
             engine.add_papers([Paper("camera", id="n1", authors=(Author("new 2"), Author("new 1")))])
     assert everything(engine, AUTHORS) == before

@@ -16,15 +16,16 @@ NUM_FLIPS = 60
 
 
 def content(store: AdditionStore) -> object:
-    vectors = [(v.kind, v.id, v.name, v.vector.tolist()) for v in store.vectors()]
-    sentences = {key: vector.tolist() for key, vector in store.sentences().items()}
-    return store.papers(), vectors, sentences, store.memberships(), store.revision()
+    added = store.content()
+    vectors = [(v.kind, v.id, v.name, v.vector.tolist()) for v in added.vectors]
+    sentences = {key: vector.tolist() for key, vector in added.sentences.items()}
+    return added.papers, vectors, sentences, added.given, added.revision
 
 
 def filled(folder: Path) -> object:
     store = AdditionStore(folder, "toy")
     rng = np.random.default_rng(0)
-    store.write(
+    store.add(
         revision="r1",
         papers=[Paper(f"title {n}", f"abstract {n}", f"p{n}", (Author(f"a{n}"),), ("x",), year=2000) for n in range(9)],
         vectors=[
@@ -32,7 +33,7 @@ def filled(folder: Path) -> object:
             for n in range(9)
         ],
         sentences={f"p{n}": rng.standard_normal(16).astype(np.float32) for n in range(9)},
-        memberships=[(CandidateKind.AUTHORS, f"a{n}", "p1") for n in range(9)],
+        given=[(f"a{n}", "p1") for n in range(9)],
     )
     expected = content(store)
     store.close()
@@ -65,10 +66,10 @@ def test_damaged_file_is_no_empty_store(tmp_path: Path, damage: str) -> None:
 
 def test_lost_log_is_told_with_the_number_of_writes(tmp_path: Path) -> None:
     store = AdditionStore(tmp_path / "before", "toy")
-    store.write(revision="r1", papers=[Paper("title", id="kept")])
+    store.add(revision="r1", papers=[Paper("title", id="kept")])
     (tmp_path / "after").mkdir()
     for number in range(3):
-        store.write(revision="r1", papers=[Paper("title", id=f"p{number}")])
+        store.add(revision="r1", papers=[Paper("title", id=f"p{number}")])
     for name in ("", "-mark"):  # without the log
         shutil.copy(tmp_path / "before" / f"recommendation.sqlite3{name}", tmp_path / "after")
     store.close()
@@ -82,11 +83,11 @@ def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
     for _ in range(2):
         store = AdditionStore(tmp_path / "papers", "toy")
-        assert store.revision() == "r1"
-        assert [(paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) for paper in store.papers()] == [
+        added = store.content()
+        assert added.revision == "r1" and added.given == {("ada", "p1")}
+        assert [(paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) for paper in added.papers.values()] == [
             ("p1", "ada", ("p2",), 2001)
         ]
-        assert store.vectors()[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
-        assert [line[1:] for line in store.memberships()] == [("ada", "p1")]
-        assert {key: vector.tolist() for key, vector in store.sentences().items()} == {"p1": [0.5, -1.0]}
+        assert added.vectors[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert {key: vector.tolist() for key, vector in added.sentences.items()} == {"p1": [0.5, -1.0]}
         store.close()

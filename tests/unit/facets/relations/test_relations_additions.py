@@ -72,7 +72,7 @@ RELATIONS = [AddedRelation(f"relation {n}", ("$ARG1 met $ARG2", f"$ARG2 {n} $ARG
 
 
 def filled(folder: Path) -> Path:
-    store = AddedRelationStore(folder)
+    store = AddedRelationStore(folder, "toy")
     for relation in RELATIONS:
         store.add(relation)
     store.close()
@@ -80,7 +80,7 @@ def filled(folder: Path) -> Path:
 
 
 def read(folder: Path) -> list[AddedRelation]:
-    store = AddedRelationStore(folder)
+    store = AddedRelationStore(folder, "toy")
     try:
         return store.read()
     finally:
@@ -111,7 +111,7 @@ def test_damaged_file_is_no_empty_one(tmp_path: Path, damage: str) -> None:
 
 def test_relation_taken_away_is_gone_for_good(tmp_path: Path) -> None:
     filled(tmp_path)
-    store = AddedRelationStore(tmp_path)
+    store = AddedRelationStore(tmp_path, "toy")
     store.remove("relation 3")
     store.close()
     assert read(tmp_path) == [relation for relation in RELATIONS if relation.name != "relation 3"]
@@ -123,7 +123,7 @@ def test_golden_file_is_read(tmp_path: Path) -> None:
 
 
 def test_no_room_for_a_relation_is_a_full_disk(tmp_path: Path) -> None:
-    store = AddedRelationStore(tmp_path)
+    store = AddedRelationStore(tmp_path, "toy")
     store.add(RELATIONS[0])
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "relations.sqlite3-wal").stat().st_size, limits[1]))
@@ -139,7 +139,7 @@ def test_no_room_for_a_relation_is_a_full_disk(tmp_path: Path) -> None:
 
 
 def test_first_relation_on_a_full_disk_is_refused_as_such(tmp_path: Path) -> None:
-    store = AddedRelationStore(tmp_path / "new")
+    store = AddedRelationStore(tmp_path / "new", "toy")
     limits = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (1000, limits[1]))
     try:

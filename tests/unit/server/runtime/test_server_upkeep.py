@@ -41,8 +41,8 @@ def data(tmp_path):
         engine.upsert("docs", documents(NUM_DOCUMENTS))
         engine.maintain()
     papers = AdditionStore(folder / "papers" / "toy", "toy")
-    papers.write(revision="r1", papers=[Paper("title", id="p1")])
-    relations = AddedRelationStore(folder / "relations" / "toy")
+    papers.add(revision="r1", papers=[Paper("title", id="p1")])
+    relations = AddedRelationStore(folder / "relations" / "toy", "toy")
     relations.add(AddedRelation("mentor", ("$ARG1 taught $ARG2",), 0.5))
     streams = StreamStore(folder / "ingest-streams.sqlite3")
     stream = streams.begin(collection="docs", collection_created="now")
@@ -79,9 +79,9 @@ def test_backup_of_directory_in_use_is_restored_whole(data, tmp_path, capsys):
         query = documents(5)[4].facet_embeddings[None].astype(np.float32)
         assert engine.search("docs", SearchRequest(facets=query, top_k=1)).hits[0][0].id in ("d4", "late4")
     papers = AdditionStore(restored / "papers" / "toy", "toy")
-    assert [paper.id for paper in papers.papers()] == ["p1"]
+    assert [paper.id for paper in papers.content().papers.values()] == ["p1"]
     papers.close()
-    relations = AddedRelationStore(restored / "relations" / "toy")
+    relations = AddedRelationStore(restored / "relations" / "toy", "toy")
     assert [relation.name for relation in relations.read()] == ["mentor"]
     relations.close()
 
@@ -117,7 +117,7 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
         "'d8'",
         "facets damaged",
         "305 documents, 304",
-        "papers 'p1'",
+        """records 'papers/toy', 'paper', '"p1"'""",
         "305 parts, 304",
         "5 damaged",
     ):
