@@ -1,11 +1,10 @@
 """What SQLite and PostgreSQL are asked in different words: payloads, which they keep differently, and the tables.
 
-In PostgreSQL a payload stands as it was written, and once more as ``jsonb`` for filters. That knows no NUL, compares
-numbers as decimals and strings by the language of the database: all three are made to mean what :func:`matches` means.
+In PostgreSQL a payload stands as it was written, and once more as ``jsonb`` for filters. That compares numbers as
+decimals and strings by the language of the database: both are made to mean what :func:`matches` means.
 """
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -72,22 +71,16 @@ SQLITE = Dialect(
     is_shared=False,
 )
 
-_NUL_OR_ONE = re.compile(r"(?<!\\)((?:\\\\)*)\\u000([01])")
-
 
 def to_jsonb(payload: str) -> str:
-    r"""A payload as ``jsonb`` can hold it, in the same order of values.
-
-    NUL and the character behind it stand as two; floats beyond 2**53, which are integers, as all of their digits.
+    r"""A payload as ``jsonb`` can hold it: floats beyond 2**53, which are integers, as all of their digits.
 
     Example:
-        >>> print(to_jsonb(r'{"a": "\u0000b", "c": 1e+20}'))
-        {"a": "\u0001\u0001b", "c": 100000000000000000000}
+        >>> print(to_jsonb('{"a": "b", "c": 1e+20}'))
+        {"a": "b", "c": 100000000000000000000}
     """
     if "e+" in payload:
         payload = json.dumps(json.loads(payload, parse_float=_exact), ensure_ascii=False)
-    if "\\u000" in payload:
-        payload = _NUL_OR_ONE.sub(lambda found: rf"{found[1]}\u0001\u000{1 + int(found[2])}", payload)
     return payload
 
 
@@ -131,7 +124,7 @@ def filter_to_postgres(filter: Filter) -> Sql:
             terms, parameters = [f"jsonb_typeof({field}) = '{'string' if is_text else 'number'}'"], [*keys]
             for comparison, bound in bounds:
                 terms.append(f"{value} {comparison} {'?::text' if is_text else '?::jsonb'}")
-                parameters += [*keys, _held(bound) if isinstance(bound, str) else _json(bound)]
+                parameters += [*keys, bound if isinstance(bound, str) else _json(bound)]
             return f"COALESCE({' AND '.join(terms)}, FALSE)", parameters
 
 
@@ -149,11 +142,6 @@ def _join(filters: Sequence[Filter], glue: str, empty: str) -> Sql:
 
 def _json(value: Scalar | Sequence[Scalar]) -> str:
     return to_jsonb(json.dumps(value, ensure_ascii=False))
-
-
-def _held(text: str) -> str:
-    """Text of a filter, which has no NUL, as :func:`to_jsonb` holds it."""
-    return text.replace("\1", "\1\2")
 
 
 def _postgres_type(path: str) -> Sql:

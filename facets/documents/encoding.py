@@ -35,6 +35,8 @@ _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
 _SLICE = 256  # documents, ...
 _SLICE_FACETS = 8192  # ... and of long ones facets, normalized at a time in float64: bounds the extra memory
 
+_NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
@@ -187,7 +189,11 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
                 path=(*here, "id"),
             )
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_DOCUMENT_BYTES)
-        payloads.append(encode_json(document.payload, path=(*here, "payload")))
+        payloads.append(payload := encode_json(document.payload, path=(*here, "payload")))
+        if "\\u0000" in payload and _NUL.search(payload):
+            raise InvalidInputError(
+                "must have no NUL character, where filters would end a string", path=(*here, "payload")
+            )
         _check_parts(document, here, shape=(record.num_facets, record.dim))
         _check_reading(document, record, here)
     first_parts_N1 = starts_of(max(1, len(document.parts)) for document in documents)

@@ -465,8 +465,12 @@ class CollectionEngine:
         self._store.check_place()
 
     def checks(self) -> dict[str, Callable[[], None]]:
-        """Who else must answer for every search to be whole, see :meth:`IndexManager.checks`."""
-        return self._indexes.checks()
+        """Who else must answer, by name; a check takes a second or so and raises StorageError, see ``IndexManager``."""
+        return (
+            {"postgres": self._store.check_place, **self._indexes.checks()}
+            if self._store.is_shared
+            else self._indexes.checks()
+        )
 
     def num_pending(self) -> int:
         """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""

@@ -163,7 +163,7 @@ def _types_of(connection: "psycopg.Connection[Any]", table: str, columns: str) -
 class PostgresDatabase:
     """The tables of one store in one schema of a database; as :class:`facets.storage.Database`, for many processes."""
 
-    def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False) -> None:
+    def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False, make: bool = True) -> None:
         """Connects, and makes the tables where there are none.
 
         Args:
@@ -171,6 +171,7 @@ class PostgresDatabase:
                 in turn. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
             schema: What is kept there.
             filling: Take it for the target of a move, which nobody else opens until it is whole.
+            make: Whether to make tables; else their absence is an error.
 
         Raises:
             ImportError: The extra ``postgres`` is not installed.
@@ -190,7 +191,7 @@ class PostgresDatabase:
         self._holding = threading.local()
         self._closed = False
         with self._clear_errors("open"):
-            self._prepare(schema, filling)
+            self._prepare(schema, filling, make)
         self._pool: ConnectionPool[Any] = ConnectionPool(
             conninfo,
             min_size=1,
@@ -202,7 +203,7 @@ class PostgresDatabase:
             open=True,
         )
 
-    def _prepare(self, schema: PostgresSchema, filling: bool) -> None:
+    def _prepare(self, schema: PostgresSchema, filling: bool, make: bool) -> None:
         """Makes the tables under a lock, or checks whose they are."""
         import psycopg
 
@@ -214,6 +215,8 @@ class PostgresDatabase:
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK_SPACE,))
                 if _one(connection, "SELECT to_regclass('meta') IS NULL"):
+                    if not make:
+                        raise StorageError(f"{self._name()} has no tables yet: the first server makes them")
                     for statement in schema.tables:
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(schema.version),))
@@ -426,6 +429,12 @@ _CAUSES: dict[str, tuple[type[StorageError], str]] = {
     "40P01": (StoreAwayError, "another transaction was in the way: try again"),
 }
 
+# While connecting, libpq says some in words only.
+_SAID = {
+    **{"password authentication failed": "28P01", "no pg_hba.conf entry": "28000", 'FATAL:  role "': "28000"},
+    **{"does not exist": "3D000"},
+}
+
 
 def _explained(error: Exception) -> tuple[type[StorageError], str]:
     """What an error of the driver means, without anything of the address or of values."""
@@ -434,9 +443,8 @@ def _explained(error: Exception) -> tuple[type[StorageError], str]:
     state = getattr(error, "sqlstate", None)
     if state in _CAUSES:
         return _CAUSES[state]
-    for code in ("28P01", "3D000", "28000"):  # while connecting, libpq says them in words only
-        words = {"28P01": "password authentication failed", "3D000": "does not exist", "28000": "no pg_hba.conf entry"}
-        if words[code] in str(error):
+    for words, code in _SAID.items():
+        if words in str(error):
             return _CAUSES[code]
     if state[:2] in ("08", "57") if state else not isinstance(error, psycopg.DataError):
         return StoreAwayError, "it does not answer; what was being written is there whole or not at all"

@@ -121,7 +121,7 @@ def backup(
 
     Exit code 1 when something in it is damaged.
     """
-    _upkeep(lambda upkeep, folder: upkeep.back_up_directory(folder, destination, typer.echo), data_dir, config)
+    _upkeep(lambda upkeep, own: upkeep.back_up_directory(own.data_dir, destination, typer.echo), data_dir, config)
 
 
 @app.command()
@@ -131,7 +131,7 @@ def restore(
     config: ConfigFile = None,
 ) -> None:
     """Put a backup into an empty data directory; no server may be using it."""
-    _upkeep(lambda upkeep, folder: upkeep.restore_directory(source, folder, typer.echo) or True, data_dir, config)
+    _upkeep(lambda upkeep, own: upkeep.restore_directory(source, own.data_dir, typer.echo) or True, data_dir, config)
 
 
 @app.command()
@@ -144,7 +144,16 @@ def verify(
 
     Exit code 1 when something is damaged; each such thing is a line.
     """
-    _upkeep(lambda upkeep, default: upkeep.verify_directory(folder or default, typer.echo), data_dir, config)
+    _upkeep(lambda upkeep, own: upkeep.verify_directory(folder or own.data_dir, typer.echo), data_dir, config)
+
+
+@app.command()
+def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
+    """Look whether a server with these settings would start: data directory, PostgreSQL, index; changes nothing.
+
+    Exit code 1 when there is a problem; each line says which dependency it is about.
+    """
+    _upkeep(lambda upkeep, own: upkeep.examine(own, typer.echo), data_dir, config)
 
 
 @app.command()
@@ -158,16 +167,7 @@ def migrate(
 
     No server may be using the directory. Interrupted, the same command goes on where it ended.
     """
-    try:
-        require_extra("server", *_MODULES)
-        from facets_server.runtime.config import load_config
-        from facets_server.runtime.upkeep import migrate_directory
-
-        migrate_directory(load_config(config, os.environ, {"data_dir": data_dir}), typer.echo, back=back)
-    except (ConfigError, ConflictError, NotFoundError) as error:
-        _fail(error, EXIT_BAD_SETTING)
-    except (StorageError, ImportError) as error:
-        _fail(error, EXIT_CANNOT_OPEN)
+    _upkeep(lambda upkeep, own: upkeep.migrate_directory(own, typer.echo, back=back) or True, data_dir, config)
 
 
 @app.command()
@@ -230,14 +230,14 @@ def _log_to_stderr(level: str) -> None:
         logging.getLogger(package).setLevel(level)
 
 
-def _upkeep(work: Callable[[ModuleType, Path], bool], data_dir: Path | None, config: Path | None) -> None:
+def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path | None, config: Path | None) -> None:
     try:
         require_extra("server", *_MODULES)
         from facets_server.runtime import upkeep
         from facets_server.runtime.config import load_config
 
-        is_whole = work(upkeep, load_config(config, os.environ, {"data_dir": data_dir}).data_dir)
-    except (ConfigError, ConflictError) as error:
+        is_whole = work(upkeep, load_config(config, os.environ, {"data_dir": data_dir}))
+    except (ConfigError, ConflictError, NotFoundError) as error:
         _fail(error, EXIT_BAD_SETTING)
     except (StorageError, ImportError) as error:
         _fail(error, EXIT_CANNOT_OPEN)

@@ -38,11 +38,11 @@ def payload_of(number: int) -> dict[str, Any]:
         "e\u00e9 f": "\u00e9\U0001f410" if number % 2 else "z\u0001",
     }
     odd: dict[int, dict[str, Any]] = {
-        1: {"big": 2**60, "odd": "nul\u0000inside", "huge": 1e300},
+        1: {"big": 2**60, "odd": "odd\u0001inside", "huge": 1e300},
         2: {"big": float(2**60), "odd": "ends", "huge": 10**18},
         3: {"big": 2**60 + 1, "odd": "nul\u0001", "huge": -1e300},
         4: {"big": -0.0, "odd": "back\\u0000slash", "huge": 1e-300},
-        5: {"big": 9007199254740993, "odd": '"\\\u0000\u0000', "huge": 1e23},
+        5: {"big": 9007199254740993, "odd": '"\\\u0001\u0001', "huge": 1e23},
         6: {"big": 9007199254740992.0, "odd": "", "huge": -(10**17)},
     }
     return payload | odd.get(number % 11, {})

@@ -9,6 +9,8 @@ import postgres_server
 import psycopg
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus, said
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.upkeep import examine
 
 from facets.documents import CollectionEngine, Document, EngineConfig, Equals, SearchRequest
 from facets.documents.dialects import KEPT_WRITES
@@ -16,6 +18,10 @@ from facets.errors import ConfigError, ConflictError, NotReadyError, StorageErro
 
 CORPUS = make_corpus()[:160]
 Open = Callable[..., CollectionEngine]
+DISCONNECT = (
+    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'facets-server' "
+    "AND datname = current_database()"
+)
 
 
 @pytest.fixture
@@ -177,6 +183,44 @@ def test_another_encoding_version_or_read_only_database_is_refused(url: str, tmp
         CollectionEngine.open(tmp_path / "r", EngineConfig(store=f"{url}?options=-cdefault_transaction_read_only%3Don"))
 
 
+def test_doctor_and_health_say_which_dependency_and_why(
+    url: str, tmp_path: Path, two: tuple[CollectionEngine, CollectionEngine]
+) -> None:
+    def look(store: str) -> tuple[bool, str]:
+        said = list[str]()
+        config = ServerConfig(engine=EngineConfig(store=store), data_dir=tmp_path / "first")
+        return examine(config, said.append), "\n".join(said)
+
+    server = postgres_server.server()
+    assert look(url)[0] and "takes writes" in look(url)[1] and "no synchronous standby" in look(url)[1]
+    latin = server.new_database("ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
+    for store, words in (
+        ("postgres://me@127.0.0.1:1/x", "it does not answer"),
+        (latin, "encoding LATIN1, expected UTF8"),
+        (server.new_database(), "no tables yet: the first server makes them"),
+        (f"{url}?options=-cdefault_transaction_read_only%3Don", "read-only: expected the primary"),
+        (url.replace("facets@", "nobody_known@"), "it refuses the user"),
+    ):
+        is_fine, said = look(store)
+        assert not is_fine and "problem  postgres: " in said and words in said and "ok       index: faiss" in said, said
+    health = two[0].checks()["postgres"]
+    health()
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("UPDATE meta SET value = '0' WHERE key = 'version'")
+        assert "tables of version 0, expected 1" in look(url)[1]
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'version'")
+        name = url.rpartition("/")[2]
+        connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on")  # type: ignore[arg-type]
+        connection.execute(DISCONNECT)
+    with pytest.raises(StorageError, match="read-only: expected the primary"):
+        health()
+    assert two[0].count("docs").num_documents == 0  # who only reads goes on
+    with psycopg.connect(f"{url}?options=-cdefault_transaction_read_only%3Doff", autocommit=True) as connection:
+        connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only")  # type: ignore[arg-type]
+        connection.execute(DISCONNECT)
+    health()
+
+
 def test_another_cluster_at_the_same_address_is_refused(open_engine: Open, url: str, tmp_path: Path) -> None:
     engine = open_engine("first")
     engine.close()
@@ -193,11 +237,8 @@ def test_a_cluster_that_changes_under_a_running_server_is_noticed(open_engine: O
     engine = open_engine("first")
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
-        connection.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = 'facets-server' "
-            "AND datname = current_database()"
-        )
-    with pytest.raises((StoreGoneError, StoreAwayError)):
+        connection.execute(DISCONNECT)
+    with pytest.raises(StoreGoneError, match="two clusters answer at one address"):
         engine.create_collection("x", model="m", model_revision="1", num_facets=1, dim=DIM)
     with psycopg.connect(url, autocommit=True) as connection:
         assert connection.execute("SELECT count(*) FROM collections").fetchone() == (0,)

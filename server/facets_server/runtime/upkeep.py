@@ -3,16 +3,19 @@
 Which files there are stands in the rooms: each names its stores and what they hold.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 from pathlib import Path
 
 from facets.documents.migration import move_to_directory, move_to_postgres
-from facets.errors import ConfigError, DamagedError, IndexFormatError, StorageError
+from facets.documents.opening import examine_postgres
+from facets.errors import ConfigError, ConflictError, DamagedError, IndexFormatError, StorageError, StoreInUseError
+from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
 from facets.storage import (
     BACKUP_MANIFEST,
     MANIFEST,
+    DirectoryLock,
     DirectoryManifest,
     Schema,
     back_up,
@@ -23,6 +26,7 @@ from facets.storage import (
     restore,
 )
 from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import rooms
 
 _SNAPSHOTS = "indexes/*.index"
@@ -81,6 +85,52 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
         move_to_directory(url, config.data_dir, kept, say=say)
     else:
         move_to_postgres(config.data_dir, url, kept, say=say)
+
+
+def examine(config: ServerConfig, say: Say) -> bool:
+    """Looks whether a server with these settings would start and find what it depends on; changes nothing.
+
+    Returns:
+        Whether nothing is wrong; ``say`` gets a line for everything, which begins with ``ok`` or ``problem``.
+    """
+    url = config.engine.store.get_secret_value()
+    looks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
+    if url != "sqlite":
+        looks["postgres"] = lambda: examine_postgres(url, config.data_dir)
+    looks["index"] = lambda: _examine_index(config)
+    is_fine = True
+    for name, look in looks.items():
+        try:
+            for line in look():
+                say(f"ok       {name}: {line}")
+        except (StorageError, ConflictError, ConfigError, ImportError) as error:
+            say(f"problem  {name}: {error}")
+            is_fine = False
+    return is_fine
+
+
+def _examine_directory(directory: Path, url: str) -> Iterator[str]:
+    free = disk_of(directory if directory.exists() else directory.absolute().parent).free_bytes
+    state = "is there" if directory.exists() else "will be made"
+    yield f"{directory} {state}, {free / 1e9:.1f} GB free"
+    if url == "sqlite":
+        DirectoryManifest(directory, _DOCUMENTS, ()).check()
+    if (directory / "lock").exists():
+        try:
+            DirectoryLock(directory).close()
+            yield "no server is using it"
+        except StoreInUseError as error:
+            yield str(error)
+
+
+def _examine_index(config: ServerConfig) -> Iterator[str]:
+    backend = make_backend(config.engine)
+    try:
+        if backend.dependency:
+            backend.check()
+        yield config.engine.index.partition("?")[0] + (" answers" if backend.dependency else "")
+    finally:
+        backend.close()
 
 
 def verify_directory(directory: Path, say: Say) -> bool:
