@@ -97,6 +97,7 @@ def file_sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
+@dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackedCorpus:
     """A corpus as word rows, memory-mapped: nothing is read until it is used.
 
@@ -112,24 +113,13 @@ class PackedCorpus:
         meta: Origin and counts.
     """
 
-    def __init__(
-        self,
-        path: Path,
-        *,
-        tokens: NDArray[np.unsignedinteger],
-        sentence_offsets: NDArray[np.int64],
-        paragraph_offsets: NDArray[np.int64],
-        document_offsets: NDArray[np.int64],
-        vocabulary: Vocabulary,
-        meta: CorpusMeta,
-    ) -> None:
-        self.path = path
-        self.tokens = tokens
-        self.sentence_offsets = sentence_offsets
-        self.paragraph_offsets = paragraph_offsets
-        self.document_offsets = document_offsets
-        self.vocabulary = vocabulary
-        self.meta = meta
+    path: Path
+    tokens: NDArray[np.unsignedinteger]
+    sentence_offsets: NDArray[np.int64]
+    paragraph_offsets: NDArray[np.int64]
+    document_offsets: NDArray[np.int64]
+    vocabulary: Vocabulary
+    meta: CorpusMeta
 
     @property
     def num_sentences(self) -> int:
@@ -155,23 +145,15 @@ class PackedCorpus:
         if len(vocabulary) != meta.num_words:
             raise CheckpointError(f"{path}: expected {meta.num_words} words, got {len(vocabulary)}")
         tokens = _map_array(path / "tokens.npy", ("uint16", "uint32"), meta.num_tokens)
-        sentences = _map_array(path / "sentence_offsets.npy", ("int64",), meta.num_sentences + 1)
-        paragraphs = _map_array(path / "paragraph_offsets.npy", ("int64",), meta.num_paragraphs + 1)
-        documents = _map_array(path / "document_offsets.npy", ("int64",), meta.num_documents + 1)
-        _check_offsets(path / "sentence_offsets.npy", sentences, meta.num_tokens)
-        _check_offsets(path / "paragraph_offsets.npy", paragraphs, meta.num_sentences)
-        _check_offsets(path / "document_offsets.npy", documents, meta.num_sentences)
+        offsets: dict[str, NDArray[np.int64]] = {}
+        counts = (("sentence", meta.num_tokens), ("paragraph", meta.num_sentences), ("document", meta.num_sentences))
+        for name, end in counts:
+            file, length = path / f"{name}_offsets.npy", getattr(meta, f"num_{name}s") + 1
+            offsets[f"{name}_offsets"] = _map_array(file, ("int64",), length)
+            _check_offsets(file, offsets[f"{name}_offsets"], end)
         if len(tokens) and int(tokens.max()) > len(vocabulary):
             raise CheckpointError(f"{path / 'tokens.npy'}: expected rows up to {len(vocabulary)}, got {tokens.max()}")
-        return cls(
-            path,
-            tokens=tokens,
-            sentence_offsets=sentences,
-            paragraph_offsets=paragraphs,
-            document_offsets=documents,
-            vocabulary=vocabulary,
-            meta=meta,
-        )
+        return cls(path=path, tokens=tokens, **offsets, vocabulary=vocabulary, meta=meta)
 
 
 def write_meta(path: Path, meta: CorpusMeta) -> None:
@@ -290,15 +272,15 @@ def pack_corpus(
     (out_dir / "meta.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=out_dir, prefix=".packing-") as scratch:
         numbers = Path(scratch) / "numbers"
-        collected = _collect(files, numbers, min_words, workers, show_progress)
+        collected, counts = _collect(files, numbers, min_words, workers, show_progress)
         if not collected.sentence_lengths:
             raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
         if vocabulary is None:
-            vocabulary, rows = _choose_words(collected, max_words, min_count)
+            vocabulary, rows = _choose_words(collected.words, counts, max_words=max_words, min_count=min_count)
         else:
             rows = vocabulary.rows(collected.words).astype(np.uint32)
         if not len(vocabulary):
-            raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {collected.counts.max()}")
+            raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {counts.max()}")
         num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
         shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
     vocabulary.save(out_dir / "vocabulary.tsv")
@@ -311,7 +293,7 @@ def pack_corpus(
             num_documents=len(collected.document_lengths),
             num_paragraphs=len(collected.paragraph_lengths),
             num_sentences=len(collected.sentence_lengths),
-            num_tokens=int(collected.counts.sum()),
+            num_tokens=int(counts.sum()),
             num_unknown=num_unknown,
             num_dropped_sentences=collected.num_dropped,
             num_words=len(vocabulary),
@@ -323,7 +305,7 @@ def pack_corpus(
     return PackedCorpus.open(out_dir)
 
 
-def _save_offsets(collected: "_Collected", out_dir: Path) -> None:
+def _save_offsets(collected: _Block, out_dir: Path) -> None:
     for name, lengths in (
         ("sentence", collected.sentence_lengths),
         ("paragraph", collected.paragraph_lengths),
@@ -332,24 +314,13 @@ def _save_offsets(collected: "_Collected", out_dir: Path) -> None:
         np.save(out_dir / f"{name}_offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
 
 
-@dataclass(slots=True)
-class _Collected:
-    """The whole corpus but for its tokens, which are on disk as word numbers."""
-
-    words: list[str]  # in order of first occurrence
-    counts: NDArray[np.int64]
-    sentence_lengths: list[int] = field(default_factory=list)
-    paragraph_lengths: list[int] = field(default_factory=list)
-    document_lengths: list[int] = field(default_factory=list)
-    num_dropped: int = 0
-
-
 def _collect(
     files: Sequence[Path], numbers_path: Path, min_words: int, workers: int, show_progress: bool
-) -> _Collected:
+) -> tuple[_Block, NDArray[np.int64]]:
+    """The whole corpus but for its tokens, which go to a file as word numbers; and how often each word occurs."""
     numbers: dict[str, int] = {}
     counts: Counter[int] = Counter()
-    result = _Collected(words=[], counts=np.empty(0, dtype=np.int64))
+    result = _Block()
     progress = tqdm(desc="packing", unit="char", unit_scale=True, disable=not show_progress)
     with progress, numbers_path.open("wb") as out:
         for block in _tokenized_blocks(files, min_words, workers):
@@ -364,8 +335,7 @@ def _collect(
             result.num_dropped += block.num_dropped
             progress.update(block.num_chars)
     result.words = list(numbers)
-    result.counts = np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
-    return result
+    return result, np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
 
 
 def _tokenized_blocks(files: Sequence[Path], min_words: int, workers: int) -> Iterator[_Block]:
@@ -446,15 +416,15 @@ def _has_letter(word: str) -> bool:
     return word.isalpha() or any(map(str.isalpha, word))
 
 
-def _choose_words(collected: _Collected, max_words: int, min_count: int) -> tuple[Vocabulary, NDArray[np.uint32]]:
+def _choose_words(
+    words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int
+) -> tuple[Vocabulary, NDArray[np.uint32]]:
     """The vocabulary, and the row of every word number (``V`` outside the vocabulary)."""
-    counts = collected.counts
     frequent = np.flatnonzero(counts >= min_count).tolist()
-    chosen = sorted(frequent, key=lambda number: (-counts[number], collected.words[number]))[:max_words]
+    chosen = sorted(frequent, key=lambda number: (-counts[number], words[number]))[:max_words]
     rows = np.full(len(counts), len(chosen), dtype=np.uint32)
     rows[chosen] = np.arange(len(chosen), dtype=np.uint32)
-    words = [collected.words[number] for number in chosen]
-    return Vocabulary(words, counts[chosen], total_count=int(counts.sum())), rows
+    return Vocabulary([words[number] for number in chosen], counts[chosen], total_count=int(counts.sum())), rows
 
 
 def _write_tokens(numbers_path: Path, rows: NDArray[np.uint32], out_path: Path, num_words: int) -> int:
