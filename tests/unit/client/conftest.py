@@ -5,8 +5,10 @@ from pathlib import Path
 
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.cli import app
 from facets_client.core import channel
 from fake_server import FakeServer
+from typer.testing import CliRunner
 
 ROOT = Path(__file__).parents[3]
 
@@ -46,6 +48,22 @@ def server():
 @pytest.fixture
 def world(server):
     return server.world
+
+
+@pytest.fixture
+def facets(server, tmp_path, monkeypatch):
+    """Runs ``facets`` in a folder of its own; checks its exit code and that standard error is no traceback."""
+    monkeypatch.setenv("FACETS_TARGET", server.target)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
+    monkeypatch.chdir(tmp_path)
+
+    def run(*args, code=0, stdin=None):
+        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        assert "Traceback" not in done.stderr
+        return done
+
+    return run
 
 
 class BlockingView:

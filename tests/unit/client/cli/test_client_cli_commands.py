@@ -5,13 +5,11 @@ import json
 import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.cli import app
 from facets_client.cli.options import parse_where
 from facets_client.cli.output import clean, shortened
 from facets_client.core.channel import SERVICES
 from facets_client.filters import AllOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from fake_world import DIM, NUM_FACETS, fake_facets
-from typer.testing import CliRunner
 
 COMMANDS = [
     [],
@@ -38,22 +36,6 @@ COMMANDS = [
     ["doctor"],
     ["serve"],
 ]
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    """Runs a command line; checks its exit code and that standard error is short."""
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0, stdin=None):
-        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.fixture

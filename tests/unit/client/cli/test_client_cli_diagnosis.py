@@ -6,21 +6,6 @@ import sys
 
 import numpy as np
 import pytest
-from facets_client.cli import app
-from typer.testing import CliRunner
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0):
-        done = CliRunner().invoke(app, [str(arg) for arg in args])
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        return done
-
-    return run
 
 
 def test_a_collection_is_described_and_with_questions_judged(facets, tmp_path):

@@ -7,25 +7,9 @@ import sys
 
 import grpc
 import pytest
-from facets_client.cli import app
 from fake_world import status_of
-from typer.testing import CliRunner
 
 PROGRAM = [sys.executable, "-c", "from facets_client.cli import main; main()"]
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    """Runs ``facets`` and checks its exit code."""
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code):
-        done = CliRunner().invoke(app, [str(arg) for arg in args])
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        return done
-
-    return run
 
 
 @pytest.mark.parametrize(

@@ -6,9 +6,7 @@ import json
 from importlib.util import find_spec
 
 import pytest
-from facets_client.cli import app
 from made_pdf import make_pdf
-from typer.testing import CliRunner
 
 # The client's tests also run without any extra.
 _IS_INSTALLED = all(find_spec(name) for name in ("lxml", "pypdf", "charset_normalizer"))
@@ -19,22 +17,6 @@ ARTICLES = """No,Headline,Body,Year,Public,Code
 2,Kites,"Kites need wind,
 and a long string.",2021,false,012
 """
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    """Runs a command line in an empty folder and checks its exit code."""
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path.parent / f"{tmp_path.name}-state"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0, stdin=None):
-        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.fixture

@@ -8,32 +8,22 @@ import threading
 import grpc
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.cli import app
 from facets_client.load.records import Rejection
 from facets_client.load.source import RecordSource
 from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
 from fake_world import status_of
-from typer.testing import CliRunner
 
 COMMANDS = ["", "authors", "citations", "papers", "find", "bulk", "add-papers", "add-authors"]
 
 
 @pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    """Runs ``facets recommend``; checks its exit code and that standard error is no traceback."""
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
+def facets(facets):
+    """Runs ``facets recommend``."""
 
-    def run(*args, code=0, stdin=None):
-        words = [str(arg) for arg in args]
-        first = ["--json"] if "--json" in words else []
-        words = [word for word in words if word != "--json"]
-        done = CliRunner().invoke(app, [*first, "recommend", *words], input=stdin)
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        assert "Traceback" not in done.stderr
-        return done
+    def run(*args, **options):
+        words = [str(arg) for arg in args if arg != "--json"]
+        return facets(*(["--json"] if "--json" in args else []), "recommend", *words, **options)
 
     return run
 

@@ -6,29 +6,13 @@ import json
 import grpc
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.cli import app
 from facets_client.cli.documents.search import excerpt
 from facets_client.core.types import Span
 from facets_client.documents.types import SearchHit
 from fake_world import status_of
 from rich.console import Console
-from typer.testing import CliRunner
 
 ANSWER = "It rained. The cup was won by <Ajax of Amsterdam> in May. Nobody was surprised."
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0):
-        done = CliRunner().invoke(app, [str(arg) for arg in args])
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        return done
-
-    return run
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ import json
 
 import pytest
 from facets_client import AlreadyExistsError, InvalidArgumentError, NotFoundError, PairLimits
-from facets_client.cli import app
 from fake_relations import RELATIONS, fake_probability
-from typer.testing import CliRunner
 
 TEXT = "\u00c9mile Zola was born in Paris."
 NAMES = ["\u00c9mile Zola", "Paris"]
@@ -136,21 +134,6 @@ def test_relations_are_added_listed_and_deleted(client):
     assert client.delete_relation("mentor") == added
     with pytest.raises(NotFoundError):
         client.delete_relation("mentor")
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    """Runs ``facets``; checks its exit code and that standard error is no traceback."""
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0, stdin=None):
-        done = CliRunner().invoke(app, [str(arg) for arg in args], input=stdin)
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        assert "Traceback" not in done.stderr
-        return done
-
-    return run
 
 
 @pytest.mark.parametrize("command", ["relations", "entail"])

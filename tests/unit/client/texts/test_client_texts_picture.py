@@ -6,11 +6,9 @@ import json
 import xml.etree.ElementTree as ElementTree
 
 import pytest
-from facets_client.cli import app
 from facets_client.core.types import AttendedToken, FacetMatch, FacetWords, NearestWord, TokenAttention, TokenStats
 from facets_client.texts.picture import explanation_picture, pair_picture, paired_rows, plot
 from facets_client.texts.results import Explanation
-from typer.testing import CliRunner
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 needs_matplotlib = pytest.mark.skipif(
@@ -123,19 +121,6 @@ def test_png_refuses_what_is_too_large():
     item = explained("one", num_facets=100, num_words=100)
     with pytest.raises(ValueError, match="SVG"):
         plot(explanation_picture("one", item), "png")
-
-
-@pytest.fixture
-def facets(server, tmp_path, monkeypatch):
-    monkeypatch.setenv("FACETS_TARGET", server.target)
-    monkeypatch.chdir(tmp_path)
-
-    def run(*args, code=0):
-        done = CliRunner().invoke(app, list(args))
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        return done
-
-    return run
 
 
 def test_command_shows_two_texts_side_by_side(facets):
