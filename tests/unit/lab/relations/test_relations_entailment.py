@@ -10,6 +10,7 @@ from facets_lab.relations.entailment import (
     evaluate_entailment,
     read_entailment,
 )
+from toy_retrieval import write_lines
 
 from facets.errors import InvalidInputError
 
@@ -29,19 +30,14 @@ TRIPLES = [
 ]
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
 @pytest.fixture
 def labelled(tmp_path: Path) -> EntailmentData:
-    return read_entailment(write(tmp_path / "labelled.tsv", LABELLED))
+    return read_entailment(write_lines(tmp_path / "labelled.tsv", LABELLED))
 
 
 @pytest.fixture
 def triples(tmp_path: Path) -> EntailmentData:
-    return read_entailment(write(tmp_path / "triples.tsv", TRIPLES))
+    return read_entailment(write_lines(tmp_path / "triples.tsv", TRIPLES))
 
 
 def test_the_second_triple_is_the_premise_and_shared_entities_place_the_arguments(triples: EntailmentData) -> None:
@@ -74,7 +70,7 @@ def test_both_judgements_of_a_pair_make_its_label(triples: EntailmentData) -> No
 )
 def test_bad_files_are_reported(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        read_entailment(write(tmp_path / "pairs.tsv", lines))
+        read_entailment(write_lines(tmp_path / "pairs.tsv", lines))
 
 
 class Oracle:
@@ -117,5 +113,5 @@ def test_precision_below_a_half_counts_nothing() -> None:
 
 def test_wordnet_alone_tells_kinds(tmp_path: Path) -> None:
     lines = [">\t$ARG1 assassinated $ARG2\t$ARG1 killed $ARG2\t1\t1", "N\t$ARG1 ate $ARG2\t$ARG1 wrote $ARG2\t1\t1"]
-    [metrics] = evaluate_entailment(WordNetAlone(), read_entailment(write(tmp_path / "w.tsv", lines))).values()
+    [metrics] = evaluate_entailment(WordNetAlone(), read_entailment(write_lines(tmp_path / "w.tsv", lines))).values()
     assert metrics["ap"] == metrics["micro_accuracy"] == 1.0

@@ -8,6 +8,7 @@ import pytest
 from facets_lab.evaluation.__main__ import main
 from facets_lab.relations.evaluation import PatternMethod, best_threshold, evaluate_relations, pair_scores, read_pairs
 from relation_toys import make_toy_relation_checkpoint
+from toy_retrieval import write_lines
 
 from facets.errors import InvalidInputError
 
@@ -31,11 +32,6 @@ ENTAILMENT = [
 ]
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
 class Table:
     """Scores that were written down."""
 
@@ -53,14 +49,14 @@ class Table:
 
 
 def test_pairs_need_a_pattern_and_a_relation(tmp_path: Path) -> None:
-    data = read_pairs(write(tmp_path / "pairs.tsv", PAIRS))
+    data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     assert data.num_rows == 10
     assert data.relations == [("birthPlace",), ("spouse",), ("employer", "unheardOf")]
     assert data.patterns[data.members[data.offsets[1]]] == "$ARG1 wed $ARG2"
 
 
 def test_a_pair_scores_by_its_best_pattern_and_nan_is_last(tmp_path: Path) -> None:
-    data = read_pairs(write(tmp_path / "pairs.tsv", PAIRS))
+    data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     scores = np.array([[0.1, np.nan], [0.4, np.nan], [0.2, 0.5], [np.nan, 0.3]], dtype=np.float32)
     found = pair_scores(data, scores)
     assert found[0].tolist() == [pytest.approx(0.4), -np.inf]
@@ -68,7 +64,7 @@ def test_a_pair_scores_by_its_best_pattern_and_nan_is_last(tmp_path: Path) -> No
 
 
 def test_perfect_scores_are_perfect_but_for_unknown_relations(tmp_path: Path) -> None:
-    data = read_pairs(write(tmp_path / "pairs.tsv", PAIRS))
+    data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     table = Table(
         ["birthPlace", "spouse", "employer"],
         [[0.9, 0.1, 0.1], [0.8, 0.2, 0.1], [0.0, 0.9, 0.0], [0.1, 0.0, 0.9]],
@@ -82,7 +78,7 @@ def test_perfect_scores_are_perfect_but_for_unknown_relations(tmp_path: Path) ->
 
 
 def test_intervals_surround_the_figure(tmp_path: Path) -> None:
-    data = read_pairs(write(tmp_path / "pairs.tsv", PAIRS))
+    data = read_pairs(write_lines(tmp_path / "pairs.tsv", PAIRS))
     table = Table(["birthPlace", "spouse", "employer"], np.random.default_rng(1).random((4, 3)).tolist())
     metrics = evaluate_relations(table, data, num_resamples=20)["m"]
     assert metrics["map_ci95_from"] <= metrics["map_ci95_to"]  # type: ignore[operator]
@@ -104,12 +100,12 @@ def test_best_threshold_keeps_ties_together() -> None:
 )
 def test_bad_pair_files_are_reported(tmp_path: Path, lines: list[str], message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
-        read_pairs(write(tmp_path / "pairs.tsv", lines))
+        read_pairs(write_lines(tmp_path / "pairs.tsv", lines))
 
 
 def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     model = make_toy_relation_checkpoint(tmp_path / "toy", num_steps=60)
-    pairs, entailment = write(tmp_path / "pairs.tsv", PAIRS), write(tmp_path / "entailment.tsv", ENTAILMENT)
+    pairs, entailment = write_lines(tmp_path / "pairs.tsv", PAIRS), write_lines(tmp_path / "entailment.tsv", ENTAILMENT)
     before = (model / "relations.json").read_text()
     arguments = ["fit-confidence", str(pairs), "--model", str(model)]
     assert main([*arguments, "--dry-run"]) == 0
@@ -139,13 +135,13 @@ def test_commands_calibrate_and_report(tmp_path: Path, capsys: pytest.CaptureFix
 
 
 def test_a_model_of_another_task_is_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["relations", str(write(tmp_path / "pairs.tsv", PAIRS)), "--model", "facets-en"]) == 1
+    assert main(["relations", str(write_lines(tmp_path / "pairs.tsv", PAIRS)), "--model", "facets-en"]) == 1
     assert "expected a model for relations" in capsys.readouterr().err
 
 
 def test_names_that_mean_the_same_count_as_one_and_inverse_ones_the_other_way_round(tmp_path: Path) -> None:
     data = read_pairs(
-        write(tmp_path / "pairs.tsv", ["a\tb\tkb:bornIn\t1", "a\tb\tkb:birthOf\t1", "a\tb\t$ARG1 x $ARG2\t1"])
+        write_lines(tmp_path / "pairs.tsv", ["a\tb\tkb:bornIn\t1", "a\tb\tkb:birthOf\t1", "a\tb\t$ARG1 x $ARG2\t1"])
     )
     canonical = data.canonical({"bornIn": ("birthPlace", False), "birthOf": ("birthPlace", True)})
     assert canonical.relations == [("birthPlace",), ("birthPlace",)]
@@ -154,7 +150,7 @@ def test_names_that_mean_the_same_count_as_one_and_inverse_ones_the_other_way_ro
 
 def test_single_patterns_also_stand_the_other_way_round(tmp_path: Path) -> None:
     lines = ["a\tb\tkb:spouse\t1", "a\tb\tkb:child\t1", "a\tb\t$ARG1 x $ARG2\t1", "a\tb\t$ARG2 y $ARG1\t1"]
-    single = read_pairs(write(tmp_path / "pairs.tsv", lines)).single_patterns({"spouse"})
+    single = read_pairs(write_lines(tmp_path / "pairs.tsv", lines)).single_patterns({"spouse"})
     assert len(single.relations) == 4
     assert single.relations[0] == ("spouse", "child")
     assert single.relations[1] == ("spouse",)

@@ -2,6 +2,7 @@ import json
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 import spacy
@@ -12,7 +13,7 @@ from facets_lab.relations.entity_pairs import (
     name_variants,
     read_titled_documents,
 )
-from facets_lab.relations.mining import mine_cells
+from facets_lab.relations.mining import MiningReport, mine_cells
 from facets_lab.relations.title_types import read_types
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
@@ -39,13 +40,20 @@ def corpus(folder: Path) -> Path:
     return path
 
 
+def mine_toy(folder: Path, out: str = "out", **options: Any) -> MiningReport:
+    """Mines ``corpus.txt`` of the folder, which is the toy where there is none, in one process."""
+    path = folder / "corpus.txt"
+    path = path if path.exists() else corpus(folder)
+    return mine_cells([path], folder / out, **{"num_workers": 1, "show_progress": False, **options})
+
+
 def mined(folder: Path) -> dict[tuple[str, str, str], int]:
     lines = (folder / "cells.tsv").read_text(encoding="utf-8").splitlines()
     return {tuple(line.split("\t")[:3]): int(line.split("\t")[3]) for line in lines}  # type: ignore[misc]
 
 
 def test_mining_keeps_pairs_and_patterns_that_others_share(tmp_path: Path) -> None:
-    report = mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=2, show_progress=False)
+    report = mine_toy(tmp_path, num_workers=2)
     cells = mined(tmp_path / "out")
     assert cells[("Ann Lee", "Paris", "$ARG1 was born in $ARG2")] == 1
     assert cells[("Paris", "Bob Ray", "$ARG2 lives in $ARG1")] == 1
@@ -57,35 +65,22 @@ def test_mining_keeps_pairs_and_patterns_that_others_share(tmp_path: Path) -> No
 
 def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     for workers in (1, 2):
-        mine_cells([corpus(tmp_path)], tmp_path / str(workers), num_workers=workers, show_progress=False)
+        mine_toy(tmp_path, str(workers), num_workers=workers)
     assert mined(tmp_path / "1") == mined(tmp_path / "2")
 
 
 def test_pairs_of_the_knowledge_base_stay_with_one_pattern(tmp_path: Path) -> None:
-    mine_cells(
-        [corpus(tmp_path)],
-        tmp_path / "out",
-        extra_names=["Bob_Ray"],
-        keep_pairs=[("Bob_Ray", "London")],
-        num_workers=1,
-        show_progress=False,
-    )
+    mine_toy(tmp_path, extra_names=["Bob_Ray"], keep_pairs=[("Bob_Ray", "London")])
     assert any(cell[:2] == ("Bob Ray", "London") for cell in mined(tmp_path / "out"))
 
 
 def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+    mine_toy(tmp_path)
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json", "types.tsv"]
 
 
 def test_patterns_that_are_asked_for_stay_with_one_pair(tmp_path: Path) -> None:
-    mine_cells(
-        [corpus(tmp_path)],
-        tmp_path / "out",
-        keep_patterns=["$ARG1 lies near $ARG2", "$ARG1 is near $ARG2"],
-        num_workers=1,
-        show_progress=False,
-    )
+    mine_toy(tmp_path, keep_patterns=["$ARG1 lies near $ARG2", "$ARG1 is near $ARG2"])
     cells = mined(tmp_path / "out")
     assert cells[("London", "Paris", "$ARG1 lies near $ARG2")] == 1
     assert ("Paris", "London", "$ARG2 lies near $ARG1") not in cells
@@ -103,7 +98,7 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
     recognizer = pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON")
     path = tmp_path / "corpus.txt"
     path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
-    report = mine_cells([path], tmp_path / "out", recognizer=recognizer, num_workers=1, show_progress=False)
+    report = mine_toy(tmp_path, recognizer=recognizer)
     assert report.num_types == 3
     assert read_types(tmp_path / "out" / "types.tsv") == {
         "Eve Poe": EntityType.PERSON,
@@ -113,7 +108,7 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
 
 
 def test_openings_tell_kinds_with_a_gazetteer_too(tmp_path: Path) -> None:
-    mine_cells([corpus(tmp_path)], tmp_path / "out", names=["Paris", "London"], num_workers=1, show_progress=False)
+    mine_toy(tmp_path, names=["Paris", "London"])
     assert read_types(tmp_path / "out" / "types.tsv")["Ann Lee"] is EntityType.PERSON
 
 
@@ -121,9 +116,7 @@ def test_capitals_find_names_titles_and_years(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text('# Ann Lee\nThe writer Ann Lee wrote "Old Rain" in 1950.\n', encoding="utf-8")
     wrote = "$ARG1 wrote $ARG2"
-    mine_cells(
-        [path], tmp_path / "out", recognizer="capitals", keep_patterns=[wrote], num_workers=1, show_progress=False
-    )
+    mine_toy(tmp_path, recognizer="capitals", keep_patterns=[wrote])
     assert mined(tmp_path / "out") == {("Ann Lee", "Old Rain", wrote): 1}
     assert read_types(tmp_path / "out" / "types.tsv")["1950"] is EntityType.DATE
 
@@ -132,7 +125,7 @@ def test_kinds_that_few_mentions_have_are_no_kinds(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     text = 'Some saw Rain and Snow. Some met Rain and Snow. Some sang "Rain" and "Old Snow".'
     path.write_text(f"# Ann Lee\n{text}\n", encoding="utf-8")
-    mine_cells([path], tmp_path / "out", recognizer="capitals", num_workers=1, show_progress=False)
+    mine_toy(tmp_path, recognizer="capitals")
     assert read_types(tmp_path / "out" / "types.tsv") == {"Old Snow": EntityType.WORK}
 
 
@@ -161,13 +154,13 @@ def test_sentences_without_two_names_are_not_asked_about() -> None:
 def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    whole = mine_cells([corpus(tmp_path)], tmp_path / "whole", num_workers=1, show_progress=False)
+    whole = mine_toy(tmp_path, "whole")
     # The last step fails: all blocks are there by then.
     with monkeypatch.context() as broken:
         broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
-    report = mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
+            mine_toy(tmp_path)
+    report = mine_toy(tmp_path)
     assert report.sentences_per_second == 0
     assert report.num_sentences == whole.num_sentences
     assert mined(tmp_path / "out") == mined(tmp_path / "whole")
@@ -177,28 +170,28 @@ def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monke
     with monkeypatch.context() as broken:
         broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
         with pytest.raises(ZeroDivisionError):
-            mine_cells([corpus(tmp_path)], tmp_path / "out", num_workers=1, show_progress=False)
-    report = mine_cells([corpus(tmp_path)], tmp_path / "out", recognizer="capitals", num_workers=1, show_progress=False)
+            mine_toy(tmp_path)
+    report = mine_toy(tmp_path, recognizer="capitals")
     assert report.sentences_per_second > 0
 
 
 def test_a_recognizer_that_is_not_installed_is_one_error(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError, match="no spaCy pipeline 'en_none'"):
-        mine_cells([corpus(tmp_path)], tmp_path / "out", recognizer="en_none", num_workers=1, show_progress=False)
+        mine_toy(tmp_path, recognizer="en_none")
 
 
 def test_a_corpus_without_names_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_text("Only text without a title.\n")
     with pytest.raises(ConfigError, match="gazetteer must hold a name"):
-        mine_cells([path], tmp_path / "out", num_workers=1, show_progress=False)
+        mine_toy(tmp_path)
 
 
 def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
     path = tmp_path / "corpus.txt"
     path.write_bytes(b"# Ann\ngood\n\xff\xfe\n")
     with pytest.raises(InvalidInputError, match=r"corpus.txt, line 3"):
-        mine_cells([path], tmp_path / "out", num_workers=1, show_progress=False)
+        mine_toy(tmp_path)
 
 
 def mine(title: str, text: str, *names: str) -> set[str]:

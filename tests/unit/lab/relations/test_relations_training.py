@@ -20,6 +20,7 @@ from facets_lab.relations.export import factorize
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.training.loop import TrainingLoop
 from relation_toys import TOY_RELATIONS, make_toy_relation_checkpoint, toy_relation_config
+from toy_retrieval import write_lines
 
 from facets.errors import CheckpointError, ConfigError, FacetsError, InvalidInputError
 from facets.model import load
@@ -37,14 +38,9 @@ FACTS = [("a", "b", "knows"), ("g_(x)", "h", "knows"), ("c_(x)", "d", "knows"), 
 RELATIONS = ("bornIn", "knows")
 
 
-def write(path: Path, lines: list[str]) -> Path:
-    path.write_text("".join(line + "\n" for line in lines), encoding="utf-8")
-    return path
-
-
 def matrix(folder: Path, lines: list[str] | None = None, **limits: int) -> RelationMatrix:
     return load_matrix(
-        [write(folder / "cells.tsv", LINES if lines is None else lines)],
+        [write_lines(folder / "cells.tsv", LINES if lines is None else lines)],
         FACTS,
         RELATIONS,
         max_patterns_per_pair=limits.get("per_pair", 100),
@@ -81,7 +77,7 @@ def test_a_frequent_pattern_keeps_a_limited_number(tmp_path: Path) -> None:
     "line", ["a\tb\t$ARG1 met $ARG2", "a\tb\t$ARG1 met $ARG2\tmany", "\tb\t$ARG1 met $ARG2\t1", "a b c 1"]
 )
 def test_a_bad_line_is_reported_with_file_and_number(tmp_path: Path, line: str) -> None:
-    path = write(tmp_path / "cells.tsv", [LINES[0], line])
+    path = write_lines(tmp_path / "cells.tsv", [LINES[0], line])
     with pytest.raises(InvalidInputError, match=r"cells.tsv, line 2: expected entity<TAB>entity"):
         list(read_cells(path))
 
@@ -93,7 +89,7 @@ def test_a_pattern_without_an_argument_is_reported(tmp_path: Path) -> None:
 
 def test_triples_without_triples_are_reported(tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match="must hold kb:relation rows"):
-        read_triples(write(tmp_path / "triples.tsv", LINES))
+        read_triples(write_lines(tmp_path / "triples.tsv", LINES))
 
 
 def test_a_matrix_without_cells_is_reported(tmp_path: Path) -> None:
@@ -106,7 +102,7 @@ def test_names_become_patterns() -> None:
 
 
 def test_a_bad_phrase_is_reported(tmp_path: Path) -> None:
-    path = write(tmp_path / "phrases.tsv", ["spouse\t$ARG1 married $ARG2", "spouse\t$ARG1 married"])
+    path = write_lines(tmp_path / "phrases.tsv", ["spouse\t$ARG1 married $ARG2", "spouse\t$ARG1 married"])
     with pytest.raises(InvalidInputError, match=r"phrases.tsv, line 2"):
         read_phrases(path)
 
