@@ -130,11 +130,8 @@ def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> li
         return [Window(text, 0, num_pieces)]
     count = -(-(num_pieces - overlap) // (longest - overlap))
     length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
-    return [Window(text, start, start + length) for start in _starts(num_pieces - length, count)]
-
-
-def _starts(last_start: int, count: int) -> list[int]:
-    return [last_start * i // (count - 1) for i in range(count)]
+    starts = [(num_pieces - length) * i // (count - 1) for i in range(count)]
+    return [Window(text, start, start + length) for start in starts]
 
 
 def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:

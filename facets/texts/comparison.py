@@ -167,7 +167,7 @@ def _features(
     coverages = [alignment.coverages for alignment in aligned]
     entailed = [alignment.entailed for alignment in aligned]
     features = _Features(
-        coverage=_mean([_dot(shares, [one for one, _ in coverages]), _dot(others, [other for _, other in coverages])]),
+        coverage=(_dot(shares, [one for one, _ in coverages]) + _dot(others, [other for _, other in coverages])) / 2,
         entails=_dot(others, [forward for forward, _ in entailed]),
         entailed=_dot(shares, [backward for _, backward in entailed]),
         structure=_dot(sizes, [alignment.structure for alignment in aligned]) + 1.0 - sum(sizes),
@@ -180,10 +180,6 @@ def _features(
 
 def _dot(shares: Sequence[float], values: Sequence[float]) -> float:
     return float(sum(share * value for share, value in zip(shares, values, strict=True)))
-
-
-def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
 
 
 def _meeting_sentences(first: Sequence[Wording], second: Sequence[Wording], table: WordTable) -> list[tuple[int, int]]:

@@ -271,7 +271,8 @@ def _is_predicate(word: Word, wording: Wording) -> bool:
 def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
     """Who acts and to whom it is done, by their places around the predicate; -1: nobody."""
     words = wording.words
-    before = [i for i, word in enumerate(words) if word.place < predicate.place and _may_act(word)]
+    before = [i for i, word in enumerate(words) if word.place < predicate.place and not word.is_verb]
+    before = [i for i in before if not words[i].preposition]
     after = [i for i, word in enumerate(words) if word.place > predicate.place and not word.is_verb and not word.kind]
     agent = before[-1] if before else -1
     if predicate.place in wording.passive_verbs:
@@ -280,10 +281,6 @@ def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
     linked = [i for i in after if words[i].preposition in lexicon.LINKS_PATIENT]
     is_given = bool(linked) and words[linked[0]].preposition in ("to", "from")
     return agent, _head(words, linked if is_given or not direct else direct)
-
-
-def _may_act(word: Word) -> bool:
-    return not word.is_verb and not word.preposition
 
 
 def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:

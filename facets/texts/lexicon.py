@@ -179,6 +179,9 @@ OPPOSITES = {
         *("cancel confirm", "hire fire", "allow forbid", "permit prohibit", "agree disagree", "agree refuse"),
         *("employ dismiss", "sit stand", "sleep wake", "awake asleep", "guilty innocent", "deny confirm", "deny admit"),
         *("praise criticize", "praise complain", "free taken", "free occupied", "vacant taken", "late punctual"),
+        *("together apart", "together separately", "upstairs downstairs", "indoors outdoors", "forwards backwards"),
+        *("forward backward", "clockwise anticlockwise", "clockwise counterclockwise", "north south"),
+        *("east west", "temporarily permanently"),
     )
 }
 OPPOSITE_PREPOSITIONS = {

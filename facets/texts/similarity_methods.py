@@ -5,7 +5,7 @@ by the same name the enum of the proto, which server and client read their names
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
 from typing import Self
 
@@ -19,7 +19,6 @@ from facets.texts.pairs import PairTexts, Weighting
 
 # Meetings of facets that explain less of a score than this are left out.
 _MIN_CONTRIBUTION = 1e-4
-_COSINE = (-1.0, 1.0)
 _MINUS_DISTANCE = (-2.0, 0.0)
 
 
@@ -48,44 +47,23 @@ def best_match_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
     return shares_PKK
 
 
-def _codebook(texts: PairTexts, _: Weighting) -> Tensor:
-    return texts.compare_facets(scoring.codebook_score)
-
-
-def _max_facet(texts: PairTexts, _: Weighting) -> Tensor:
-    return texts.compare_facets(lambda first, second: scoring.best_facet_match(first, second)[0])
-
-
 def _average(texts: PairTexts, weighting: Weighting) -> Tensor:
     return texts.cosines(texts.averages(weighting))
-
-
-def _sif(texts: PairTexts, weighting: Weighting) -> Tensor:
-    return texts.cosines(texts.without_common_direction(texts.averages(weighting), weighting))
 
 
 def _wmd(texts: PairTexts, weighting: Weighting) -> Tensor:
     return texts.words.wmd(texts.pairs_P2, texts.weights(weighting))
 
 
-def _encoder(texts: PairTexts, _: Weighting) -> Tensor:
-    return texts.cosines(texts.states)
-
-
-def _alignment(texts: PairTexts, _: Weighting) -> Tensor:
-    return torch.tensor([comparison.score for comparison in texts.comparisons])
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, slots=True)
 class MethodRow:
     """Everything that is to be known of a method.
 
     Attributes:
         kind: What it compares.
-        score: Pairs and the weighting of their words -> scores ``[P]``.
-        range: Lowest and highest score.
-        self_score: Of a text with itself, where the method finds anything to compare.
         description: For people, in Markdown.
+        score: Pairs and the weighting of their words -> scores ``[P]``.
+        range: Lowest and highest score; the highest is that of a text with itself, where there is anything to compare.
         by_probability: Frequent words weigh less.
         shares: What explains it: facets of first and second texts -> share of each meeting, ``[P, K, K]``.
         task: Whose default model answers where none is named.
@@ -94,10 +72,10 @@ class MethodRow:
     """
 
     kind: MethodKind
-    score: Callable[[PairTexts, Weighting], Tensor]
-    range: tuple[float, float]
-    self_score: float
     description: str
+    score: Callable[[PairTexts, Weighting], Tensor]
+    _: KW_ONLY
+    range: tuple[float, float] = (-1.0, 1.0)  # of cosines
     by_probability: bool = False
     task: str = "sentences"
     shares: Callable[[Tensor, Tensor], Tensor] = mutual_shares
@@ -128,53 +106,37 @@ class SimilarityMethod(StrEnum):
     CODEBOOK = (
         "codebook",
         MethodRow(
-            kind=MethodKind.FACET,
-            score=_codebook,
+            MethodKind.FACET,
+            "minus the mutual reconstruction error of the facets (eq. 3.5, averaged)",
+            lambda texts, _: texts.compare_facets(scoring.codebook_score),
             range=_MINUS_DISTANCE,
-            self_score=0.0,
-            description="minus the mutual reconstruction error of the facets (eq. 3.5, averaged)",
         ),
     )
     MAX_FACET = (
         "max_facet",
         MethodRow(
-            kind=MethodKind.FACET,
-            score=_max_facet,
-            range=_COSINE,
-            self_score=1.0,
-            description="cosine of the closest two facets",
+            MethodKind.FACET,
+            "cosine of the closest two facets",
+            lambda texts, _: texts.compare_facets(lambda first, second: scoring.best_facet_match(first, second)[0]),
             shares=best_match_shares,
         ),
     )
-    AVERAGE = (
-        "average",
-        MethodRow(
-            kind=MethodKind.WORD,
-            score=_average,
-            range=_COSINE,
-            self_score=1.0,
-            description="cosine of the average word vectors",
-        ),
-    )
+    AVERAGE = "average", MethodRow(MethodKind.WORD, "cosine of the average word vectors", _average)
     PROBABILITY_AVERAGE = (
         "probability_average",
         MethodRow(
-            kind=MethodKind.WORD,
-            score=_average,
-            range=_COSINE,
-            self_score=1.0,
-            description="the same, frequent words weighing less: alpha / (alpha + p(w)), alpha = 1e-4",
+            MethodKind.WORD,
+            "the same, frequent words weighing less: alpha / (alpha + p(w)), alpha = 1e-4",
+            _average,
             by_probability=True,
         ),
     )
     SIF = (
         "sif",
         MethodRow(
-            kind=MethodKind.WORD,
-            score=_sif,
-            range=_COSINE,
-            self_score=1.0,
-            description="`probability_average` without the direction all texts share, stored with the model",
+            MethodKind.WORD,
+            "`probability_average` without the direction all texts share, stored with the model",
+            lambda texts, by: texts.cosines(texts.without_common_direction(texts.averages(by), by)),
             by_probability=True,
             needs_common_component=True,
         ),
@@ -182,22 +144,20 @@ class SimilarityMethod(StrEnum):
     WMD = (
         "wmd",
         MethodRow(
-            kind=MethodKind.WORD,
-            score=_wmd,
+            MethodKind.WORD,
+            "minus the word mover's distance, cosine distance between words",
+            _wmd,
             range=_MINUS_DISTANCE,
-            self_score=0.0,
-            description="minus the word mover's distance, cosine distance between words",
             extra=("wmd", "ot"),
         ),
     )
     PROBABILITY_WMD = (
         "probability_wmd",
         MethodRow(
-            kind=MethodKind.WORD,
-            score=_wmd,
+            MethodKind.WORD,
+            "the same, frequent words weighing less",
+            _wmd,
             range=_MINUS_DISTANCE,
-            self_score=0.0,
-            description="the same, frequent words weighing less",
             by_probability=True,
             extra=("wmd", "ot"),
         ),
@@ -205,23 +165,20 @@ class SimilarityMethod(StrEnum):
     ENCODER = (
         "encoder",
         MethodRow(
-            kind=MethodKind.ENCODER,
-            score=_encoder,
-            range=_COSINE,
-            self_score=1.0,
+            MethodKind.ENCODER,
+            "cosine of the averages of the encoder's states",
+            lambda texts, _: texts.cosines(texts.states),
             task="passages",
-            description="cosine of the averages of the encoder's states",
         ),
     )
     ALIGNMENT = (
         "alignment",
         MethodRow(
-            kind=MethodKind.ALIGNMENT,
-            score=_alignment,
+            MethodKind.ALIGNMENT,
+            "`encoder` and aligned words, less for negations, opposites, exchanged roles, other numbers",
+            lambda texts, _: torch.tensor([comparison.score for comparison in texts.comparisons]),
             range=(0.0, 1.0),
-            self_score=1.0,
             task="passages",
-            description="`encoder` and aligned words, less for negations, opposites, exchanged roles, other numbers",
         ),
     )
 
@@ -270,7 +227,5 @@ def methods_table() -> str:
         row = method.row
         extra = f" (extra `{row.extra[0]}`)" if row.extra else ""
         low, high = row.range
-        lines.append(
-            f"| `{method}` | {row.kind}s | {row.description}{extra} | {low:g} to {high:g} | {row.self_score:g} |"
-        )
+        lines.append(f"| `{method}` | {row.kind}s | {row.description}{extra} | {low:g} to {high:g} | {high:g} |")
     return "\n".join(lines) + "\n"

@@ -98,7 +98,10 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
         InvalidInputError: A folder is not in BEIR's layout, or a file has other lines than pairs.
         NotFoundError: There is no such model.
     """
-    sets = [_sample(_read(path), run) for path in run.folders]
+    sets = [
+        limit_documents(limit_queries(_read(path), run.num_queries, seed=run.seed), run.num_documents, seed=run.seed)
+        for path in run.folders
+    ]
     names = [data.name for data in sets]
     kinds = {name: run.kinds.get(place, name) for place, name in enumerate(names)}
     if len(names) < 2 or len(set(names)) < len(names):
@@ -185,10 +188,6 @@ def _read(path: Path) -> RetrievalData:
     if path.name.startswith(_DOCSTRINGS):
         return read_docstrings(path.name.removeprefix(_DOCSTRINGS).split(","))
     return read_pairs(path) if path.is_file() else read_beir(path)
-
-
-def _sample(data: RetrievalData, run: CalibrationRun) -> RetrievalData:
-    return limit_documents(limit_queries(data, run.num_queries, seed=run.seed), run.num_documents, seed=run.seed)
 
 
 def parts(data: RetrievalData, *, seed: int) -> Iterator[RetrievalData]:

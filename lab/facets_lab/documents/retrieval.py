@@ -17,7 +17,6 @@ from facets.storage import clear_errors, write_atomically
 from facets_lab.documents.baselines import FUSION_PREFIX, baseline_systems
 from facets_lab.documents.beir import (
     METRICS,
-    Ranking,
     RetrievalData,
     limit_documents,
     limit_queries,
@@ -213,7 +212,7 @@ def _metrics(ranked: Ranked, data: RetrievalData, num_resamples: int) -> dict[st
     report: dict[str, Metrics] = {}
     for method, rankings in ranked.rankings.items():
         values = query_metrics(
-            [_without(ranking, own) for ranking, own in zip(rankings, itself, strict=True)], judgements
+            [[key for key in ranking if key != own] for ranking, own in zip(rankings, itself, strict=True)], judgements
         )
         columns = [values[name] for name in METRICS]
         report[method] = with_intervals(_column_means, *columns, num_resamples=num_resamples)
@@ -239,10 +238,6 @@ def _own_documents(data: RetrievalData) -> list[str | None]:
         query if texts.get(query, "").endswith(text) else None
         for query, text in zip(data.query_ids, data.queries, strict=True)
     ]
-
-
-def _without(ranking: Ranking, own: str | None) -> Ranking:
-    return ranking if own is None else [key for key in ranking if key != own]
 
 
 def _column_means(*columns: NDArray[np.float64]) -> Metrics:

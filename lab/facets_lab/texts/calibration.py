@@ -44,7 +44,7 @@ def fit_curves(model: TextModel, data: ScoredPairs, methods: Sequence[str]) -> d
         )
     gold_P = data.gold / HIGHEST_GOLD
     return {
-        method: fit_curve(scores_P, gold_P, highest=method_of(method).row.self_score)
+        method: fit_curve(scores_P, gold_P, highest=method_of(method).row.range[1])
         for method, scores_P in FacetPairs(model.name, model, tuple(methods)).scores(data.pairs)
     }
 

@@ -113,15 +113,15 @@ def _correlation(
 
 
 @dataclass(frozen=True, slots=True)
-class OpposedPairs:
-    """Pairs of which some say the same in other words, and some deny each other in nearly the same words."""
+class LabelledPairs:
+    """Pairs of texts, alike or not."""
 
-    is_paraphrase: NDArray[np.bool_]  # [P]
+    is_alike: NDArray[np.bool_]  # [P]
     pairs: tuple[tuple[str, str], ...]
 
 
-def read_opposed_pairs(path: Path) -> OpposedPairs:
-    """Reads ``paraphrase|contradiction<TAB>kind<TAB>sentence<TAB>sentence`` lines; the kind is for readers.
+def _read_labelled(path: Path, names: tuple[str, ...], *, other: str, alike: str) -> LabelledPairs:
+    """Lines of fields with these names, of which the first is one of two labels and the last two are the pair.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -129,17 +129,23 @@ def read_opposed_pairs(path: Path) -> OpposedPairs:
     """
     labels, pairs = [], []
     for place, line in read_lines(path):
-        label, _, first, second = fields_of(line, ("label", "kind", "first sentence", "second sentence"), place)
-        if label not in ("paraphrase", "contradiction"):
-            raise InvalidInputError(f"{place}: expected the label paraphrase or contradiction, got {label[:40]!r}")
-        labels.append(label == "paraphrase")
+        label, *_, first, second = fields_of(line, names, place)
+        if label not in (other, alike):
+            raise InvalidInputError(f"{place}: expected the label {other} or {alike}, got {label[:40]!r}")
+        labels.append(label == alike)
         pairs.append((first, second))
     if len(set(labels)) != 2:
-        raise InvalidInputError(f"{path}: expected paraphrases and contradictions, got {len(labels)} lines")
-    return OpposedPairs(np.array(labels), tuple(pairs))
+        raise InvalidInputError(f"{path}: expected lines of both labels, {other} and {alike}, got {len(labels)} lines")
+    return LabelledPairs(np.array(labels), tuple(pairs))
 
 
-def evaluate_opposed_pairs(system: PairSystem, data: OpposedPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
+def read_opposed_pairs(path: Path) -> LabelledPairs:
+    """Reads ``paraphrase|contradiction<TAB>kind<TAB>sentence<TAB>sentence`` lines; the kind is for readers."""
+    names = ("label", "kind", "first sentence", "second sentence")
+    return _read_labelled(path, names, other="contradiction", alike="paraphrase")
+
+
+def evaluate_opposed_pairs(system: PairSystem, data: LabelledPairs, *, num_resamples: int = 0) -> dict[str, Metrics]:
     """How well every method of a system tells paraphrases from contradictions.
 
     Args:
@@ -152,7 +158,7 @@ def evaluate_opposed_pairs(system: PairSystem, data: OpposedPairs, *, num_resamp
         score. Of a method that tells labels also ``told``, the share of contradictions that it calls so, and
         ``denied``, the share of paraphrases that it calls contradictions.
     """
-    is_same = data.is_paraphrase
+    is_same = data.is_alike
     metrics: dict[str, Metrics] = {
         method: {"above": float((scores_P[is_same][:, None] > scores_P[~is_same]).mean())}
         for method, scores_P in system.scores(data.pairs)
@@ -169,14 +175,6 @@ _SAME_SCORE = 1e-5
 
 
 @dataclass(frozen=True, slots=True)
-class LabelledPairs:
-    """Phrases and words, alike or not."""
-
-    is_alike: NDArray[np.bool_]  # [P]
-    pairs: tuple[tuple[str, str], ...]
-
-
-@dataclass(frozen=True, slots=True)
 class PhraseChoices:
     """Phrases of two words, each with five words of which the first means the same."""
 
@@ -185,22 +183,8 @@ class PhraseChoices:
 
 
 def read_phrase_pairs(path: Path) -> LabelledPairs:
-    """Reads ``0|1<TAB>phrase<TAB>word`` lines.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line has another form, or there is none of one label; the message names file and line.
-    """
-    labels, pairs = [], []
-    for place, line in read_lines(path):
-        label, phrase, word = fields_of(line, ("label", "phrase", "word"), place)
-        if label not in ("0", "1"):
-            raise InvalidInputError(f"{place}: expected the label 0 or 1, got {label[:40]!r}")
-        labels.append(label == "1")
-        pairs.append((phrase, word))
-    if len(set(labels)) != 2:
-        raise InvalidInputError(f"{path}: expected lines of both labels, 0 and 1, got {len(labels)} lines")
-    return LabelledPairs(np.array(labels), tuple(pairs))
+    """Reads ``0|1<TAB>phrase<TAB>word`` lines."""
+    return _read_labelled(path, ("label", "phrase", "word"), other="0", alike="1")
 
 
 def read_phrase_choices(path: Path) -> PhraseChoices:

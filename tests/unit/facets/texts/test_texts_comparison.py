@@ -46,6 +46,18 @@ def test_paraphrases_stand_above_contradictions(model: PassageModel, file: str, 
     ("first", "second", "kind", "words"),
     [
         ("The door is open.", "The door is closed.", DifferenceKind.ANTONYM, ("open", "closed")),
+        (
+            "The acids are stored together.",
+            "The acids are stored apart.",
+            DifferenceKind.ANTONYM,
+            ("together", "apart"),
+        ),
+        (
+            "The bedrooms are upstairs.",
+            "The bedrooms are downstairs.",
+            DifferenceKind.ANTONYM,
+            ("upstairs", "downstairs"),
+        ),
         ("The cat chased the dog.", "The dog chased the cat.", DifferenceKind.ROLES, ("cat", "dog")),
         ("She forgot to lock it.", "She remembered to lock it.", DifferenceKind.ANTONYM, ("forgot", "remembered")),
         ("She is married.", "She is unmarried.", DifferenceKind.NEGATION, ("married", "unmarried")),
