@@ -79,9 +79,7 @@ class PostgresServer:
 
     def kill(self) -> None:
         """SIGKILL to all of its processes."""
-        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
-        started = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(pid) == postmaster]
-        for pid in (postmaster, *started):
+        for pid in self.processes():
             try:
                 os.kill(pid, signal.SIGKILL)
             except ProcessLookupError:
@@ -100,6 +98,12 @@ class PostgresServer:
         with psycopg.connect(self.url("postgres"), autocommit=True) as connection:
             cursor = connection.execute(statement, values)  # type: ignore[arg-type]  # ours
             return tuple((cursor.fetchone() if cursor.description else None) or ())
+
+    def processes(self) -> list[int]:
+        """The postmaster and all that it started."""
+        postmaster = int((self.folder / "data" / "postmaster.pid").read_text().split()[0])
+        found = [pid for pid in map(int, filter(str.isdigit, os.listdir("/proc"))) if _parent(pid) == postmaster]
+        return [postmaster, *found]
 
     def promote(self) -> None:
         """A standby takes writes from now on, and waits for no standby of its own."""

@@ -8,7 +8,6 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 import numpy as np
 from numpy.typing import NDArray
@@ -61,12 +60,7 @@ from facets.errors import (
     StorageError,
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
-from facets.storage import (
-    DirectoryLock,
-    SqlDatabase,
-    clear_errors,
-    make_private_directory,
-)
+from facets.storage import DirectoryLock, SqlDatabase, clear_errors, make_private_directory
 
 MAX_DIM = 4096  # D of a collection
 _SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
@@ -148,17 +142,16 @@ class CollectionEngine:
             self._closed = True
         self._follower.close()
         self._indexes.close()
-        with ExitStack() as last:
-            last.callback(self._lock.close)
+        try:
             self._store.close()
+        finally:
+            self._lock.close()
 
     def __enter__(self) -> "CollectionEngine":
         """Returns the engine itself."""
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         """Closes the engine."""
         self.close()
 
@@ -465,12 +458,9 @@ class CollectionEngine:
         self._store.check_place()
 
     def checks(self) -> dict[str, Callable[[], None]]:
-        """Who else must answer, by name; a check takes a second or so and raises StorageError, see ``IndexManager``."""
-        return (
-            {"postgres": self._store.check_place, **self._indexes.checks()}
-            if self._store.is_shared
-            else self._indexes.checks()
-        )
+        """Who else must answer, by name; a check takes a second or so and raises StorageError."""
+        store = {"postgres": self._store.check_place} if self._store.is_shared else {}
+        return {**store, **self._indexes.checks()}
 
     def num_pending(self) -> int:
         """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""

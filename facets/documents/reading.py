@@ -9,7 +9,7 @@ import hashlib
 import hmac
 import json
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -111,18 +111,10 @@ class Reader:
 def info_of(record: CollectionRecord, indexes: IndexManager) -> CollectionInfo:
     """What anybody may want to know of a collection."""
     live = indexes.peek(record)
+    stored = {one.name: getattr(record, one.name) for one in fields(CollectionInfo) if hasattr(record, one.name)}
     return CollectionInfo(
-        name=record.name,
-        model=record.model,
-        model_revision=record.model_revision,
-        space=record.space,
-        num_facets=record.num_facets,
-        dim=record.dim,
+        **stored,
         create_time=record.created,
-        config=record.config,
-        search_fields=record.search_fields,
-        num_documents=record.num_documents,
-        num_parts=record.num_parts,
         num_damaged=indexes.quarantine.count(record),
         index_kind="exact" if live is None else live.kind,
         num_vectors=0 if live is None else live.num_vectors,

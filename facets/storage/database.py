@@ -165,7 +165,7 @@ class Database:
                 if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
                     raise
                 count = 0  # no such table: nobody counted before this version, or the file holds nothing yet
-            self._mark.check(self._title, self._path, count)
+            self._mark.compare(self._title, self._path, count, self._mark.read())
 
     def _note_count(self, connection: sqlite3.Connection) -> None:
         if self._counter:

@@ -56,16 +56,12 @@ class HighWaterMark:
             "delete this file to go on with what the store holds"
         )
 
-    def check(self, title: str, store: Path, count: int) -> None:
-        """Compares the store with its mark.
+    def compare(self, title: str, store: Path, count: int, known: int | None) -> None:
+        """Compares the store with a count that :meth:`read` gave: a store that is in use goes on meanwhile.
 
         Raises:
-            DamagedError: The store holds fewer writes than were acknowledged, or the mark is damaged.
+            DamagedError: The store holds fewer writes than were acknowledged.
         """
-        self.compare(title, store, count, self.read())
-
-    def compare(self, title: str, store: Path, count: int, known: int | None) -> None:
-        """The same with a count that :meth:`read` gave earlier: a store that is in use goes on meanwhile."""
         if known is not None and known > count:
             raise DamagedError(
                 f"{title} {store} has lost its last {known - count} writes: it holds {count}, {known} were "

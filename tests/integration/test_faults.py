@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from benchmarks.postgres import programs, user
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -42,6 +44,13 @@ NOTHING = ("--kills", "0", "--damages", "0", "--full-disks", "0")
 def test_nothing_acknowledged_by_a_killed_server_is_lost_and_calls_have_one_order() -> None:
     rpcs = run_faults(*NOTHING, "--rpc-kills", "20")["rpcs"]
     assert isinstance(rpcs, dict) and rpcs["killed"] == 20 and rpcs["calls_whose_order_was_checked"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(programs() is None or (os.geteuid() == 0 and user() is None), reason="no PostgreSQL here")
+def test_nothing_acknowledged_is_lost_with_a_primary_or_with_one_of_two_servers() -> None:
+    failovers = run_faults(*NOTHING, "--failovers", "6")["failovers"]
+    assert isinstance(failovers, dict) and failovers["calls_whose_order_was_checked"] > 0
 
 
 @pytest.mark.slow

@@ -112,13 +112,6 @@ def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: 
     assert [(hit.id, hit.score, hit.text) for hit in hits] == [("d0003", 1.0, "new"), ("z", 1.0, "t")]
 
 
-def test_what_only_looks_like_a_nul_is_a_payload(engine: CollectionEngine) -> None:
-    payload = {"x": "back\\u0000slash", "y": "\u0001"}
-    engine.upsert("docs", [document("b", payload=payload)])
-    assert engine.get("docs", ["b"]).documents[0].payload == payload
-    assert engine.count("docs", filter=Equals("x", "back\\u0000slash")).num_documents == 1
-
-
 def test_empty_upsert_changes_nothing(engine: CollectionEngine) -> None:
     before = engine.revision
     assert engine.upsert("docs", []).revision == before == engine.revision
