@@ -1,7 +1,8 @@
 """What the retrievers of all frameworks share: how they search, and what they tell of a hit."""
 
 import hashlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields
+from typing import Any
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.documents.types import SearchHit, SearchMode
@@ -24,30 +25,14 @@ class Retrieval:
 
     def hits(self, client: FacetsClient, query: str) -> tuple[SearchHit, ...]:
         """Hits of one query, best first."""
-        return client.search(
-            self.collection,
-            [query],
-            top_k=self.top_k,
-            mode=self.mode,
-            where=self.where,
-            min_confidence=self.min_confidence,
-            diversify=self.diversify,
-            model=self.model,
-        )[0].hits
+        return client.search(self.collection, [query], **self._settings())[0].hits
 
     async def hits_async(self, client: AsyncFacetsClient, query: str) -> tuple[SearchHit, ...]:
         """The same, awaited."""
-        found = await client.search(
-            self.collection,
-            [query],
-            top_k=self.top_k,
-            mode=self.mode,
-            where=self.where,
-            min_confidence=self.min_confidence,
-            diversify=self.diversify,
-            model=self.model,
-        )
-        return found[0].hits
+        return (await client.search(self.collection, [query], **self._settings()))[0].hits
+
+    def _settings(self) -> dict[str, Any]:
+        return {part.name: getattr(self, part.name) for part in fields(self) if part.name != "collection"}
 
 
 def describe(hit: SearchHit) -> dict[str, object]:

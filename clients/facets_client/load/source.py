@@ -8,6 +8,7 @@ import lzma
 import sys
 import tempfile
 import zlib
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import BinaryIO, Protocol, cast
@@ -191,7 +192,24 @@ class RecordSource:
         self.close()
 
 
-class _Rejoined(io.RawIOBase):
+class _Blocks(io.RawIOBase):
+    """A stream of the blocks that ``_next`` gives."""
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        target = memoryview(cast(bytearray, buffer)).cast("B")
+        block = self._next(len(target))
+        target[: len(block)] = block
+        return len(block)
+
+    @abstractmethod
+    def _next(self, size: int) -> bytes | memoryview:
+        """The next bytes, at most ``size``; empty at the end."""
+
+
+class _Rejoined(_Blocks):
     """The head that was read to know the input, then the rest of it: one stream again."""
 
     def __init__(self, head: bytes, rest: BinaryIO) -> None:
@@ -199,21 +217,11 @@ class _Rejoined(io.RawIOBase):
         self._rest = rest
         self.position = 0
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer)).cast("B")
-        if self._head:
-            count = min(len(target), len(self._head))
-            target[:count] = self._head[:count]
-            self._head = self._head[count:]
-        else:
-            block = _read_some(self._rest, len(target))
-            count = len(block)
-            target[:count] = block
-        self.position += count
-        return count
+    def _next(self, size: int) -> bytes | memoryview:
+        block = self._head[:size] or _read_some(self._rest, size)
+        self._head = self._head[size:]
+        self.position += len(block)
+        return block
 
     def tell(self) -> int:
         return self.position
@@ -229,36 +237,31 @@ class _Rejoined(io.RawIOBase):
         self.position = position
 
 
-class _Xz(io.RawIOBase):
+class _Xz(_Blocks):
     """Uncompressed xz data, one stream or several, as far as they ask for a bounded memory."""
 
     def __init__(self, stored: BinaryIO) -> None:
         self._stored = stored
         self._stream: lzma.LZMADecompressor | None = None
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer)).cast("B")
+    def _next(self, size: int) -> bytes:
         block = b""
         while not block:
             stored = b""
             if self._stream is None or self._stream.eof:
                 stored = self._between_streams()
                 if not stored:
-                    return 0
+                    break
                 self._stream = lzma.LZMADecompressor(memlimit=_MAX_XZ_MEMORY_BYTES)
             elif self._stream.needs_input and not (stored := self._stored.read(1 << 16)):
                 raise EOFError("the end is missing")
             try:
-                block = self._stream.decompress(stored, len(target))
+                block = self._stream.decompress(stored, size)
             except lzma.LZMAError as error:
                 if "limit" in str(error):
                     raise lzma.LZMAError("it asks for more than 128 MiB of memory") from error
                 raise
-        target[: len(block)] = block
-        return len(block)
+        return block
 
     def _between_streams(self) -> bytes:
         """The beginning of the next stream, behind padding; empty at the end."""
@@ -270,7 +273,7 @@ class _Xz(io.RawIOBase):
         return stored.lstrip(b"\0")
 
 
-class _Zstd(io.RawIOBase):
+class _Zstd(_Blocks):
     """Uncompressed zstd data."""
 
     def __init__(self, stored: BinaryIO) -> None:
@@ -279,17 +282,11 @@ class _Zstd(io.RawIOBase):
 
         self._stream = pyarrow.CompressedInputStream(pyarrow.PythonFile(stored, mode="r"), "zstd")
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer)).cast("B")
+    def _next(self, size: int) -> bytes:
         try:
-            block = self._stream.read(len(target))
+            return cast(bytes, self._stream.read(size))
         except OSError as error:
             raise EOFError(str(error)) from error
-        target[: len(block)] = block
-        return len(block)
 
 
 def _open_raw(name: str, stdin: BinaryIO | None) -> tuple[BinaryIO, int | None]:
@@ -428,7 +425,7 @@ def _is_utf8(line: bytes) -> bool:
     return True
 
 
-class _Transcoded(io.RawIOBase):
+class _Transcoded(_Blocks):
     """Another encoding as UTF-8; what cannot be decoded comes out as the bytes it was."""
 
     def __init__(self, source: RecordSource, encoding: str) -> None:
@@ -439,11 +436,7 @@ class _Transcoded(io.RawIOBase):
         self._ready = b""
         self._is_done = False
 
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        target = memoryview(cast(bytearray, buffer)).cast("B")
+    def _next(self, size: int) -> bytes:
         while not self._ready and not self._is_done:
             block = self._source.read(1 << 16)
             self._is_done = not block
@@ -452,7 +445,5 @@ class _Transcoded(io.RawIOBase):
             except UnicodeDecodeError as error:  # a decoder that knows no escaping
                 raise EOFError(str(error)) from error
             self._ready = text.encode("utf-8", "surrogateescape")
-        count = min(len(target), len(self._ready))
-        target[:count] = self._ready[:count]
-        self._ready = self._ready[count:]
-        return count
+        block, self._ready = self._ready[:size], self._ready[size:]
+        return block

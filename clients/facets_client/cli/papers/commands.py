@@ -10,7 +10,7 @@ from rich.text import Text
 
 from facets_client.cli.options import WhereOption, parse_where, text_of_file
 from facets_client.cli.output import clean, print_json, shortened, stdout, words
-from facets_client.cli.papers.load import PapersModelOption, add_authors, add_papers, bulk
+from facets_client.cli.papers.load import ADD_HELP, PapersModelOption, bulk
 from facets_client.cli.settings import settings_of
 from facets_client.load.records import Rejection
 from facets_client.load.source import InputError, RecordSource
@@ -249,8 +249,8 @@ def find(
 
 
 app.command("bulk")(bulk)
-app.command("add-papers")(add_papers)
-app.command("add-authors")(add_authors)
+for _name, (_command, _help) in ADD_HELP.items():
+    app.command(_name, help=_help)(_command)
 
 
 def _print_rankings(ids: list[str], found: PaperRankings, *, as_json: bool) -> None:

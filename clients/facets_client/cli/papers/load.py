@@ -3,9 +3,10 @@
 import csv
 import errno
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Generic, TypeVar
 
 import typer
 
@@ -187,19 +188,7 @@ def _conflicts(path: Path) -> dict[str, list[str]]:
 
 ItemT = TypeVar("ItemT", Paper, NewAuthor)
 AddedT = TypeVar("AddedT", AddedPapers, AddedAuthors)
-
-
-def add_papers(
-    context: typer.Context,
-    file: InputArgument,
-    batch_size: BatchOption = 128,
-    rejected: RejectedOption = None,
-    resume: ResumeOption = True,
-    max_wait_s: WaitOption = 300.0,
-    progress: ProgressOption = None,
-    model: PapersModelOption = "",
-) -> None:
-    """Add papers with their authors and the papers that cite them, without training.
+_ADD_PAPERS_HELP = """Add papers with their authors and the papers that cite them, without training.
 
     FILE has one paper a line: {"id", "title", "abstract", "authors", "cited_by", "year"}; an author is a name, or
     {"name", "id"}. Every request is stored whole or not at all, and durable once it is counted; running the command
@@ -210,43 +199,7 @@ def add_papers(
       facets recommend add-papers new-papers.jsonl
       zcat papers.jsonl.gz | facets recommend add-papers -
     """
-    bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
-    settings = settings_of(context)
-    with RecordSource(file) as source, settings.connect(watched=False) as client:
-        given = bulk_input(settings, source, rejected)
-
-        def read(place: Place) -> Iterator[Entry[Paper] | Rejection]:
-            return read_papers(source, need_id=True, line=place.line, end=place.byte)
-
-        def add(papers: list[Paper]) -> AddedPapers:
-            return client.add_papers(papers, model=model)
-
-        names = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations")
-        place = _add(given, client, "papers", read, add, names, bulk, model=model, resume=resume, progress=progress)
-    totals = {name: place.totals.get(name, 0) for name in names}
-    if settings.json:
-        print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
-    else:
-        typer.echo(
-            f"{totals['num_papers']} papers added; {totals['num_authors']} authors and "
-            f"{totals['num_citing_papers']} citing papers fitted; {place.num_rejected} rejected"
-        )
-        if totals["num_unknown_citations"]:
-            settings.note(f"{totals['num_unknown_citations']} entries of cited_by are no known paper")
-    given.end(place)
-
-
-def add_authors(
-    context: typer.Context,
-    file: InputArgument,
-    batch_size: BatchOption = 32,
-    rejected: RejectedOption = None,
-    resume: ResumeOption = True,
-    max_wait_s: WaitOption = 300.0,
-    progress: ProgressOption = None,
-    model: PapersModelOption = "",
-) -> None:
-    """Add authors by what they wrote, without training; known authors get more papers.
+_ADD_AUTHORS_HELP = """Add authors by what they wrote, without training; known authors get more papers.
 
     FILE has one author a line: {"name", "id", "papers": [{"title", "abstract"}, ...], "paper_ids": [...]}. Every
     request is stored whole or not at all, and durable once it is counted.
@@ -255,51 +208,82 @@ def add_authors(
     Examples:
       facets recommend add-authors reviewers.jsonl
     """
-    bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
-    settings = settings_of(context)
-    with RecordSource(file) as source, settings.connect(watched=False) as client:
-        given = bulk_input(settings, source, rejected)
 
-        def read(place: Place) -> Iterator[Entry[NewAuthor] | Rejection]:
-            return read_authors(source, line=place.line, end=place.byte)
 
-        def add(authors: list[NewAuthor]) -> AddedAuthors:
-            return client.add_authors(authors, model=model)
+@dataclass(frozen=True, slots=True)
+class _Added(Generic[ItemT, AddedT]):
+    """What is added: its name, how it is read and stored, what replies count, and what is said of that."""
 
-        names = ("num_authors", "num_papers")
-        place = _add(given, client, "authors", read, add, names, bulk, model=model, resume=resume, progress=progress)
-    totals = {name: place.totals.get(name, 0) for name in names}
-    if settings.json:
+    name: str
+    read: Callable[[RecordSource, Place], Iterator[Entry[ItemT] | Rejection]]
+    add: Callable[[FacetsClient, list[ItemT], str], AddedT]
+    counts: tuple[str, ...]
+    told: str
+
+
+def _add_command(added: _Added[ItemT, AddedT], num_records: int) -> Callable[..., None]:
+    """``add-papers`` and ``add-authors`` have the same arguments."""
+
+    def command(
+        context: typer.Context,
+        file: InputArgument,
+        batch_size: BatchOption = num_records,
+        rejected: RejectedOption = None,
+        resume: ResumeOption = True,
+        max_wait_s: WaitOption = 300.0,
+        progress: ProgressOption = None,
+        model: PapersModelOption = "",
+    ) -> None:
+        bulk = BulkSettings(batch_size=batch_size, window=1, max_wait_s=max_wait_s)
+        settings = settings_of(context)
+        with RecordSource(file) as source, settings.connect(watched=False) as client:
+            given = bulk_input(settings, source, rejected)
+            task = CallTask(
+                added.name,
+                lambda place: batches(added.read(source, place), size=bulk.batch_size),
+                lambda items: added.add(client, items, model),
+                lambda items, reply: {name: getattr(reply, name) for name in added.counts},
+            )
+            state_path = default_state_path(os.environ, f"add-{added.name}", client.target, model, given.full_name)
+            state_file = StateFile(state_path, given.identity(name=given.full_name, model=model))
+            try:
+                report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="added")
+            finally:
+                task.close()
+        _tell_added(given, report.place, added.counts, added.told)
+
+    return command
+
+
+def _tell_added(given: BulkInput, place: Place, counts: Sequence[str], told: str) -> None:
+    totals = {name: place.totals.get(name, 0) for name in counts}
+    if given.settings.json:
         print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
     else:
-        added = f"{totals['num_authors']} authors of {totals['num_papers']} papers added"
-        typer.echo(f"{added}; {place.num_rejected} rejected")
+        typer.echo(f"{told.format_map(totals)}; {place.num_rejected} rejected")
+        if unknown := totals.get("num_unknown_citations"):
+            given.settings.note(f"{unknown} entries of cited_by are no known paper")
     given.end(place)
 
 
-def _add(
-    given: BulkInput,
-    client: FacetsClient,
-    name: str,
-    read: Callable[[Place], Iterator[Entry[ItemT] | Rejection]],
-    add: Callable[[list[ItemT]], AddedT],
-    names: tuple[str, ...],
-    bulk: BulkSettings,
-    *,
-    model: str,
-    resume: bool,
-    progress: bool | None,
-) -> Place:
-    """Adds everything an input holds, and counts what the replies count under these names."""
-
-    def take(items: list[ItemT], added: AddedT) -> dict[str, int]:
-        return {counted: getattr(added, counted) for counted in names}
-
-    state_path = default_state_path(os.environ, f"add-{name}", client.target, model, given.full_name)
-    state_file = StateFile(state_path, given.identity(name=given.full_name, model=model))
-    task = CallTask(name, lambda place: batches(read(place), size=bulk.batch_size), add, take)
-    try:
-        report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="added")
-    finally:
-        task.close()
-    return report.place
+add_papers = _add_command(
+    _Added(
+        "papers",
+        lambda source, place: read_papers(source, need_id=True, line=place.line, end=place.byte),
+        lambda client, papers, model: client.add_papers(papers, model=model),
+        ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations"),
+        "{num_papers} papers added; {num_authors} authors and {num_citing_papers} citing papers fitted",
+    ),
+    128,
+)
+add_authors = _add_command(
+    _Added(
+        "authors",
+        lambda source, place: read_authors(source, line=place.line, end=place.byte),
+        lambda client, authors, model: client.add_authors(authors, model=model),
+        ("num_authors", "num_papers"),
+        "{num_authors} authors of {num_papers} papers added",
+    ),
+    32,
+)
+ADD_HELP = {"add-papers": (add_papers, _ADD_PAPERS_HELP), "add-authors": (add_authors, _ADD_AUTHORS_HELP)}
