@@ -18,8 +18,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.measuring import make_facets, print_report
-from benchmarks.search import timed
+from benchmarks.measuring import make_facets, percentiles, print_report
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchMode, SearchRequest
 
 _BATCH = 512
@@ -84,10 +83,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--documents", type=int, default=100_000)
     parser.add_argument("--long-every", type=int, default=0, help="0: no long documents")
     parser.add_argument("--queries", type=int, default=30)
-    parser.add_argument("--code", choices=["fp16", "int8"], default="int8")
     parser.add_argument("--skip-baselines", action="store_true")
     options = parser.parse_args(arguments)
-    config = EngineConfig(background=False, code=options.code)
+    config = EngineConfig(background=False)
     with tempfile.TemporaryDirectory() as directory:
         baselines = None if options.skip_baselines else Baselines()
         with CollectionEngine.open(directory, config) as engine:
@@ -181,6 +179,21 @@ def _ours(engine: CollectionEngine, queries: Queries, mode: SearchMode, *, exact
         return [hit.id for hit in found.hits[0]]
 
     return search
+
+
+def timed(search: Search, queries: Sequence[int], truth: Sequence[set[str]], top_k: int) -> dict[str, float]:
+    """Median and 95th percentile of single queries, and recall."""
+    search(queries[0])
+    times, found = [], 0
+    for query, best in zip(queries, truth, strict=False):
+        start = time.perf_counter()
+        answer = search(query)
+        times.append(1000 * (time.perf_counter() - start))
+        found += len(best & set(answer))
+    return {
+        **percentiles(times, (50, 95), digits=3, unit="_ms"),
+        "recall": round(found / (top_k * len(times)), 4),
+    }
 
 
 if __name__ == "__main__":

@@ -35,7 +35,6 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--query-facets", type=int, default=1)
     parser.add_argument("--top-k", type=int, default=10)
     parser.add_argument("--new", type=int, default=5_000, help="documents added while searches run")
-    parser.add_argument("--code", choices=["fp16", "int8"], default="fp16")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
         figures = in_child(_fill, Path(directory), options)
@@ -54,7 +53,7 @@ def make_batch(first: int, count: int, num_facets: int, dim: int) -> list[Docume
 
 
 def _config(options: argparse.Namespace) -> EngineConfig:
-    return EngineConfig(background=False, code=options.code)
+    return EngineConfig(background=False)
 
 
 def _fill(directory: Path, options: argparse.Namespace) -> dict[str, object]:

@@ -32,8 +32,6 @@ from facets.language.terms import QueryTerms, query_terms
 from facets.language.terms import terms as terms_of
 
 _MIN_DEPTH = 50  # with words, at least so many documents of each side are candidates
-# So many times that of the facets are scored where their scores are estimates, which are in need of it.
-_FACETS_WIDTH = {"facets": 16, "hybrid": 2}
 _WIDTH = 2  # so many times the documents wanted are candidates
 _MAX_PHRASE_DOCUMENTS = 1000  # documents with all words of a phrase whose texts are looked at, the newest ones
 _DOCUMENTS_AT_A_TIME = 16  # of these are in memory
@@ -179,14 +177,11 @@ class _FacetSearch:
     ) -> list[NDArray[np.int64]]:
         if self._search.any_suffices and query_QJD.shape[1] > 1:
             return [self._of_any(query_JD, depth, allowed_rows) for query_JD in query_QJD]
-        mode = self._search.mode
-        found = self._live.search(query_QJD, depth, allowed_rows=allowed_rows, exhaustive=self._search.request.exact)
+        wanted = depth if self._search.mode == "facets" else _WIDTH * depth  # words may lift those behind the best
+        found = self._live.search(query_QJD, wanted, allowed_rows=allowed_rows, exhaustive=self._search.request.exact)
         self.revisions.add(found.revision)
         self.exhaustive, self.kind = found.candidates.exhaustive, found.kind
-        width = _FACETS_WIDTH[mode] * depth
-        if mode == "facets" and self.exhaustive:  # all that may be among the best: their estimates are that good
-            width = found.candidates.rows.shape[1]
-        return [np.sort(line[line >= 0]) for line in found.candidates.rows[:, :width]]
+        return [np.sort(line[line >= 0]) for line in found.candidates.rows]
 
     def _of_any(
         self, query_JD: NDArray[np.float32], depth: int, allowed_rows: NDArray[np.int64] | None

@@ -140,7 +140,7 @@ class CollectionInfo:
         num_documents: Documents now stored.
         num_parts: Of their parts; a short document is one.
         num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
-        index_kind: How it is searched now: ``exact`` or ``faiss-ivf-fp16`` / ``faiss-ivf-int8``.
+        index_kind: How it is searched now: ``exact`` or ``faiss-ivf-int8``.
         num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it has not
             been needed yet.
         snapshot_bytes: Size of the saved index; 0: there is none.
@@ -357,7 +357,7 @@ class SearchResult:
             only when fewer documents exist (or pass the filter).
         index_revision: Every write up to this revision was seen.
         exhaustive: True when every allowed document was compared (exact search).
-        index_kind: ``exact``, ``faiss-ivf-fp16`` or ``faiss-ivf-int8``.
+        index_kind: ``exact`` or ``faiss-ivf-int8``.
         warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
         left_out: What could not be asked, and why: candidates are then of the words alone; empty: nothing.
     """

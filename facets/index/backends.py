@@ -35,7 +35,7 @@ class FaissBackend(IndexBackend):
         sample = rng.permutation(np.concatenate(parts))
         if not len(sample):  # none of the documents has a facet
             sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
-        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents, code=self._config.code)
+        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
         seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
         index.reserve(np.concatenate([prepared for _, prepared in seen]))
         for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
@@ -60,21 +60,15 @@ class FaissBackend(IndexBackend):
             index = faiss.read_index(reader)
         except RuntimeError as error:
             raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
-        dim, code = description.get("dim"), description.get("code")
-        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim or code not in ("fp16", "int8"):
+        dim, num_facets = description.get("dim"), int(description["num_facets"])
+        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim:
             raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
-        restored = FaissIndex(
-            index,
-            num_facets=int(description["num_facets"]),
-            code="int8" if code == "int8" else "fp16",
-            rows=slots.copy(),
-            code_error=float(description["code_error"]),
-            trained_documents=int(description["trained_documents"]),
-        )
-        content = source(4 * len(slots) * restored.num_facets)
-        if restored.num_vectors or len(content) != 4 * len(slots) * restored.num_facets:
+        trained = int(description["trained_documents"])
+        restored = FaissIndex(index, num_facets=num_facets, trained_documents=trained)
+        content = source(4 * len(slots) * num_facets)
+        if restored.num_vectors or len(content) != 4 * len(slots) * num_facets:
             raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
-        restored.restore(facets, np.frombuffer(content, dtype="<i4").reshape(len(slots), restored.num_facets))
+        restored.restore(facets, slots, np.frombuffer(content, dtype="<i4").reshape(len(slots), num_facets))
         return restored
 
     def enter_background(self) -> None:

@@ -63,10 +63,12 @@ class FacetIndex(ABC):
         dim: D, dimensions of each facet.
         trained_documents: Documents at the last training, which the collection outgrows; None: nothing is trained.
         num_masked: Removed documents whose facets are still compared and skipped, until :meth:`purge`.
+        num_holes: Places of removed documents.
     """
 
     trained_documents: int | None = None
     num_masked = 0
+    num_holes = 0
 
     def __init__(self, *, num_facets: int, dim: int) -> None:
         """Makes an index without documents."""
@@ -125,6 +127,7 @@ class FacetIndex(ABC):
         gone = np.isin(held, rows) & (held >= 0)
         removed = len(np.unique(held[gone]))
         held[gone] = -1
+        self.num_holes += int(np.count_nonzero(gone))
         self._num_documents -= removed
         return removed
 

@@ -23,8 +23,8 @@ class Candidates:
     Attributes:
         rows: ``[Q, C]`` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end
             of a line).
-        scores: ``[Q, C]`` float32, ``-inf`` where ``rows`` is -1. When ``exhaustive``, each differs from the true
-            score by at most ``score_error`` of the index; else it is an estimate of it.
+        scores: ``[Q, C]`` float32, ``-inf`` where ``rows`` is -1; each differs from the true score by at most
+            ``score_error`` of the index.
         exhaustive: True when every allowed document was compared: then every document that may belong to
             the top_k is among the candidates, ties at the cut included, given ``score_error``.
     """
@@ -48,15 +48,14 @@ def select_candidates(
         rows_QC: ``[Q, C]`` int64, -1 for none; the rows of one query differ.
         scores_QC: ``[Q, C]`` float32, ``-inf`` for none.
         top_k: Documents wanted, >= 1.
-        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores; infinite
-            where they are estimates: everything stays.
+        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores.
         exhaustive: Passed on.
 
     Returns:
         Candidates, best first.
     """
     num_queries, width = scores_QC.shape
-    if width > top_k and np.isfinite(margin):
+    if width > top_k:
         kth = np.partition(scores_QC, width - top_k, axis=1)[:, width - top_k]
         kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
     else:

@@ -39,8 +39,6 @@ class EngineConfig(Settings):
             process; ``qdrant://HOST[:PORT][?api_key=KEY]``, a Qdrant server or cluster.
         device: Where large collections are searched: ``cpu`` by the backend; ``cuda``, ``cuda:1`` ... by comparing
             everything, in the memory of that GPU. A server sets it from its own ``device``.
-        code: What FAISS keeps of a facet: ``fp16`` (2 bytes a dimension) or ``int8`` (1 byte a
-            dimension). Scores are recomputed from the store either way.
         stored_code: What new collections keep of the direction of a facet, which decides what scores are exact to:
             ``int8`` (1 byte a dimension) or ``fp16`` (2 bytes).
         recall_target: Share of the exact top 10 that an approximate search must find; the number of
@@ -57,7 +55,6 @@ class EngineConfig(Settings):
     exact_max_facets: NonNegativeInt = 100_000
     index: Annotated[str, Field(pattern=r"^(faiss|exact|edge|qdrant://[^/?]+(\?.*)?)$")] = "faiss"
     device: str = "cpu"
-    code: Literal["fp16", "int8"] = "fp16"
     stored_code: Literal["fp16", "int8"] = "int8"
     recall_target: Annotated[float, Field(gt=0, le=1)] = 0.99
     snapshot_every_writes: AtLeastOne = 20_000

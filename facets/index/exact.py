@@ -1,11 +1,15 @@
-"""Brute-force search in half precision: the index of small collections and the tail of large ones.
+"""Brute-force search over codes: the index of small collections and the tail of large ones.
 
-On a GPU it is the index of all of them: there a product of matrices beats skipping.
+A facet is held as the store holds it by default: one byte a number, the largest 127, and the inverse of its norm. Of a
+query the processor takes codes of seven bits a number, compares them with everything by products of integers, and what
+may be among the best again as floats. On a GPU codes are multiplied as floats at once: it is the index of collections
+of any size there, for a product of matrices beats skipping.
 
-Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates.
+Shape letters: N documents, S places, Q queries, J facets of a query, K facets of a place, D dimensions, C candidates.
 """
 
 import logging
+from bisect import bisect_right
 from collections.abc import Callable
 
 import numpy as np
@@ -15,19 +19,19 @@ from torch import Tensor
 
 from facets.devices import no_memory_for
 from facets.index.base import FacetIndex, first_places
-from facets.index.candidates import (
-    HALF_PRECISION_ERROR,
-    Candidates,
-    join_candidates,
-    search_in_passes,
-    select_candidates,
-)
+from facets.index.candidates import Candidates, join_candidates, search_in_passes, select_candidates
 
 logger = logging.getLogger(__name__)
 
-# Facets decoded at a time: 16 MB at 256 dimensions, where smaller blocks wait more for threads; a GPU wants more work.
-BLOCK_FACETS = {"cpu": 16_384, "cuda": 131_072}
+# Facets of the largest block, each of which is twice the one before; and compared at a time, which fit a cache.
+BLOCK_FACETS = {"cpu": 1 << 20, "cuda": 1 << 17}
+_FIRST_BLOCK_FACETS = 1024
+_PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
 _MIN_HOLES = 1024  # fewer holes are not worth closing
+_LARGEST = 127  # of the codes of documents
+# Of those of queries: without VNNI two products are added up in 16 bits, which 2 * 255 * 63 just fits. oneDNN adds 128
+# to the codes of documents.
+_LARGEST_OF_QUERIES = 63
 
 
 def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -49,32 +53,91 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
     return np.clip(scores, -1.0, 1.0).astype(np.float32)
 
 
+def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
+    """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]``, 0 for zero facets, and the largest error of a facet.
+
+    Facets that the store decoded from such codes give the same codes again: rounding to half precision moves none by
+    more than an eighth.
+    """
+    facets = facets_SKD.astype(np.float32)
+    largest = np.maximum(facets.max(axis=2), -facets.min(axis=2))
+    codes = facets * (_LARGEST / np.where(largest > 0, largest, 1))[:, :, None]
+    np.rint(codes, out=codes)
+    norms = np.sqrt(np.einsum("skd,skd->sk", codes, codes))
+    inverse = (1 / np.where(norms > 0, norms, np.inf)).astype(np.float32)
+    facets -= codes * inverse[:, :, None]
+    error = float(np.sqrt(np.einsum("skd,skd->sk", facets, facets).max(initial=0.0)))
+    return codes.astype(np.int8), inverse, error
+
+
+class _Query:
+    """Facets of queries to be multiplied with those of documents.
+
+    Attributes:
+        facets: ``[D, Q J]``, floats or codes.
+        scales: What products are multiplied with, ``[Q J]``.
+        error: Of a score, of each query, ``[Q, 1]``.
+    """
+
+    def __init__(self, query_QJD: NDArray[np.float32], device: torch.device, *, as_codes: bool) -> None:
+        flat = np.ascontiguousarray(query_QJD.reshape(-1, query_QJD.shape[2]), dtype=np.float32)
+        scales, codes = np.ones(len(flat), dtype=np.float32), flat
+        if as_codes:
+            largest = np.abs(flat).max(axis=1)
+            scales = np.where(largest > 0, largest, 1) / np.float32(_LARGEST_OF_QUERIES)
+            codes = np.rint(flat / scales[:, None])
+        errors = np.linalg.norm(flat - codes * scales[:, None], axis=1)
+        self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
+        self.facets = torch.from_numpy(codes.astype(np.int8) if as_codes else codes).to(device).T
+        self.scales = torch.from_numpy(scales).to(device)
+
+    def times(self, facets_TD: Tensor) -> Tensor:
+        """Products ``[T, Q J]``."""
+        if facets_TD.dtype != torch.int8:
+            return facets_TD @ self.facets
+        return _integer_product(facets_TD, self.facets) * self.scales
+
+
+def _integer_product(codes_TD: Tensor, query_DJ: Tensor) -> Tensor:
+    if len(query_DJ) == 1:  # which PyTorch gets wrong, for the strides of one column say nothing
+        return codes_TD.int() * query_DJ.int()
+    return torch._int_mm(codes_TD, query_DJ)
+
+
 class ExactIndex(FacetIndex):
     """Compares every document, block by block.
 
-    Facets are held once, as float16, in blocks of equal size; a block is decoded to float32 only while it is
-    multiplied. A document of more than K facets takes several slots side by side. Removed documents leave holes, which
-    are closed when they outnumber the rest.
-
-    On a GPU the same is done in its memory, and only what may be among the best comes back. Blocks that do not fit
-    stay with the processor, and go to the GPU for each search: slower, and the same results.
+    A document of more than K facets takes several slots side by side. Removed documents leave holes, which are closed
+    when they outnumber the rest. On a GPU only what may be among the best comes back; blocks that do not fit in its
+    memory stay with the processor, and go to the GPU for each search: slower, and the same results.
     """
 
-    score_error = HALF_PRECISION_ERROR
-
-    def __init__(self, *, num_facets: int, dim: int, device: str = "cpu", preselect: bool | None = None) -> None:
+    def __init__(
+        self,
+        *,
+        num_facets: int,
+        dim: int,
+        device: str = "cpu",
+        preselect: bool | None = None,
+        keeps_places: bool = False,
+        room: int = 0,
+    ) -> None:
         """Makes an empty index.
 
         Args:
             num_facets: K.
             dim: D.
             device: Whose memory it is in, by torch's name.
-            preselect: Whether only what may be among the best leaves the device; None: unless that is the processor.
+            preselect: Whether it works as on a device that is not the processor; None: where it is none.
+            keeps_places: Whether holes stay, so that a place keeps its number.
+            room: Places expected.
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
         self._preselect = self._device.type != "cpu" if preselect is None else preselect
-        self._block_documents = max(1, BLOCK_FACETS[self._device.type] // num_facets)
+        self._keeps_places = keeps_places
+        self._room = room
+        self._code_error = 0.0
         self._clear()
 
     @property
@@ -82,12 +145,17 @@ class ExactIndex(FacetIndex):
         """``exact``, or ``exact-cuda``."""
         return "exact" if self._device.type == "cpu" else f"exact-{self._device.type}"
 
+    @property
+    def score_error(self) -> float:
+        """The largest error of a code, and of sums of floats."""
+        return self._code_error + 1e-5
+
     def _clear(self) -> None:
-        self._blocks: list[Tensor] = []  # [n, K, D] float16
-        self._missing: list[Tensor | None] = []  # zero facets of each block, [n, K]; None: there is none
+        self._blocks: list[tuple[Tensor, Tensor]] = []  # codes [n, K, D], inverse norms [n, K]
+        self._starts: list[int] = []  # first slot of each block
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1 marks a hole
-        self._num_slots = 0
-        self._num_documents = 0
+        self._num_slots = self._num_documents = self.num_holes = 0
+        self._has_long = False  # documents of several places
 
     @property
     def slots(self) -> NDArray[np.int64]:
@@ -96,89 +164,86 @@ class ExactIndex(FacetIndex):
 
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         """Adds documents; see :meth:`FacetIndex.add`."""
+        codes, inverse, error = document_codes(facets_SKD)
+        self._code_error = max(self._code_error, error)
+        self._add(rows, torch.from_numpy(codes), torch.from_numpy(inverse))
+
+    def _add(self, rows: NDArray[np.int64], codes_SKD: Tensor, inverse_SK: Tensor) -> None:
         start, end = self._num_slots, self._num_slots + len(rows)
         if end > len(self._rows):
             grown = np.full(max(end, 2 * len(self._rows)), -1, dtype=np.int64)
             grown[:start] = self._rows[:start]
             self._rows = grown
-        done = 0
-        while done < len(rows):
-            block, offset = divmod(start + done, self._block_documents)
-            if block == len(self._blocks):
-                self._blocks.append(self._new_block())
-                self._missing.append(None)
-            count = min(len(rows) - done, self._block_documents - offset)
-            part = facets_SKD[done : done + count]
-            self._blocks[block][offset : offset + count] = torch.from_numpy(np.ascontiguousarray(part))
-            missing_NK = np.logical_not(part.any(axis=2))
-            self._mark_missing(block, offset, missing_NK)
+        done = start
+        while done < end:
+            if not self._blocks or done == self._starts[-1] + len(self._blocks[-1][0]):
+                self._new_block()
+            offset, (codes, inverse) = done - self._starts[-1], self._blocks[-1]
+            count = min(end - done, len(codes) - offset)
+            codes[offset : offset + count] = codes_SKD[done - start : done - start + count]
+            inverse[offset : offset + count] = inverse_SK[done - start : done - start + count]
             done += count
         self._rows[start:end] = rows
         self._num_slots = end
         # Compacting may add the places of one document in two calls.
-        before = np.concatenate([self._rows[start - 1 : start] if start else [-1], rows[:-1]])
-        self._num_documents += int(np.count_nonzero(rows != before[: len(rows)]))
+        before = np.concatenate([self._rows[start - 1 : start] if start else [-1], rows[:-1]])[: len(rows)]
+        added = int(np.count_nonzero(rows != before))
+        self._num_documents += added
+        self._has_long |= added < len(rows)
 
-    def _new_block(self) -> Tensor:
-        """An empty block, in the memory of the device while there is room."""
-        shape = (self._block_documents, self.num_facets, self.dim)
-        if self._device.type != "cpu":
+    def _new_block(self) -> None:
+        """Appends an empty block, in the memory of the device while there is room."""
+        largest = BLOCK_FACETS[self._device.type] // self.num_facets
+        places = 2 * len(self._blocks[-1][0]) if self._blocks else _FIRST_BLOCK_FACETS // self.num_facets
+        places, device = max(1, self._room - self._num_slots, min(places, largest)), self._device
+        self._starts.append(self._num_slots if not self._blocks else self._starts[-1] + len(self._blocks[-1][0]))
+        shapes = ((places, self.num_facets, self.dim), np.int8), ((places, self.num_facets), np.float32)
+        if device.type != "cpu":
             try:
-                return torch.empty(shape, dtype=torch.float16, device=self._device)
-            except torch.OutOfMemoryError:
-                logger.warning("the memory of %s is full: searches are slower from here on", self._device)
-        return torch.from_numpy(np.empty(shape, dtype=np.float16))  # NumPy asks for large pages, which are read faster
-
-    def _mark_missing(self, block: int, offset: int, missing_NK: NDArray[np.bool_]) -> None:
-        marks = self._missing[block]
-        if marks is None:
-            if not missing_NK.any():
+                codes = torch.empty(shapes[0][0], dtype=torch.int8, device=device)
+                self._blocks.append((codes, torch.empty(shapes[1][0], device=device)))
                 return
-            marks = torch.zeros(self._block_documents, self.num_facets, dtype=torch.bool, device=self._device)
-            self._missing[block] = marks
-        marks[offset : offset + len(missing_NK)] = torch.from_numpy(missing_NK)
+            except torch.OutOfMemoryError:
+                logger.warning("the memory of %s is full: searches are slower from here on", device)
+        # NumPy asks for large pages, which are read faster; what nobody has written to takes no memory.
+        codes, inverse = (torch.from_numpy(np.empty(shape, dtype=dtype)) for shape, dtype in shapes)
+        self._blocks.append((codes, inverse))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
         """Removes documents and closes their holes when there are many; see :meth:`FacetIndex.remove`."""
         removed = super().remove(rows)
+        if self._keeps_places:
+            return removed
         if self._num_documents == 0:
             self._clear()
-            return removed
-        self._drop_front()
-        held = self.slots
-        if self._num_slots > 2 * np.count_nonzero(held >= 0) + _MIN_HOLES:
-            self._compact()
+        elif removed:
+            self._drop_front()
+            if 2 * self.num_holes > self._num_slots + _MIN_HOLES:
+                self._compact()
         return removed
 
     def _drop_front(self) -> None:
         """Forgets blocks of holes at the front: where the oldest documents go elsewhere, nothing is copied."""
-        blocks = int(np.argmax(self.slots >= 0)) // self._block_documents
-        if blocks:
-            slots = blocks * self._block_documents
-            self._blocks, self._missing = self._blocks[blocks:], self._missing[blocks:]
+        block = bisect_right(self._starts, int(np.argmax(self.slots >= 0))) - 1
+        if block:
+            slots = self._starts[block]
+            self._blocks, self._starts = self._blocks[block:], [start - slots for start in self._starts[block:]]
             self._rows = self._rows[slots:].copy()
             self._num_slots -= slots
+            self.num_holes -= slots
 
     def _compact(self) -> None:
-        rows, blocks, num_slots = self._rows, self._blocks, self._num_slots
+        held, blocks, starts = self.slots, self._blocks, self._starts
         self._clear()
-        for start in range(0, num_slots, self._block_documents):
-            kept = rows[start : min(start + self._block_documents, num_slots)]
-            block = blocks[start // self._block_documents][: len(kept)].cpu().numpy()
-            self.add(kept[kept >= 0], block[kept >= 0])
+        for start, (codes, inverse) in zip(starts, blocks, strict=True):
+            mine = held[start : start + len(codes)]
+            kept = torch.from_numpy(np.flatnonzero(mine >= 0)).to(codes.device)
+            self._add(mine[mine >= 0], codes[kept], inverse[kept])
 
-    def read(self, limit: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The oldest documents, whole: ``[S]`` rows and ``[S, K, D]`` float16 facets of about ``limit`` places."""
-        slots = np.flatnonzero(self.slots >= 0)
-        if len(slots) > limit:
-            limit += int(np.count_nonzero(self._rows[slots[limit:]] == self._rows[slots[limit - 1]]))
-        slots = slots[:limit]
-        facets = np.empty((len(slots), self.num_facets, self.dim), dtype=np.float16)
-        numbers = slots // self._block_documents
-        for number in np.unique(numbers):
-            mine = numbers == number
-            facets[mine] = self._blocks[number][torch.from_numpy(slots[mine] % self._block_documents)].cpu().numpy()
-        return self._rows[slots], facets
+    def oldest(self, limit: int) -> NDArray[np.int64]:
+        """Rows of the oldest documents, of about ``limit`` places, ascending."""
+        slots = np.flatnonzero(self.slots >= 0)[:limit]
+        return np.unique(self._rows[slots])
 
     def search(
         self,
@@ -197,53 +262,105 @@ class ExactIndex(FacetIndex):
     def _select(self, query_QJD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
         held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
-        allowed_N = torch.from_numpy(allowed[firsts_N]).to(self._device)
-        scores_QN = self._scores(query_QJD, firsts_N).masked_fill_(~allowed_N, -torch.inf)
-        margin = 2 * self.score_error
+        query = _Query(query_QJD, self._device, as_codes=not self._preselect)
+        scores_QN = self._scores(query, len(query_QJD), firsts_N)
+        scores_QN.masked_fill_(~torch.from_numpy(allowed[firsts_N]).to(self._device), -torch.inf)
         if self._preselect:
-            columns_QC, scores_QC = best_columns(scores_QN, top_k, margin=margin)
-            rows_QC = held[firsts_N][columns_QC]
-        else:
-            scores_QC = scores_QN.numpy()
-            rows_QC = np.broadcast_to(held[firsts_N], scores_QC.shape)
-        return select_candidates(rows_QC, scores_QC, top_k, margin=margin, exhaustive=True)
+            columns_QC, scores_QC = best_columns(scores_QN, top_k, margin=2 * self.score_error)
+            return select_candidates(
+                held[firsts_N][columns_QC], scores_QC, top_k, margin=2 * self.score_error, exhaustive=True
+            )
+        scores = scores_QN.numpy()
+        if scores.shape[1] > top_k:
+            kth = np.partition(scores, scores.shape[1] - top_k, axis=1)[:, scores.shape[1] - top_k, None]
+            scores[scores < kth - 2 * (self.score_error + query.error)] = -np.inf
+        lines = [firsts_N[np.flatnonzero(np.isfinite(line))] for line in scores]
+        return self.compared(query_QJD, lines, top_k, exhaustive=True)
 
-    def _scores(self, query_QJD: NDArray[np.float32], firsts_N: NDArray[np.int64]) -> Tensor:
-        """Scores of the documents that begin at these slots, holes included, ``[Q, N]``."""
-        num_queries, query_facets, dim = query_QJD.shape
-        device = self._device
-        query = torch.from_numpy(np.ascontiguousarray(query_QJD.reshape(-1, dim), dtype=np.float32)).to(device)
-        several = len(firsts_N) < self._num_slots  # slots of a document: sums have to wait for all of them
+    def compared(
+        self, query_QJD: NDArray[np.float32], lines: list[NDArray[np.int64]], top_k: int, *, exhaustive: bool
+    ) -> Candidates:
+        """Candidates among some documents of each query.
+
+        Args:
+            query_QJD: As for :meth:`search`.
+            lines: The first slots of the documents, ascending.
+            top_k: Documents wanted.
+            exhaustive: Passed on.
+        """
+        width = max((len(line) for line in lines), default=0)
+        rows_QC = np.full((len(lines), width), -1, dtype=np.int64)
+        scores_QC = np.full((len(lines), width), -np.inf, dtype=np.float32)
+        for number, (query_JD, firsts) in enumerate(zip(query_QJD, lines, strict=True)):
+            if len(firsts):
+                rows_QC[number, : len(firsts)] = self._rows[firsts]
+                scores_QC[number, : len(firsts)] = self._exact_scores(query_JD, firsts)
+        return select_candidates(rows_QC, scores_QC, top_k, margin=2 * self.score_error, exhaustive=exhaustive)
+
+    def _exact_scores(self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Scores of the documents that begin at these slots, ascending."""
+        slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
+        facets, inverse = torch.empty(len(slots), self.num_facets, self.dim), torch.empty(len(slots), self.num_facets)
+        done, ends = 0, np.searchsorted(slots, [*self._starts[1:], self._num_slots]).tolist()
+        for start, end, (codes, norms) in zip(self._starts, ends, self._blocks, strict=True):
+            if end > done:
+                taken = torch.from_numpy(slots[done:end] - start)
+                facets[done:end], inverse[done:end], done = codes[taken], norms[taken], end
+        best = _best_of_places(_Query(query_JD[None], self._device, as_codes=False), facets, inverse)
+        if starts is not None:
+            best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
+        return _sums(best, 1)[0].numpy()
+
+    def _places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All slots of the documents that begin at these, and where those of each begin."""
+        held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
+        growing = np.arange(len(firsts_C))
+        while len(growing):
+            following = firsts_C[growing] + counts_C[growing]
+            inside = following < len(held)
+            growing, following = growing[inside], following[inside]
+            growing = growing[held[following] == held[firsts_C[growing]]]
+            counts_C[growing] += 1
+        starts = np.cumsum(counts_C) - counts_C
+        return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
+
+    def _scores(self, query: _Query, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
+        """Scores of the documents that begin at these slots, holes included, ``[Q, N]``,."""
+        device, width = self._device, len(query.scales)
         scores = torch.empty(num_queries, self._num_slots, device=device)
-        best = torch.empty(num_queries, query_facets, self._num_slots if several else 0, device=device)
-        buffer = torch.empty(self._block_documents * self.num_facets, dim, device=device)
-        for number, block in enumerate(self._blocks):
-            start = number * self._block_documents
-            count = min(self._block_documents, self._num_slots - start)
-            decoded = buffer[: count * self.num_facets]
-            decoded.copy_(block[:count].reshape(-1, dim))
-            # [Q * J, n * K] -> [Q, J, n, K] -> best facet for each of the query's, added up [Q, n]
-            products = (query @ decoded.T).view(num_queries, query_facets, count, self.num_facets)
-            missing = self._missing[number]
-            if missing is not None:
-                products.masked_fill_(missing[:count], -torch.inf)
-            if several:
-                best[:, :, start : start + count] = products.amax(dim=3)
-            else:
-                scores[:, start : start + count] = _sums(products.amax(dim=3))
-        return _sums(_best_of_documents(best, firsts_N)) if several else scores
+        best = torch.empty(self._num_slots if self._has_long else 0, width, device=device)
+        places = max(1, _PASS_FACETS[device.type] // self.num_facets)
+        for start, (codes, inverse) in zip(self._starts, self._blocks, strict=True):
+            for first in range(0, min(len(codes), self._num_slots - start), places):
+                last = min(first + places, len(codes), self._num_slots - start)
+                some, norms = codes[first:last].to(device), inverse[first:last].to(device)
+                found = _best_of_places(query, some.float() if self._preselect else some, norms)
+                if self._has_long:
+                    best[start + first : start + last] = found
+                else:
+                    scores[:, start + first : start + last] = _sums(found, num_queries)
+        if not self._has_long:
+            return scores
+        lengths = torch.from_numpy(np.diff(firsts_N, append=self._num_slots)).to(device)
+        return _sums(torch.segment_reduce(best, "max", lengths=lengths, axis=0, unsafe=True), num_queries)
 
 
-def _best_of_documents(best_QJS: Tensor, firsts_N: NDArray[np.int64]) -> Tensor:
-    """The best slot of each document, ``[Q, J, N]``."""
-    lengths_N = torch.from_numpy(np.diff(firsts_N, append=best_QJS.shape[2])).to(best_QJS.device)
-    shape = (*best_QJS.shape[:2], len(firsts_N))
-    return torch.segment_reduce(best_QJS, "max", lengths=lengths_N.expand(shape).contiguous(), axis=2, unsafe=True)
+def _best_of_places(query: _Query, facets_SKD: Tensor, inverse_SK: Tensor) -> Tensor:
+    """The best facet of each place for each facet of the queries, ``[S, Q J]``; ``-inf`` where there is none."""
+    places, num_facets, dim = facets_SKD.shape
+    # [S * K, D] x [D, Q * J] -> [S, K, Q * J] -> [S, Q * J]
+    products = query.times(facets_SKD.reshape(-1, dim)).mul_(inverse_SK.reshape(-1, 1))
+    products = products.view(places, num_facets, -1)
+    missing = inverse_SK == 0
+    if missing.any():
+        products.masked_fill_(missing[:, :, None], -torch.inf)
+    return products.amax(dim=1)
 
 
-def _sums(best_QJN: Tensor) -> Tensor:
-    """Over the facets of the queries; a document without any facet has cosine 0."""
-    return best_QJN.masked_fill_(best_QJN == -torch.inf, 0.0).sum(dim=1)
+def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:
+    """Over the facets of each query, ``[Q, N]``; a document without any facet has cosine 0."""
+    found = best_NJ.masked_fill_(best_NJ == -torch.inf, 0.0)
+    return found.view(len(best_NJ), num_queries, -1).sum(dim=2).T
 
 
 def best_columns(scores_QN: Tensor, top_k: int, *, margin: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:

@@ -18,6 +18,7 @@ from facets.index.exact import ExactIndex
 
 _RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
+_MIN_HOLES = 10_000  # places of removed documents, more of which than of others are built away
 _CHUNK = 1024  # documents read at a time: bounds how long a writer waits
 FOLD_FACETS = 4096  # added to the index of the backend under one lock: bounds how long a search waits
 _PURGE_SHARE = 8  # purge when an eighth of what the index compares is removed documents
@@ -182,7 +183,7 @@ class LiveIndex:
             np.concatenate([empty.astype(np.int64), *(part.rows for part in found)], axis=1),
             np.concatenate([empty.astype(np.float32), *(part.scores for part in found)], axis=1),
             top_k,
-            margin=2 * error if exhaustive else np.inf,  # estimates cannot be compared
+            margin=2 * error,
             exhaustive=exhaustive,
         )
         return LiveFound(candidates=merged, kind=kind, revision=revision)
@@ -220,8 +221,9 @@ class LiveIndex:
     def _wants_building(self) -> bool:
         if self._base is None:
             return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
-        trained = self._base.trained_documents
-        return trained is not None and self._size() > _RETRAIN_GROWTH * trained
+        trained, holes = self._base.trained_documents, self._base.num_holes
+        outgrown = trained is not None and self._size() > _RETRAIN_GROWTH * trained
+        return outgrown or 2 * holes > len(self._base.slots) + _MIN_HOLES
 
     def _wants_fold(self) -> bool:
         smallest = max(1, self._config.exact_max_facets // _FOLD_SHARE)
@@ -267,7 +269,8 @@ class LiveIndex:
             if stopping():
                 raise Stopped
             with self._lock.read():
-                rows, units = self._tail.read(limit)
+                asked = self._tail.oldest(limit)
+            rows, units = self._source.read(asked)
             prepared, has_room = base.prepare(rows, units), False
             while not has_room:
                 with self._lock.write():
@@ -275,7 +278,7 @@ class LiveIndex:
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
                 base.add_prepared(rows[kept], units[kept], prepared[kept])
-                self._tail.remove(rows)
+                self._tail.remove(asked)
                 self._num_unsaved += int(np.count_nonzero(kept))
         if base is not None:
             base.settle()

@@ -182,8 +182,7 @@ class QdrantIndex(FacetIndex):
             rows_QC[query, :found], scores_QC[query, :found] = rows[own], scores[own]
             rows_QC[query, found : found + len(empty)] = empty
             scores_QC[query, found : found + len(empty)] = 0.0
-        margin = 2 * self.score_error if exhaustive else np.inf
-        return select_candidates(rows_QC, scores_QC, top_k, margin=margin, exhaustive=exhaustive)
+        return select_candidates(rows_QC, scores_QC, top_k, margin=2 * self.score_error, exhaustive=exhaustive)
 
 
 class QdrantBackend(IndexBackend):

@@ -20,6 +20,7 @@ from facets.extras import require_extra
 VECTOR = "facets"
 MARK = 2**62  # number of the point that says up to which revision of the store there may be points
 _INDEXING_KB = 2_000  # of a segment: a smaller one is compared without codes
+_COPIES = 2  # of each shard in a cluster
 _TIMEOUT_S = 10
 _CHECK_TIMEOUT_S = 1
 _AWAY_S = 2.0  # who did not answer is not asked again for so long: searches by words do not wait for it each time
@@ -209,7 +210,7 @@ class ServerPoints:
             quantization_config=models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
         )
         with self._errors():
-            self._client.create_collection(self._name, vectors_config={VECTOR: vector})
+            self._client.create_collection(self._name, vectors_config={VECTOR: vector}, replication_factor=_COPIES)
 
     def rows(self, *, empty: bool) -> NDArray[np.int64]:
         """See :class:`Points`."""

@@ -57,7 +57,7 @@ class SearchResults(Listed[SearchResult]):
     results: tuple[SearchResult, ...]
     index_revision: int
     exhaustive: bool  # every matching document was compared: no better one exists
-    index_kind: str  # how it was searched: exact, faiss-ivf-fp16, ...
+    index_kind: str  # how it was searched: exact, faiss-ivf-int8, ...
     model: ModelVersion
     timings: Timings
     warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter

@@ -58,7 +58,7 @@ class Collection:
         num_documents: Documents stored.
         index_revision: Newest revision of the data directory; grows with every stored change of any collection.
         create_time: When it was made.
-        index_kind: How it is searched now: "exact", "faiss-ivf-fp16", ...
+        index_kind: How it is searched now: "exact", "faiss-ivf-int8", ...
         space: The space of its facets (Model.space): any model of this space can search it.
         num_damaged: Documents that searches leave out because they are damaged on disk, as far as they have been
             met: see the log.
@@ -328,7 +328,7 @@ class Reachability:
     Attributes:
         recall: Share of the first 10 of the exhaustive search that the index finds, too, in [0, 1].
         missed_ids: Documents that it does not, those missed most often first, at most 20.
-        index_kind: How it searches: exact, faiss-ivf-fp16, ...
+        index_kind: How it searches: exact, faiss-ivf-int8, ...
     """
 
     recall: float

@@ -604,7 +604,7 @@ type Reachability struct {
 	Recall float64 `protobuf:"fixed64,1,opt,name=recall,proto3" json:"recall,omitempty"`
 	// Documents that it does not, those missed most often first, at most 20.
 	MissedIds []string `protobuf:"bytes,2,rep,name=missed_ids,json=missedIds,proto3" json:"missed_ids,omitempty"`
-	// How it searches: exact, faiss-ivf-fp16, ...
+	// How it searches: exact, faiss-ivf-int8, ...
 	IndexKind string `protobuf:"bytes,3,opt,name=index_kind,json=indexKind,proto3" json:"index_kind,omitempty"`
 }
 

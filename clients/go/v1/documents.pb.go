@@ -154,7 +154,7 @@ type Collection struct {
 	IndexRevision uint64 `protobuf:"varint,7,opt,name=index_revision,json=indexRevision,proto3" json:"index_revision,omitempty"`
 	// When it was made.
 	CreateTime *timestamppb.Timestamp `protobuf:"bytes,8,opt,name=create_time,json=createTime,proto3" json:"create_time,omitempty"`
-	// How it is searched now: "exact", "faiss-ivf-fp16", ...
+	// How it is searched now: "exact", "faiss-ivf-int8", ...
 	IndexKind string `protobuf:"bytes,9,opt,name=index_kind,json=indexKind,proto3" json:"index_kind,omitempty"`
 	// The space of its facets (Model.space): any model of this space can search it.
 	Space string `protobuf:"bytes,10,opt,name=space,proto3" json:"space,omitempty"`
@@ -2623,7 +2623,7 @@ type SearchResponse struct {
 	Model *ModelVersion `protobuf:"bytes,4,opt,name=model,proto3" json:"model,omitempty"`
 	// Where the time went.
 	Timings *Timings `protobuf:"bytes,5,opt,name=timings,proto3" json:"timings,omitempty"`
-	// How it was searched: "exact", "faiss-ivf-fp16", "edge", "qdrant", ..., "lexical" by words alone.
+	// How it was searched: "exact", "faiss-ivf-int8", "edge", "qdrant", ..., "lexical" by words alone.
 	IndexKind string `protobuf:"bytes,6,opt,name=index_kind,json=indexKind,proto3" json:"index_kind,omitempty"`
 	// What is odd about the filter.
 	Warnings []*FilterWarning `protobuf:"bytes,7,rep,name=warnings,proto3" json:"warnings,omitempty"`

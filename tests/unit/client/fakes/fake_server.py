@@ -82,7 +82,7 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
                 diagnosis_pb2.Payoff(num_queries=len(request.queries), delta=0.125, choices=[choice], best=2)
             )
             reply.reachability.MergeFrom(
-                diagnosis_pb2.Reachability(recall=0.9, missed_ids=["d7"], index_kind="faiss-ivf-fp16")
+                diagnosis_pb2.Reachability(recall=0.9, missed_ids=["d7"], index_kind="faiss-ivf-int8")
             )
         return reply
 

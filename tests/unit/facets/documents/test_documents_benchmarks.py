@@ -5,16 +5,7 @@ import json
 import pytest
 from source_tree import ROOT
 
-from benchmarks import cluster, gpu, hybrid, peers, scale, search
-
-
-def test_search_benchmark_reports_ratios_and_recall(capsys: pytest.CaptureFixture[str]) -> None:
-    search.main(["--documents", "300", "--facets", "2", "--dim", "32", "--queries", "5"])
-    report = json.loads(capsys.readouterr().out)
-    assert report["index"] == "exact"
-    assert report["figures"]["ours"]["recall"] == 1.0
-    assert report["times_ours"]["ours"] == 1.0
-    assert {"numpy_loop", "flat_faiss", "single_vector"} <= report["times_ours"].keys()
+from benchmarks import cluster, gpu, hybrid, peers, scale
 
 
 def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pytest.CaptureFixture[str]) -> None:
@@ -30,7 +21,7 @@ def test_hybrid_benchmark_reports_both_sides_long_documents_and_size(capsys: pyt
 
 def test_cluster_benchmark_reports_each_index_and_the_sizes_that_the_page_says() -> None:
     found = cluster.measure("faiss", (400, 3, 32), 3)
-    assert found["index_kind"] == "faiss-ivf-fp16" and found["all"]["recall_10"] >= 0.9  # type: ignore[index]
+    assert found["index_kind"] == "faiss-ivf-int8" and found["all"]["recall_10"] >= 0.9  # type: ignore[index]
     sizes = cluster.sizing()
     page = (ROOT / "docs" / "run" / "cluster.md").read_text(encoding="utf-8")
     said = (f"{sizes['vectors']:g} GB", f"{sizes['codes']:g} GB", f"{sizes['ids']:g} GB", f"{sizes['truth']:g} GB")

@@ -128,7 +128,7 @@ def test_restart_finds_everything_through_snapshot(
     saved: tuple[Path, object], open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine = open_engine(exact_max_facets=1000)
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
     assert answers(search_all(engine)) == saved[1]
     assert not caplog.records
 
@@ -146,7 +146,7 @@ def test_stale_snapshot_is_caught_up(
     engine.close()
     shutil.copy(tmp_path / "old.index", snapshot)
     engine = open_engine(exact_max_facets=1000)
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
     assert answers(search_all(engine)) == expected
 
 
@@ -183,7 +183,7 @@ def test_damaged_snapshot_is_set_aside_and_rebuilt(
     assert snapshot.with_suffix(".damaged").exists()
     assert answers(search_all(engine)) == saved[1]
     engine.maintain()
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
     assert answers(search_all(engine)) == saved[1]
 
 
@@ -467,7 +467,7 @@ def test_background_thread_folds_and_saves(
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
     engine.upsert("docs", make_documents(200))
     wait_until((tmp_path / "data" / "indexes" / "1.index").exists, timeout_s=60)
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
 
 
 def test_closing_does_not_wait_for_training(

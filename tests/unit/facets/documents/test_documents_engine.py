@@ -297,7 +297,7 @@ def test_search_matches_reference(
     documents = make_documents(650)
     queries = make_facets(6, 3, 32, seed=9)
     result = faiss_engine.search("docs", SearchRequest(facets=queries, top_k=10, exact=exact))
-    assert result.index_kind == faiss_engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert result.index_kind == faiss_engine.get_collection("docs").index_kind == "faiss-ivf-int8"
     assert result.exhaustive or not exact
     expected = [expected_hits(documents, query, 10) for query in queries]
     found = [[hit.id for hit in hits] for hits in result.hits]
@@ -497,4 +497,4 @@ def test_searches_beside_writes_see_every_acknowledged_document(
     assert failures == []
     assert engine.count("docs").num_documents == 1200
     engine.maintain()
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"

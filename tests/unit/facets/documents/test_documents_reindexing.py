@@ -321,7 +321,7 @@ def test_replaced_documents_are_deleted_and_their_room_used_again(open_engine: O
     sizes = []
     for revision in ("newer", "newest", "new"):
         engine = open_engine(exact_max_facets=100)
-        assert engine.get_collection("docs").index_kind == "faiss-ivf-fp16"
+        assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
         engine.reindex("docs", target(revision=revision))
         engine.maintain()
         engine.close()

@@ -37,7 +37,9 @@ def queries(num: int) -> NDArray[np.float32]:
 def assert_same(found: Candidates, expected: Candidates) -> None:
     width = min(found.rows.shape[1], expected.rows.shape[1], 10)
     np.testing.assert_array_equal(found.rows[:, :width], expected.rows[:, :width])
-    np.testing.assert_allclose(found.scores[:, :width], expected.scores[:, :width], atol=1e-5)
+    np.testing.assert_allclose(
+        found.scores[:, :width], expected.scores[:, :width], atol=1e-4
+    )  # the second part of a query's code
 
 
 def test_fewer_queries_are_compared_at_a_time_where_memory_is_short() -> None:

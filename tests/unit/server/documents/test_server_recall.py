@@ -17,7 +17,7 @@ def result(*ids, exhaustive=False, revision=7):
         )
         for id in ids
     )  # fmt: skip
-    return SearchResult(hits=(hits,), index_revision=revision, exhaustive=exhaustive, index_kind="faiss-ivf-fp16")
+    return SearchResult(hits=(hits,), index_revision=revision, exhaustive=exhaustive, index_kind="faiss-ivf-int8")
 
 
 @pytest.fixture

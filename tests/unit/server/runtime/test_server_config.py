@@ -58,7 +58,7 @@ def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
         ("[limits]\nmax_documents_per_upsert = 10001", "limits.max_documents_per_upsert must be <= 10000"),
         ("[limits]\nmax_text_bytes = 9000000", "limits.max_text_bytes must be <= "),
         ("[engine]\nexact_max_facets = -1", "engine.exact_max_facets must be >= 0"),
-        ("[engine]\ncode = 'fp8'", "engine.code must be one of"),
+        ("[engine]\nstored_code = 'fp8'", "engine.stored_code must be one of"),
         ("port = ", "is not TOML"),
         ("[limits]\nmax_texts_per_request = 'x'", 'limits.max_texts_per_request must be an integer, got "x"'),
         ("[engine]\nsnapshot_on_close = 'no'", 'engine.snapshot_on_close must be a boolean, got "no"'),
@@ -104,8 +104,10 @@ def test_every_wrong_variable_is_named():
 
 
 def test_the_environment_says_yes_and_no_where_a_boolean_is_meant():
-    config = load_config(None, {"FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "no", "FACETS_SERVER_ENGINE_CODE": "int8"})
-    assert (config.engine.snapshot_on_close, config.engine.code) == (False, "int8")
+    config = load_config(
+        None, {"FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "no", "FACETS_SERVER_ENGINE_STORED_CODE": "fp16"}
+    )
+    assert (config.engine.snapshot_on_close, config.engine.stored_code) == (False, "fp16")
     with pytest.raises(ConfigError, match="FACETS_SERVER_ENGINE_BACKGROUND must be a boolean"):
         load_config(None, {"FACETS_SERVER_ENGINE_BACKGROUND": "perhaps"})
 

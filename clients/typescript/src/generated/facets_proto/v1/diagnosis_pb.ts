@@ -378,7 +378,7 @@ export type Reachability = Message<"facets.v1.Reachability"> & {
   missedIds: string[];
 
   /**
-   * How it searches: exact, faiss-ivf-fp16, ...
+   * How it searches: exact, faiss-ivf-int8, ...
    *
    * @generated from field: string index_kind = 3;
    */

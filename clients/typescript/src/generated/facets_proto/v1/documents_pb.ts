@@ -85,7 +85,7 @@ export type Collection = Message<"facets.v1.Collection"> & {
   createTime?: Timestamp | undefined;
 
   /**
-   * How it is searched now: "exact", "faiss-ivf-fp16", ...
+   * How it is searched now: "exact", "faiss-ivf-int8", ...
    *
    * @generated from field: string index_kind = 9;
    */
@@ -1350,7 +1350,7 @@ export type SearchResponse = Message<"facets.v1.SearchResponse"> & {
   timings?: Timings | undefined;
 
   /**
-   * How it was searched: "exact", "faiss-ivf-fp16", "edge", "qdrant", ..., "lexical" by words alone.
+   * How it was searched: "exact", "faiss-ivf-int8", "edge", "qdrant", ..., "lexical" by words alone.
    *
    * @generated from field: string index_kind = 6;
    */
