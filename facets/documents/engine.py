@@ -252,11 +252,10 @@ class CollectionEngine:
             name: The collection.
             documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
             seen: The collection for whose model the facets were made, as :meth:`record` gave it: another one of the
-                same name, which may be of another model, counts as not there. None: whichever there is.
+                same name counts as not there. None: whichever there is.
 
         Raises:
-            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded; ``field``
-                is e.g. ``documents[3].id``. Nothing was stored.
+            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded.
         """
         record = self._record(name, seen)
         batch = encode_documents(documents, record)
@@ -329,7 +328,7 @@ class CollectionEngine:
             min_revision: The read must see the writes up to this revision.
 
         Raises:
-            InvalidInputError: A page size out of range, a token that is not ours or belongs to another listing.
+            InvalidInputError: A page size out of range, a token of another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
@@ -362,8 +361,8 @@ class CollectionEngine:
 
         Documents that are damaged on disk are left out and named in the log; see ``CollectionInfo.num_damaged``.
 
-        The score of the facets is ``sum_j w_j max_k cos(q_j, F_k)``: each facet of the query counts with the closest
-        facet of the document. With one facet this is the best facet's cosine.
+        The score of the facets is ``sum_j w_j max_k cos(q_j, F_k)``: each of the query counts with the closest of the
+        document.
 
         Args:
             name: The collection.
@@ -372,8 +371,7 @@ class CollectionEngine:
             seen: As for :meth:`upsert`.
 
         Raises:
-            InvalidInputError: Wrong shape, NaN or infinite values, top_k out of range, weights below 0 or all 0, a
-                mode or ``min_confidence`` without what it needs.
+            InvalidInputError: Wrong shape or values, or a mode or ``min_confidence`` without what it needs.
         """
         if request.filter is not None:
             validate(request.filter)
@@ -452,7 +450,7 @@ class CollectionEngine:
         """Looks whether the data directory is still there, and PostgreSQL where that is the store; for health checks.
 
         Raises:
-            StorageError: It was deleted, moved or replaced, or does not answer; writes are refused for the same reason.
+            StorageError: It was deleted, moved or replaced, or does not answer; so writes are refused.
         """
         self._lock.check()
         self._store.check_place()
@@ -462,16 +460,16 @@ class CollectionEngine:
         store = {"postgres": self._store.check_place} if self._store.is_shared else {}
         return {**store, **self._indexes.checks()}
 
-    def num_pending(self) -> int:
-        """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""
-        return self._indexes.num_pending()
-
     def num_writes_behind(self) -> int:
         """Writes that the store has seen and the indexes of this process have not; without other processes 0."""
         return self._follower.num_behind()
 
+    def num_pending(self) -> int:
+        """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""
+        return self._indexes.num_pending()
+
     def maintain(self) -> None:
-        """Folds new documents into FAISS and saves the indexes that are due; the background thread calls it."""
+        """Folds new documents into indexes and saves those that are due; the background thread calls it."""
         self._indexes.maintain()
 
     def _record(

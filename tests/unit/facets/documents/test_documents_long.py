@@ -53,12 +53,12 @@ def assert_found(engine: CollectionEngine, documents: list[Document], *, num_fac
         engine.search("docs", SearchRequest(facets=asked, top_k=10, exact=exact)).hits, truth, strict=True
     ):
         places = [by_id[hit.id] for hit in line]
-        np.testing.assert_allclose([hit.score for hit in line], scores[places], atol=2e-3)
+        np.testing.assert_allclose([hit.score for hit in line], scores[places], atol=3e-3)
         assert len(set(places)) == len(line) == min(10, len(documents))
         for hit, place in zip(line, places, strict=True):
             for match in hit.evidence:
                 facet = documents[place].facet_embeddings[match.second_facet]
-                np.testing.assert_allclose(match.facet, facet / np.linalg.norm(facet), atol=2e-3)
+                np.testing.assert_allclose(match.facet, facet / np.linalg.norm(facet), atol=3e-3)
                 assert match.second_span is not None and match.second_span.start == match.second_facet
         recalls.append(len(set(places) & set(np.argsort(-scores, kind="stable")[:10].tolist())) / len(line))
     return float(np.mean(recalls))
@@ -69,11 +69,11 @@ def make_collection(engine: CollectionEngine) -> None:
 
 
 @pytest.mark.parametrize("num_facets", [1, 3])
-@pytest.mark.parametrize("code", ["fp16", "int8"])
+@pytest.mark.parametrize("stored_code", ["fp16", "int8"])
 def test_long_documents_are_found_through_every_state_of_the_index(
-    open_engine: OpenEngine, num_facets: int, code: str
+    open_engine: OpenEngine, num_facets: int, stored_code: str
 ) -> None:
-    settings = {"exact_max_facets": 900, "code": code}
+    settings = {"exact_max_facets": 900, "stored_code": stored_code}
     engine = open_engine(**settings)
     make_collection(engine)
     documents = ragged_documents(250, seed=1)

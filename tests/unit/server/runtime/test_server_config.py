@@ -36,12 +36,16 @@ def test_flags_win_over_environment_and_environment_over_file(tmp_path):
 
 def test_settings_of_the_engine_come_from_file_and_environment(tmp_path):
     file = tmp_path / "server.toml"
-    file.write_text("[engine]\nexact_max_facets = 5000\ncode = 'int8'\nmax_database_bytes = 10000000\n")
+    file.write_text("[engine]\nexact_max_facets = 5000\nstored_code = 'fp16'\nmax_database_bytes = 10000000\n")
     config = load_config(
         file, {"FACETS_SERVER_ENGINE_RECALL_TARGET": "0.9", "FACETS_SERVER_ENGINE_SNAPSHOT_ON_CLOSE": "false"}
     )
     assert config.engine == EngineConfig(
-        exact_max_facets=5000, code="int8", max_database_bytes=10_000_000, recall_target=0.9, snapshot_on_close=False
+        exact_max_facets=5000,
+        stored_code="fp16",
+        max_database_bytes=10_000_000,
+        recall_target=0.9,
+        snapshot_on_close=False,
     )
 
 
