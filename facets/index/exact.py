@@ -84,7 +84,7 @@ class _Query:
         scales, codes = np.ones(len(flat), dtype=np.float32), flat
         if as_codes:
             largest = np.abs(flat).max(axis=1)
-            scales = np.where(largest > 0, largest, 1) / np.float32(_LARGEST_OF_QUERIES)
+            scales = (np.where(largest > 0, largest, 1) / _LARGEST_OF_QUERIES).astype(np.float32)
             codes = np.rint(flat / scales[:, None])
         errors = np.linalg.norm(flat - codes * scales[:, None], axis=1)
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)

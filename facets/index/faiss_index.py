@@ -101,7 +101,7 @@ class FaissIndex(FacetIndex):
     def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """List of every facet, ``[N, K]``, -1: left out. The slow part of :meth:`add`, safe beside searches."""
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim), dtype=np.float32)
-        kept_SK = facets_SKD.any(axis=2)
+        kept_SK: NDArray[np.bool_] = np.any(facets_SKD, axis=2)
         kept_SK[~kept_SK.any(axis=1), 0] = True  # a document without facets can still be found, last
         lists = np.full(len(vectors), -1, dtype=np.int64)
         lists[kept_SK.ravel()] = self._index.quantizer.search(vectors[kept_SK.ravel()], 1)[1][:, 0]

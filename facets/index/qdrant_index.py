@@ -200,6 +200,7 @@ class QdrantBackend(IndexBackend):
         """
         self._shards: dict[Path, EdgePoints] = {}
         self._source: FacetSource | None = None
+        self._name, self._folder = "", Path()
         try:
             if config.index == "edge":
                 require_extra("edge", "qdrant_edge")
