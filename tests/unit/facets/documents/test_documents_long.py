@@ -171,4 +171,4 @@ def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
         Document(id=one.id, text=one.text, facet_embeddings=turned[one.id], facet_spans=one.facet_spans)
         for one in documents
     ]
-    assert assert_found(engine, moved, num_facets=2, exact=True) >= wanted
+    assert assert_found(engine, moved, num_facets=2, exact=True) >= 0.99
