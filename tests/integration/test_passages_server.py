@@ -69,7 +69,7 @@ def test_odd_input_is_answered_or_refused_by_name(spawn, toy_passages):
         client.create_collection("one")
         client.upsert("one", [Document("only", TEXTS["dog"])])
         for mode in ("hybrid", "facets", "lexical"):
-            for query in ("dog", "the of and", "\u5317\u4eac\u662f", "\U0001f600", "dog " * 10_000, "?"):
+            for query in ("dog", "the of and", "a \u5317", "\U0001f600", "dog " * 10_000, "?"):
                 assert len(client.search("one", [query], mode=mode)) == 1
             for query in ("", " \n", *(["\u200b"] if mode != "lexical" else [])):
                 with pytest.raises(InvalidArgumentError, match=r"queries\[0\].text"):

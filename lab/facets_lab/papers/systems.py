@@ -211,8 +211,7 @@ def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) 
     return PaperData(papers, ids, positives)
 
 
-_PAPERS_OF_SAMPLE = 5
-"""So many papers a candidate are compared with each other at most, those that are right for none among them."""
+_PAPERS_OF_SAMPLE = 5  # compared with each other at most, a candidate
 
 
 def sample_data(data: PaperData, num_candidates: int, *, fewer_papers: bool = False) -> PaperData:
@@ -221,8 +220,8 @@ def sample_data(data: PaperData, num_candidates: int, *, fewer_papers: bool = Fa
     Args:
         data: Everything.
         num_candidates: Of each kind, at least 1.
-        fewer_papers: Keep theirs and a sample of the other papers alone, five for each of ``num_candidates`` in all
-            unless theirs are more: figures then compare within a run only.
+        fewer_papers: Keep theirs and a sample of the others, five for each of ``num_candidates``: figures then compare
+            within a run only.
     """
     ids: dict[CandidateKind, Sequence[str]] = {}
     positives: dict[CandidateKind, Positives] = {}
@@ -415,12 +414,8 @@ def bm25_systems(model: PaperModel, engine: PaperEngine, data: PaperData) -> Ite
                 scores[:, place] = reduce((asked_QV @ weights_NV[papers].T).toarray())
         return {"documents": scores}
 
-    reductions: Mapping[str, Callable[[NDArray[np.float32]], NDArray[np.float32]]] = {
-        "average": partial(np.mean, axis=1),
-        "max": partial(np.max, axis=1),
-    }
-    for mode in DOCUMENT_MODES:
-        yield PaperSystem(f"bm25-{mode}", ("documents",), partial(score, reductions[mode]))
+    for mode, reduce in zip(DOCUMENT_MODES, (np.mean, np.max), strict=True):
+        yield PaperSystem(f"bm25-{mode}", ("documents",), partial(score, partial(reduce, axis=1)))
 
 
 def sentence_systems(

@@ -76,7 +76,7 @@ def test_texts_of_fewer_facets_are_compared_and_explained_by_every_method(
 
 
 @pytest.mark.parametrize(("method", "attention"), CASES)
-@pytest.mark.parametrize("odd", ["qwxz vbnm", "the of is", "?! ...", "zzzz", "\u732b \U0001f408", "the " * 50])
+@pytest.mark.parametrize("odd", ["qwxz vbnm", "the of is", "?! ...", "zzzz", "a \U0001f408 \u732b ox", "the " * 50])
 def test_odd_texts_give_finite_scores_in_range(
     fitted: TextModel, method: SimilarityMethod, attention: bool, odd: str
 ) -> None:

@@ -182,7 +182,7 @@ def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
 
 @pytest.mark.parametrize("number", METHODS)
 def test_texts_of_unknown_words_have_finite_scores(score, number):
-    pairs = pairs_of(("zzz qqq", "xxx"), ("zzz", "?!"), ("zzz", "the cat"), ("\u732b", "\U0001f408"))
+    pairs = pairs_of(("zzz qqq", "xxx"), ("zzz", "?!"), ("zzz", "the cat"), ("cat \u732b", "\U0001f408"))
     reply = score(texts_pb2.ScoreRequest(pairs=pairs, method=number, explain=True), timeout=60)
     assert np.isfinite([pair.score for pair in reply.scores]).all()
     cosines = [match.cosine for pair in reply.scores for match in pair.explanation.matches]
