@@ -38,7 +38,7 @@ def read_citations(papers: Sequence[Paper], *, num_queries: int, seed: int = 0) 
 
     Args:
         papers: With ``cited_by_ids``; citing papers that are not among them are left out.
-        num_queries: Held-out citing papers; each is asked for five of its papers at most among 500 others.
+        num_queries: Held-out citing papers; each is asked for five of its papers at most among the same 500 others.
         seed: Which are held out.
 
     Raises:
@@ -55,10 +55,10 @@ def read_citations(papers: Sequence[Paper], *, num_queries: int, seed: int = 0) 
     random = np.random.default_rng(seed)
     order = [list(cited)[place] for place in random.permutation(len(cited))]
     all_cited = sorted({key for keys in cited.values() for key in keys})
+    drawn = random.choice(len(all_cited), min(_NEGATIVES, len(all_cited)), replace=False)  # the same for all: read once
     queries = []
     for citing in order[:num_queries]:
         right = [cited[citing][place] for place in random.permutation(len(cited[citing]))[:_POSITIVES]]
-        drawn = random.choice(len(all_cited), min(_NEGATIVES, len(all_cited)), replace=False)
         wrong = [all_cited[place] for place in drawn if all_cited[place] not in {*cited[citing], citing}]
         queries.append((titles[citing], [titles[key] for key in right], [titles[key] for key in wrong]))
     pairs = [(titles[citing], titles[key]) for citing in order[num_queries:] for key in cited[citing]]
