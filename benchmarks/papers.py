@@ -121,7 +121,7 @@ class SyntheticModel:
         """Papers that were never seen."""
         return self.queries(len(rows))
 
-    def words_as_facets(self) -> NDArray[np.float32]:
+    def words_as_facets(self, rows_V: NDArray[np.int64]) -> NDArray[np.float32]:
         """Not measured."""
         raise NotImplementedError
 

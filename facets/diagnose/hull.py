@@ -13,7 +13,6 @@ from enum import IntEnum
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog
 
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
@@ -247,6 +246,8 @@ class _Problem:
 
         By duality that is the distance, in the sum of absolute differences, from the row to the hull of these others.
         """
+        from scipy.optimize import linprog  # 36 MB that a server may never need
+
         dim = differences_AD.shape[1]
         bounds = [(-1.0, 1.0)] * dim + [(0.0, None)]
         if self._has_bias:

@@ -5,6 +5,7 @@ Shape suffixes: B texts, L tokens, K facets, D dimensions.
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence, Sized
+from functools import cache
 from pathlib import Path
 from typing import Generic, TypeVar
 
@@ -26,6 +27,12 @@ RowT = TypeVar("RowT", bound=Sized)
 
 # Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
 _BATCH_TOKENS = 4096
+
+
+@cache
+def _tokenizer() -> Tokenizer:
+    """One for all models: it knows nothing of them, and the words that it has seen are theirs too."""
+    return Tokenizer()
 
 
 class CheckpointModel(Generic[NetworkT, SettingsT]):
@@ -53,7 +60,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
         self.config = config
         self.network = network.to(self._device, precision(self._device)).eval().requires_grad_(False)
         self.words = words
-        self.tokenizer = Tokenizer()
+        self.tokenizer = _tokenizer()
         self.revision = revision
 
     @property

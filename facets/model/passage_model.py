@@ -10,10 +10,12 @@ Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
 """
 
 import re
+import threading
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
+from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -147,6 +149,10 @@ class PassageFacets:
     def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """What a document keeps of the text at this place: K facets and their spans, more where it is long."""
         return self.kept.get(place, (self.facets[place], self.spans[place]))
+
+
+_shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()  # by folder, device and files
+_loading = threading.Lock()
 
 
 class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
@@ -298,6 +304,17 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         """Writes a checkpoint folder; complete but for the card."""
         weights = self.network.state_dict()
         write_passage_checkpoint(folder, self.config, weights, pieces=self.pieces, words=self.words)
+
+    @classmethod
+    def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
+        """As :meth:`from_folder`; one and the same while another who only reads it has it, and its files stay."""
+        place = folder.resolve()
+        files = [(place / name).stat() for name in PASSAGE_FILES if (place / name).exists()]
+        key = (place, device, *((file.st_mtime_ns, file.st_size) for file in files))
+        with _loading:
+            if (known := _shared.get(key)) is None:
+                known = _shared[key] = cls.from_folder(folder, device=device)
+        return known
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:

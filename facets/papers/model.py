@@ -193,9 +193,9 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
 
-    def words_as_facets(self) -> NDArray[np.float32]:
-        """The word vectors in the space of the facets, through H of eq. B.4, ``[V, D]``."""
-        return self.words.unit_vectors @ self.network.word_map.weight.detach().cpu().numpy().T
+    def words_as_facets(self, rows_V: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Vectors of some words in the space of the facets, through H of eq. B.4, ``[V, D]``."""
+        return self.words.unit_vectors[rows_V] @ self.network.word_map.weight.detach().cpu().numpy().T
 
     def save(self, folder: Path) -> None:
         """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
@@ -260,7 +260,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
 def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> PassageModel:
     """The model that makes the sentence vectors."""
-    encoder = PassageModel.from_folder(borrowed_folder(folder, settings.encoder), device=device)
+    encoder = PassageModel.shared(borrowed_folder(folder, settings.encoder), device=device)
     if encoder.space != settings.space:
         raise CheckpointError(
             f"{folder}: its sentence vectors are of the space {settings.space!r}, "

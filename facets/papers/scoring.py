@@ -6,7 +6,6 @@ V words.
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -230,13 +229,6 @@ class EvidenceFinder:
         rows_V = vocabulary.rows(sorted(word for word in said if word.isalpha() and len(word) >= _LEAST_LETTERS))
         rows_V = rows_V[rows_V != vocabulary.unknown_row]
         rows_V = rows_V[~vocabulary.is_stop[rows_V]]
-        cosines_V = self._word_facets[rows_V] @ facet_D
+        cosines_V = unit_rows(self._model.words_as_facets(rows_V)) @ facet_D
         best = np.argsort(-cosines_V, kind="stable")[:_NEAREST_WORDS]
         return tuple((vocabulary.words[rows_V[word]], float(cosines_V[word])) for word in best)
-
-    @cached_property
-    def _word_facets(self) -> NDArray[np.float32]:
-        """Unit word vectors in the space of the facets (H of eq. B.4), ``[V, D]``; zero for stop words."""
-        facets_VD = unit_rows(self._model.words_as_facets())
-        facets_VD[self._model.words.vocabulary.is_stop[:-1]] = 0.0
-        return facets_VD

@@ -63,7 +63,6 @@ class StateBuilder:
         self._model = model
         self._trained = trained
         self._min_indexed = min_indexed
-        self._trained_documents = model.trained_documents()
 
     def trained_candidates(self, vectors: Iterable[AddedVector]) -> dict[CandidateKind, Candidates]:
         """Candidates of the training and those with a vector of their own, which takes a trained one's place."""
@@ -90,13 +89,14 @@ class StateBuilder:
 
     def _candidates(self, kind: CandidateKind, own: Mapping[str, AddedVector]) -> Candidates:
         trained, column_of = self._model.papers, self._trained.column_of[kind]
-        vectors_JD = self._model.tables.vectors[kind].copy()
+        vectors_JD = self._model.tables.vectors[kind]
         known = [vector for key, vector in own.items() if key in column_of]
         new = [vector for key, vector in own.items() if key not in column_of]
         names = list(trained.column_names[kind])
         for vector in known:
             names[column_of[vector.id]] = vector.name or names[column_of[vector.id]]
         if known:
+            vectors_JD = vectors_JD.copy()
             vectors_JD[[column_of[vector.id] for vector in known]] = np.stack([vector.vector for vector in known])
         if new:
             vectors_JD = np.concatenate([vectors_JD, np.stack([vector.vector for vector in new])])
@@ -106,11 +106,12 @@ class StateBuilder:
     def _bank(self, added: list[Paper], documents_AW: NDArray[np.float32]) -> PaperBank:
         trained = self._model.papers
         years = np.array([paper.year or 0 for paper in added], dtype=np.int32)
+        documents_NW = self._model.trained_documents()
         return PaperBank(
             objects([*trained.ids, *(paper.id for paper in added)]),
             objects([*trained.titles, *(paper.title for paper in added)]),
             np.concatenate([trained.years, years]),
-            np.concatenate([self._trained_documents, documents_AW]),
+            np.concatenate([documents_NW, documents_AW]) if added else documents_NW,
         )
 
     def _table(

@@ -14,7 +14,6 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
-from scipy.optimize import linear_sum_assignment
 
 from facets.language.vectors import unit_rows
 from facets.language.wordnet import wordnet
@@ -166,6 +165,8 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     places_F = np.array([word.place for word in first.words]) / (first.words[-1].place + 1)
     places_S = np.array([word.place for word in second.words]) / (second.words[-1].place + 1)
     near_FS = (1.0 - np.abs(places_F[:, None] - places_S)) * (alike_FS > 0)
+    from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
+
     rows, columns = linear_sum_assignment(-(alike_FS + _BY_PLACE * near_FS))
     pairs = tuple(
         AlignedPair(int(i), int(j), float(alike_FS[i, j]), bool(opposite_FS[i, j]))

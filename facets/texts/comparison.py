@@ -16,7 +16,6 @@ from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linear_sum_assignment
 
 from facets.language.reading import read
 from facets.language.tokenizer import Token
@@ -187,6 +186,8 @@ def _meeting_sentences(first: Sequence[Wording], second: Sequence[Wording], tabl
     if len(first) == len(second) == 1:
         return [(0, 0)]
     cosines_MN = table.sentence_vectors(first) @ table.sentence_vectors(second).T
+    from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
+
     rows, columns = linear_sum_assignment(-cosines_MN)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))
 

@@ -94,7 +94,7 @@ SERVER_RUNTIME_MESSAGE_MODULES = {
 }
 # The gateway turns messages into JSON: modules of it that do.
 SERVER_GATEWAY_MESSAGE_MODULES = {
-    *("app", "embedding_routes", "failures", "openapi", "rerank_routes", "rpc_routes", "transcoding"),
+    *("app", "embedding_routes", "failures", "openapi", "rpc_routes", "transcoding"),
 }
 CLIENT_MESSAGE_MODULES = {"operations", "streams", "generate"}
 

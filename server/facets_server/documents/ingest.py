@@ -1,18 +1,28 @@
-"""Documents on their way into a collection: checked, encoded, stored.
+"""Documents on their way into a collection: checked, encoded, stored; and on their way from one model to another.
 
 The same for one call and for the batches of a stream. A call stores all of its documents or none; a batch
 of a stream stores the good ones and names the others with the reason.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, CollectionRecord, Document, JsonValue, Part, UpsertResult, check_facets
+from facets.documents import (
+    CollectionEngine,
+    CollectionRecord,
+    Document,
+    EncodedText,
+    JsonValue,
+    Part,
+    TargetModel,
+    UpsertResult,
+    check_facets,
+)
 from facets.documents.fields import SearchedText
-from facets.documents.parts import LONGEST_WHOLE_CHARS, EncodedText, from_encoded, split_text, with_parts
+from facets.documents.parts import LONGEST_WHOLE_CHARS, from_encoded, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
@@ -363,3 +373,37 @@ def writer_of(record: CollectionRecord, models: TextModels) -> ServedTexts:
             "or start the server with the old model"
         )
     return served
+
+
+_LONGEST_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
+_SHARE_OF_DEADLINE = 0.5  # the rest is for the batch that is being encoded and for the last writes
+
+
+def step_budget_s(call: CallContext) -> float:
+    """Seconds after which the call returns though there is more to do."""
+    remaining = call.time_remaining()
+    return _LONGEST_STEP_S if remaining is None else min(_LONGEST_STEP_S, _SHARE_OF_DEADLINE * remaining)
+
+
+def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, call: CallContext) -> TargetModel:
+    """The model, encoding on behalf of the call, and the fields that are searched; None: as they are."""
+    model = served.model
+
+    def encode(texts: Sequence[str]) -> list[EncodedText]:
+        known = [place for place, text in enumerate(texts) if not served.problem(text)]
+        found = [EncodedText.of_nothing(model.num_facets, model.dim)] * len(texts)
+        if known:
+            encoded = served.encode([texts[place] for place in known], call)
+            for row, place in enumerate(known):
+                found[place] = encoded_text(encoded, row)
+        return found
+
+    return TargetModel(
+        name=model.name,
+        revision=model.revision,
+        space=model.space,
+        num_facets=model.num_facets,
+        dim=model.dim,
+        encode=encode,
+        search_fields=search_fields,
+    )

@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 from facets_proto.codec import to_message
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionInfo, Hit
 from facets_server.documents.ingest import Rejection, StoredBatch
@@ -14,45 +14,43 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import status_of
 
 
-def collection_to_message(info: CollectionInfo, revision: int) -> documents_pb2.Collection:
+def collection_to_message(info: CollectionInfo, revision: int) -> pb.Collection:
     """A collection, as of a revision of the data directory."""
-    return to_message(info, documents_pb2.Collection, index_revision=revision)
+    return to_message(info, pb.Collection, index_revision=revision)
 
 
-def opened_to_message(stream: OpenStream, window: int) -> documents_pb2.UpsertStreamResponse:
+def opened_to_message(stream: OpenStream, window: int) -> pb.UpsertStreamResponse:
     """The reply that opens an ingest stream."""
-    return documents_pb2.UpsertStreamResponse(
-        opened=documents_pb2.UpsertStreamOpened(
-            resume_token=stream.token,
-            last_acked_sequence=stream.last_sequence,
-            max_unacked_batches=window,
+    return pb.UpsertStreamResponse(
+        opened=pb.UpsertStreamOpened(
+            resume_token=stream.token, last_acked_sequence=stream.last_sequence, max_unacked_batches=window
         )
     )
 
 
-def ack_to_message(sequence: int, stored: StoredBatch, already_stored: bool) -> documents_pb2.UpsertStreamResponse:
+def ack_to_message(sequence: int, stored: StoredBatch, already_stored: bool) -> pb.UpsertStreamResponse:
     """The acknowledgement of a durable batch."""
     ack = to_message(
         stored,
-        documents_pb2.UpsertStreamAck,
+        pb.UpsertStreamAck,
         sequence=sequence,
         rejected_documents=[_rejected(rejection) for rejection in stored.rejected_documents],
         already_stored=already_stored,
     )
-    return documents_pb2.UpsertStreamResponse(ack=ack)
+    return pb.UpsertStreamResponse(ack=ack)
 
 
-def _rejected(rejection: Rejection) -> documents_pb2.RejectedDocument:
-    return to_message(rejection, documents_pb2.RejectedDocument, error=status_of(rejection.error))
+def _rejected(rejection: Rejection) -> pb.RejectedDocument:
+    return to_message(rejection, pb.RejectedDocument, error=status_of(rejection.error))
 
 
-def hits_to_message(found: Found, request: DocumentQuery, call: CallContext) -> documents_pb2.SearchResponse:
+def hits_to_message(found: Found, request: DocumentQuery, call: CallContext) -> pb.SearchResponse:
     """What was found, with what the request asks for."""
     call.num_items = len(found.hits)
     results = found.hits
     if not request.include_document:
         results = tuple(tuple(map(_without_document, hits)) for hits in found.hits)
-    return to_message(found, documents_pb2.SearchResponse, results=results, model=found.model, timings=call)
+    return to_message(found, pb.SearchResponse, results=results, model=found.model, timings=call)
 
 
 def _without_document(hit: Hit) -> Hit:

@@ -4,7 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
+from facets_proto.v1 import documents_pb2 as pb
+from facets_proto.v1 import filters_pb2, papers_pb2
 from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
@@ -21,12 +22,12 @@ _DEEPEST = 32  # nested filters
 _MOST = 256  # conditions in one filter
 
 
-def incoming_of(messages: Sequence[documents_pb2.Document]) -> list[IncomingDocument]:
+def incoming_of(messages: Sequence[pb.Document]) -> list[IncomingDocument]:
     """Documents as sent; what cannot be converted is reported in ``problem`` and does not stop the others."""
     return [_incoming(message, ("documents", i)) for i, message in enumerate(messages)]
 
 
-def _incoming(message: documents_pb2.Document, path: ErrorPath) -> IncomingDocument:
+def _incoming(message: pb.Document, path: ErrorPath) -> IncomingDocument:
     try:
         facets = None
         if message.HasField("facet_embeddings"):
@@ -75,7 +76,7 @@ class DocumentQuery(SearchRequest):
     include_document: bool = True
 
 
-def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
+def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
     """A request as a checked record.
 
     Raises:
@@ -88,8 +89,7 @@ def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> Doc
     top_k = top_k_of(message, ("top_k",), limits)
     if message.evidence and top_k * len(queries) > limits.max_evidence_hits:
         raise InvalidInputError(
-            f"x queries with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}",
-            path="top_k",
+            f"x queries with evidence is {top_k * len(queries)}, the limit is {limits.max_evidence_hits}", path="top_k"
         )
     num_words = num_words_of(message, limits)
     for share in ("min_confidence", "diversify"):
@@ -100,7 +100,7 @@ def search_of(message: documents_pb2.SearchRequest, limits: LimitsConfig) -> Doc
     )
 
 
-def _query(message: documents_pb2.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32]:
+def _query(message: pb.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32]:
     kind = message.WhichOneof("query")
     if kind is None:
         raise InvalidInputError("has no text and no facet_embeddings", path=path)
@@ -124,7 +124,7 @@ class RerankQuery(SearchRequest):
     model: str = ""
 
 
-def reranking_of(message: documents_pb2.RerankRequest, limits: LimitsConfig) -> RerankQuery:
+def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
     """A request as a checked record.
 
     Raises:
@@ -138,9 +138,7 @@ def reranking_of(message: documents_pb2.RerankRequest, limits: LimitsConfig) -> 
     return record_of(message, RerankQuery, documents=list(message.texts), texts=[message.query], top_k=top_k)
 
 
-def search_fields_of(
-    request: documents_pb2.CreateCollectionRequest | documents_pb2.ReindexCollectionRequest,
-) -> dict[str, float] | None:
+def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionRequest) -> dict[str, float] | None:
     """The fields that a collection shall search, with what they weigh; None: the request does not say.
 
     Raises:
@@ -158,10 +156,10 @@ def search_fields_of(
 
 
 def filter_of(
-    request: documents_pb2.SearchRequest
-    | documents_pb2.ListDocumentsRequest
-    | documents_pb2.CountDocumentsRequest
-    | documents_pb2.DeleteDocumentsRequest
+    request: pb.SearchRequest
+    | pb.ListDocumentsRequest
+    | pb.CountDocumentsRequest
+    | pb.DeleteDocumentsRequest
     | papers_pb2.RankPapersRequest,
 ) -> Filter | None:
     """The filter of a request as the engine's; None: it has none.

@@ -3,18 +3,17 @@
 from collections.abc import Iterator
 
 from facets_proto.codec import to_message
-from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
+from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
+from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionEngine, CollectionInfo, DocumentPage
 from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import Maps, diagnose
-from facets_server.documents.ingest import Ingest, open_ingest
+from facets_server.documents.ingest import Ingest, open_ingest, step_budget_s, target_of
 from facets_server.documents.recall import RecallSampler
-from facets_server.documents.reindexing import step_budget_s, target_of
 from facets_server.documents.replies import collection_to_message, hits_to_message
 from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_fields_of, search_of
-from facets_server.documents.reranking import rerank_texts
-from facets_server.documents.searching import search
+from facets_server.documents.searching import rerank_texts, search
 from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
 from facets_server.runtime.admission import Admission
@@ -32,14 +31,12 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self._limits = limits
         self._maps = Maps(models, engine)
 
-    def CreateCollection(
-        self, request: documents_pb2.CreateCollectionRequest, call: CallContext
-    ) -> documents_pb2.CreateCollectionResponse:
+    def CreateCollection(self, request: pb.CreateCollectionRequest, call: CallContext) -> pb.CreateCollectionResponse:
         """Makes an empty collection for the facets of one model."""
         info = self._created(request)
-        return documents_pb2.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
+        return pb.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
 
-    def _created(self, request: documents_pb2.CreateCollectionRequest) -> CollectionInfo:
+    def _created(self, request: pb.CreateCollectionRequest) -> CollectionInfo:
         model = self._models.get(request.model).model
         return self._engine.create_collection(
             request.name,
@@ -51,46 +48,36 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             search_fields=search_fields_of(request),
         )
 
-    def GetCollection(
-        self, request: documents_pb2.GetCollectionRequest, call: CallContext
-    ) -> documents_pb2.GetCollectionResponse:
+    def GetCollection(self, request: pb.GetCollectionRequest, call: CallContext) -> pb.GetCollectionResponse:
         """One collection."""
         revision = self._engine.revision
         info = self._engine.get_collection(request.name)
-        return documents_pb2.GetCollectionResponse(collection=collection_to_message(info, revision))
+        return pb.GetCollectionResponse(collection=collection_to_message(info, revision))
 
-    def ListCollections(
-        self, request: documents_pb2.ListCollectionsRequest, call: CallContext
-    ) -> documents_pb2.ListCollectionsResponse:
+    def ListCollections(self, request: pb.ListCollectionsRequest, call: CallContext) -> pb.ListCollectionsResponse:
         """All collections, by name."""
         revision = self._engine.revision
         limit = self._limits.max_page_size
         page = page_of(self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit)
         collections = [collection_to_message(info, revision) for info in page.items]
-        return documents_pb2.ListCollectionsResponse(collections=collections, next_page_token=page.next_token)
+        return pb.ListCollectionsResponse(collections=collections, next_page_token=page.next_token)
 
-    def DeleteCollection(
-        self, request: documents_pb2.DeleteCollectionRequest, call: CallContext
-    ) -> documents_pb2.DeleteCollectionResponse:
+    def DeleteCollection(self, request: pb.DeleteCollectionRequest, call: CallContext) -> pb.DeleteCollectionResponse:
         """Deletes a collection with its documents."""
         deleted = self._engine.delete_collection(request.name)
-        return documents_pb2.DeleteCollectionResponse(
-            num_documents=deleted.num_deleted, index_revision=deleted.revision
-        )
+        return pb.DeleteCollectionResponse(num_documents=deleted.num_deleted, index_revision=deleted.revision)
 
     def ReindexCollection(
-        self, request: documents_pb2.ReindexCollectionRequest, call: CallContext
-    ) -> documents_pb2.ReindexCollectionResponse:
+        self, request: pb.ReindexCollectionRequest, call: CallContext
+    ) -> pb.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
         served = self._models.get(request.model or self._engine.record(request.name).model)
         step = self._engine.reindex(
             request.name, target_of(served, search_fields_of(request), call), budget_s=step_budget_s(call)
         )
         info = self._engine.get_collection(request.name)
-        return documents_pb2.ReindexCollectionResponse(
-            done=step.done,
-            num_encoded=step.num_encoded,
-            collection=collection_to_message(info, self._engine.revision),
+        return pb.ReindexCollectionResponse(
+            done=step.done, num_encoded=step.num_encoded, collection=collection_to_message(info, self._engine.revision)
         )
 
     def DiagnoseCollection(
@@ -130,16 +117,16 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self._limits = limits
         self._stream = IngestStream(models, engine, streams=streams, admission=admission, limits=limits, window=window)
 
-    def Upsert(self, request: documents_pb2.UpsertRequest, call: CallContext) -> documents_pb2.UpsertResponse:
+    def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
         ingest = self._ingest(request)
         call.num_items = len(request.documents)
         batch = ingest.prepare(incoming_of(request.documents), call)
         stored = ingest.store_all(batch)
-        return to_message(stored, documents_pb2.UpsertResponse, model=ingest.served.model, timings=call)
+        return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
 
-    def _ingest(self, request: documents_pb2.UpsertRequest) -> Ingest:
+    def _ingest(self, request: pb.UpsertRequest) -> Ingest:
         return open_ingest(
             self._engine,
             self._models,
@@ -149,14 +136,12 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         )
 
     def UpsertStream(
-        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext
-    ) -> Iterator[documents_pb2.UpsertStreamResponse]:
+        self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
+    ) -> Iterator[pb.UpsertStreamResponse]:
         """Bulk load with durable acknowledgements."""
         return self._stream.run(requests, call)
 
-    def GetDocuments(
-        self, request: documents_pb2.GetDocumentsRequest, call: CallContext
-    ) -> documents_pb2.GetDocumentsResponse:
+    def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""
         check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
         call.num_items = len(request.ids)
@@ -167,11 +152,9 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 include_facets=request.include_facets,
                 min_revision=request.min_revision or None,
             )
-        return to_message(result, documents_pb2.GetDocumentsResponse)
+        return to_message(result, pb.GetDocumentsResponse)
 
-    def DeleteDocuments(
-        self, request: documents_pb2.DeleteDocumentsRequest, call: CallContext
-    ) -> documents_pb2.DeleteDocumentsResponse:
+    def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
         if bool(request.ids) == request.HasField("filter"):
             raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
@@ -182,41 +165,35 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
                 check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
                 result = self._engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
-        return to_message(result, documents_pb2.DeleteDocumentsResponse, index_revision=result.revision)
+        return to_message(result, pb.DeleteDocumentsResponse, index_revision=result.revision)
 
-    def CountDocuments(
-        self, request: documents_pb2.CountDocumentsRequest, call: CallContext
-    ) -> documents_pb2.CountDocumentsResponse:
+    def CountDocuments(self, request: pb.CountDocumentsRequest, call: CallContext) -> pb.CountDocumentsResponse:
         """Number of documents that match."""
         with call.stages.measured("store"):
             result = self._engine.count(
-                request.collection,
-                filter=filter_of(request),
-                min_revision=request.min_revision or None,
+                request.collection, filter=filter_of(request), min_revision=request.min_revision or None
             )
-        return to_message(result, documents_pb2.CountDocumentsResponse)
+        return to_message(result, pb.CountDocumentsResponse)
 
-    def ListDocuments(
-        self, request: documents_pb2.ListDocumentsRequest, call: CallContext
-    ) -> documents_pb2.ListDocumentsResponse:
+    def ListDocuments(self, request: pb.ListDocumentsRequest, call: CallContext) -> pb.ListDocumentsResponse:
         """One page of the documents, by id."""
         with call.stages.measured("store"):
             page = self._page(request)
         call.num_items = len(page.documents)
-        return to_message(page, documents_pb2.ListDocumentsResponse)
+        return to_message(page, pb.ListDocumentsResponse)
 
-    def Search(self, request: documents_pb2.SearchRequest, call: CallContext) -> documents_pb2.SearchResponse:
+    def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
         wanted = search_of(request, self._limits)
         found = search(wanted, self._engine, self._models, call, recall=self._recall)
         return hits_to_message(found, wanted, call)
 
-    def Rerank(self, request: documents_pb2.RerankRequest, call: CallContext) -> documents_pb2.RerankResponse:
+    def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """The texts of a request in the order in which they answer its query."""
         found = rerank_texts(reranking_of(request, self._limits), self._models, call)
-        return to_message(found, documents_pb2.RerankResponse, timings=call)
+        return to_message(found, pb.RerankResponse, timings=call)
 
-    def _page(self, request: documents_pb2.ListDocumentsRequest) -> DocumentPage:
+    def _page(self, request: pb.ListDocumentsRequest) -> DocumentPage:
         return self._engine.list_documents(
             request.collection,
             page_size=page_size_of(request.page_size, self._limits.max_page_size),

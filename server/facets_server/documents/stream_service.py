@@ -7,7 +7,7 @@ documents and then its sequence number are durable, so that a client may forget 
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1 import documents_pb2 as pb
 
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
@@ -49,9 +49,7 @@ class IngestStream:
         self._limits = limits
         self._window = window
 
-    def run(
-        self, requests: Iterator[documents_pb2.UpsertStreamRequest], call: CallContext
-    ) -> Iterator[documents_pb2.UpsertStreamResponse]:
+    def run(self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext) -> Iterator[pb.UpsertStreamResponse]:
         """Answers one stream.
 
         Args:
@@ -77,7 +75,7 @@ class IngestStream:
         stream = self._open(opening.open)
         yield opened_to_message(stream, self._window)
         begin = _Beginner(ingest, stream, admission=self._admission, limits=self._limits, call=call)
-        size = documents_pb2.UpsertStreamRequest.ByteSize
+        size = pb.UpsertStreamRequest.ByteSize
         for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
             stored = None
             if begun.batch is not None:
@@ -85,7 +83,7 @@ class IngestStream:
                 self._streams.advance(stream, begun.sequence)
             yield ack_to_message(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
 
-    def _open(self, message: documents_pb2.UpsertStreamOpen) -> OpenStream:
+    def _open(self, message: pb.UpsertStreamOpen) -> OpenStream:
         created = self._engine.record(message.collection).created.isoformat()
         if message.resume_token:
             return self._streams.resume(message.resume_token, collection=message.collection, collection_created=created)
@@ -105,7 +103,7 @@ class _Beginner:
         self._limits = limits
         self._call = call
 
-    def __call__(self, request: documents_pb2.UpsertStreamRequest) -> _Begun:
+    def __call__(self, request: pb.UpsertStreamRequest) -> _Begun:
         """Begins the work on one batch."""
         if request.WhichOneof("message") != "batch":
             raise InvalidInputError("must be each request of the stream after open", path="batch")

@@ -100,14 +100,11 @@ class StreamStore:
             row = connection.execute(f"SELECT {columns} FROM streams WHERE token = ?", (token,)).fetchone()
             if row is not None and row[0] != collection:
                 raise InvalidInputError(
-                    f"belongs to collection {row[0]!r}, got collection {collection!r}",
-                    path=("open", "resume_token"),
+                    f"belongs to collection {row[0]!r}, got collection {collection!r}", path=("open", "resume_token")
                 )
             if row is None or row[1] != collection_created:
                 raise NotFoundError(
-                    "open.resume_token is not known: start a new stream",
-                    resource_type="stream",
-                    resource_name=token,
+                    "open.resume_token is not known: start a new stream", resource_type="stream", resource_name=token
                 )
             connection.execute("UPDATE streams SET generation = ? WHERE token = ?", (row[3] + 1, token))
         return OpenStream(token=token, last_sequence=row[2], generation=row[3] + 1)

@@ -28,10 +28,9 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from facets_server.gateway.bodies import BodyReader
-from facets_server.gateway.embedding_routes import OpenAIRoutes, TeiRoutes
+from facets_server.gateway.embedding_routes import CohereRerankRoutes, OpenAIRoutes, TeiRerankRoutes, TeiRoutes
 from facets_server.gateway.failures import CallFailedError, bad_request
 from facets_server.gateway.openapi import openapi
-from facets_server.gateway.rerank_routes import CohereRerankRoutes, TeiRerankRoutes
 from facets_server.gateway.rpc_routes import RpcRoutes, failed, internal_error, not_found
 from facets_server.gateway.upstream import Upstream, caller_of, request_id_of
 from facets_server.runtime.config import HttpConfig, ServerConfig

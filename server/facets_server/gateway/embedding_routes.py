@@ -1,16 +1,19 @@
-"""The routes of OpenAI and of Hugging Face's Text Embeddings Inference (TEI): one vector a text.
+"""Routes of OpenAI, of Hugging Face's Text Embeddings Inference (TEI), of Cohere and Jina.
 
-OpenAI's have facets on demand, in a field of our own. Of TEI's there are those that its clients use.
+OpenAI's have facets on demand, in a field of our own. Of TEI's there are those that its clients use. Scores of
+reranking are probabilities elsewhere, so they are our confidence; where a model has none, and for ``raw_scores``, the
+score of search.
 """
 
 import base64
+import uuid
 from abc import abstractmethod
 from collections.abc import Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from facets_proto.v1 import common_pb2, models_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, results_pb2, texts_pb2
 from google.rpc.error_details_pb2 import BadRequest
 from numpy.typing import NDArray
 from starlette.requests import Request
@@ -38,6 +41,13 @@ _OPENAI_KINDS = {
 }
 _TEI_FIELDS = ("inputs", "normalize", "truncate", "truncation_direction", "prompt_name", "dimensions")
 _TEI_KINDS = {413: "Validation", 429: "Overloaded", 503: "Unhealthy"}
+
+_RERANK = "/facets.v1.DocumentService/Rerank"
+_TEI_RERANK_FIELDS = ("query", "texts", "raw_scores", "return_text", "truncate", "truncation_direction")
+_COHERE_FIELDS = (
+    *("model", "query", "documents", "top_n", "return_documents"),
+    *("max_tokens_per_doc", "max_chunks_per_doc"),  # not used: long texts are read in windows
+)
 
 
 class BadFieldError(CallFailedError):
@@ -225,8 +235,19 @@ def _array(array: common_pb2.FacetArray) -> NDArray[np.float32]:
     return np.frombuffer(array.data, dtype="<f4").reshape(tuple(array.shape))
 
 
+_Table = list[tuple[str, str, Callable[[Request], Awaitable[Response]]]]
+
+
 class ForeignRoutes(RouteSet):
     """Routes of other services, with errors in their form."""
+
+    def routes(self) -> list[Route]:
+        """The routes."""
+        return [self._route(*row) for row in self._table()]
+
+    @abstractmethod
+    def _table(self) -> _Table:
+        """Method, path and handler of each."""
 
     def _route(self, method: str, path: str, handle: Callable[[Request], Awaitable[Response]]) -> Route:
         async def answered(request: Request) -> Response:
@@ -264,12 +285,8 @@ class _EmbeddingRoutes(ForeignRoutes):
 class OpenAIRoutes(_EmbeddingRoutes):
     """``/v1/embeddings`` and ``/v1/models``."""
 
-    def routes(self) -> list[Route]:
-        """The routes."""
-        return [
-            self._route("POST", "/v1/embeddings", self._embeddings),
-            self._route("GET", "/v1/models", self._models),
-        ]
+    def _table(self) -> _Table:
+        return [("POST", "/v1/embeddings", self._embeddings), ("GET", "/v1/models", self._models)]
 
     async def _embeddings(self, request: Request) -> Response:
         fields = await read_fields(self._reader, request, known=_OPENAI_FIELDS)
@@ -321,12 +338,8 @@ def _param_of(failure: CallFailedError) -> str | None:
 class TeiRoutes(_EmbeddingRoutes):
     """``/embed`` and ``/info``."""
 
-    def routes(self) -> list[Route]:
-        """The routes."""
-        return [
-            self._route("POST", "/embed", self._embed),
-            self._route("GET", "/info", self._info),
-        ]
+    def _table(self) -> _Table:
+        return [("POST", "/embed", self._embed), ("GET", "/info", self._info)]
 
     async def _embed(self, request: Request) -> Response:
         fields = await read_fields(self._reader, request, known=_TEI_FIELDS)
@@ -369,3 +382,90 @@ def _unit(vectors: NDArray[np.float32]) -> NDArray[np.float32]:
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     unit: NDArray[np.float32] = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
     return unit
+
+
+class _RerankRoutes(ForeignRoutes):
+    async def _reranked(
+        self, request: Request, query: str, texts: Sequence[str], *, top_k: int | None = None, model: str = ""
+    ) -> documents_pb2.RerankResponse:
+        wanted = documents_pb2.RerankRequest(query=query, texts=texts, top_k=top_k, model=model)
+        caller = caller_of(request, timeout_s=self._timeout_s)
+        data = await unless_gone(request, self._upstream.call(_RERANK, wanted.SerializeToString(), caller))
+        return documents_pb2.RerankResponse.FromString(data)
+
+
+class TeiRerankRoutes(_RerankRoutes):
+    """``/rerank``."""
+
+    def _table(self) -> _Table:
+        return [("POST", "/rerank", self._rerank)]
+
+    async def _rerank(self, request: Request) -> Response:
+        fields = await read_fields(self._reader, request, known=_TEI_RERANK_FIELDS)
+        query, texts = fields.text("query"), fields.texts("texts")
+        raw, with_text = fields.flag("raw_scores", default=False), fields.flag("return_text", default=False)
+        fields.flag("truncate", default=False)  # long texts are read in windows
+        fields.text("truncation_direction", "Right", of=("Right", "right"))
+        found = await self._reranked(request, query, texts)
+        return JSONResponse(
+            [
+                {
+                    "index": one.index,
+                    "score": one.score if raw else _sureness(one),
+                    **({"text": texts[one.index]} if with_text else {}),
+                }
+                for one in found.results
+            ]
+        )
+
+    def _error(self, failure: CallFailedError, status: int) -> dict[str, Any]:
+        return tei_error(failure, status, texts="texts")
+
+
+class CohereRerankRoutes(_RerankRoutes):
+    """``/v1/rerank``."""
+
+    def _table(self) -> _Table:
+        return [("POST", "/v1/rerank", self._rerank)]
+
+    async def _rerank(self, request: Request) -> Response:
+        fields = await read_fields(self._reader, request, known=_COHERE_FIELDS)
+        texts, top_n = _documents(fields), fields.number("top_n")
+        with_documents = fields.flag("return_documents", default=False)
+        top_k = None if top_n is None else min(top_n, len(texts))
+        model = fields.text("model")
+        found = await self._reranked(request, fields.text("query"), texts, top_k=top_k, model=model)
+        results = [
+            {
+                "index": one.index,
+                "relevance_score": _sureness(one),
+                **({"document": {"text": texts[one.index]}} if with_documents else {}),
+            }
+            for one in found.results
+        ]
+        return JSONResponse(
+            {
+                "id": str(uuid.uuid4()),
+                "model": found.model.name,
+                "results": results,
+                "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 0}},
+                "usage": {"total_tokens": found.num_tokens},
+            }
+        )
+
+    def _error(self, failure: CallFailedError, status: int) -> dict[str, Any]:
+        return {"message": renamed(failure, "documents")}
+
+
+def _documents(fields: Fields) -> list[str]:
+    """Texts, given as they are or as objects with a text."""
+    given = fields.items("documents")
+    texts = [one.get("text") if isinstance(one, dict) else one for one in given]
+    for place, text in enumerate(texts):
+        if not isinstance(text, str):
+            raise BadFieldError(f"documents[{place}]", "is neither a text nor an object with a text")
+    return Fields({"documents": texts}).texts("documents")
+
+
+def _sureness(one: results_pb2.RankedText) -> float:
+    return one.confidence if one.HasField("confidence") else one.score

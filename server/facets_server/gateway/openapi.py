@@ -274,10 +274,7 @@ def openapi() -> Schema:
         "servers": [{"url": "/"}],
         "security": [{"key": []}, {}],
         "paths": {**FIXED_PATHS, **paths},
-        "components": {
-            "schemas": schemas,
-            "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}},
-        },
+        "components": {"schemas": schemas, "securitySchemes": {"key": {"type": "http", "scheme": "bearer"}}},
     }
 
 

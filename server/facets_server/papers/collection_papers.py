@@ -110,8 +110,7 @@ class CollectionPapers:
             token = page.next_page_token
             if len(documents) > self._max_papers:
                 raise InvalidInputError(
-                    f"{collection!r} has more than {self._max_papers} papers that match, the limit",
-                    path="collection",
+                    f"{collection!r} has more than {self._max_papers} papers that match, the limit", path="collection"
                 )
             if not token:
                 return documents, revision

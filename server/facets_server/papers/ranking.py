@@ -8,7 +8,7 @@ from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOpt
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.field_names import ITEM, FieldNames, in_request
+from facets_server.runtime.errors import ITEM, FieldNames, in_request
 
 _PAPERS_AT_A_TIME = 32
 _BULK_PAPERS_AT_A_TIME = 128  # each turn looks up the candidates anew, so that few turns are cheaper
@@ -125,12 +125,7 @@ def rank_papers(served: ServedPapers, query: PaperQuery, papers: CollectionPaper
             rankings = engine.rank_papers(query.kind, query.ids, query.papers, options=query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
-        served,
-        query.collection,
-        call,
-        filter=query.filter,
-        excluded=query.excluded,
-        min_revision=query.min_revision,
+        served, query.collection, call, filter=query.filter, excluded=query.excluded, min_revision=query.min_revision
     )
     compared = found.facets if found.ids else ()
     with served.exclusive(call) as engine:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 from facets_proto.codec import message_of, to_message
-from facets_proto.v1 import papers_pb2
+from facets_proto.v1 import papers_pb2 as pb
 
 from facets.model.contract import ModelInfo
 from facets.papers.records import AddResult, BulkCandidates
@@ -16,7 +16,7 @@ _MOST_UNKNOWN = 100  # unknown names that are returned; the others are counted
 
 def bulk_to_message(
     parts: Sequence[BulkCandidates], unknown: Sequence[str], model: ModelInfo, call: CallContext
-) -> papers_pb2.RecommendBulkResponse:
+) -> pb.RecommendBulkResponse:
     """Candidates of the papers of all parts, in order; each id is sent once."""
     places: dict[str, int] = {}
     results = []
@@ -29,7 +29,7 @@ def bulk_to_message(
             is_there = rows >= 0
             results.append((place_of[rows[is_there]], scores[is_there]))
     return message_of(
-        papers_pb2.RecommendBulkResponse,
+        pb.RecommendBulkResponse,
         candidate_ids=list(places),
         results=results,
         unknown_candidates=unknown[:_MOST_UNKNOWN],
@@ -41,7 +41,7 @@ def bulk_to_message(
 
 def rankings_to_message(
     ranked: Ranked, model: ModelInfo, call: CallContext, *, is_collection: bool
-) -> papers_pb2.RankPapersResponse:
+) -> pb.RankPapersResponse:
     """Papers in the order of the authors or citing papers.
 
     Args:
@@ -51,12 +51,12 @@ def rankings_to_message(
         is_collection: Whether the papers are a collection's, so that their positions mean nothing to the caller.
     """
     return message_of(
-        papers_pb2.RankPapersResponse,
+        pb.RankPapersResponse,
         rankings=[
             [
                 to_message(
                     item,
-                    papers_pb2.RankedPaper,
+                    pb.RankedPaper,
                     id=ranked.ids[item.position],
                     title=ranked.titles[item.position],
                     position=0 if is_collection else item.position,
@@ -72,11 +72,11 @@ def rankings_to_message(
     )
 
 
-def added_papers_to_message(result: AddResult, model: ModelInfo, call: CallContext) -> papers_pb2.AddPapersResponse:
+def added_papers_to_message(result: AddResult, model: ModelInfo, call: CallContext) -> pb.AddPapersResponse:
     """What is durable now."""
     return to_message(
         result,
-        papers_pb2.AddPapersResponse,
+        pb.AddPapersResponse,
         unknown_citations=result.unknown_citations[:_MOST_UNKNOWN],
         num_unknown_citations=len(result.unknown_citations),
         model=model,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from facets_proto.v1 import papers_pb2
+from facets_proto.v1 import papers_pb2 as pb
 
 from facets.documents import AllOf, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
@@ -15,15 +15,13 @@ from facets_server.runtime.records import record_of, top_k_of
 
 _MAX_ID_BYTES = 512
 _KINDS: dict[int, CandidateKind] = {
-    papers_pb2.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
-    papers_pb2.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
+    pb.CANDIDATE_KIND_AUTHORS: CandidateKind.AUTHORS,
+    pb.CANDIDATE_KIND_CITATIONS: CandidateKind.CITATIONS,
 }
 
 
 def candidate_query_of(
-    request: papers_pb2.RecommendAuthorsRequest
-    | papers_pb2.RecommendCitationsRequest
-    | papers_pb2.RecommendBulkRequest,
+    request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest | pb.RecommendBulkRequest,
     limits: LimitsConfig,
     *,
     is_bulk: bool = False,
@@ -45,7 +43,7 @@ def candidate_query_of(
     return CandidateQuery(papers=papers, options=options)
 
 
-def paper_query_of(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) -> PaperQuery:
+def paper_query_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperQuery:
     """A request as checked ids, papers or collection, and options.
 
     Raises:
@@ -68,8 +66,7 @@ def paper_query_of(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) 
     top_k = top_k_of(request, ("top_k",), limits)
     if request.evidence and top_k * len(request.ids) > limits.max_evidence_hits:
         raise InvalidInputError(
-            f"x ids with evidence is {top_k * len(request.ids)}, the limit is {limits.max_evidence_hits}",
-            path="top_k",
+            f"x ids with evidence is {top_k * len(request.ids)}, the limit is {limits.max_evidence_hits}", path="top_k"
         )
     _check_years(request, ())
     _check_facet_weight(request, ("facet_weight",))
@@ -89,7 +86,7 @@ def paper_query_of(request: papers_pb2.RankPapersRequest, limits: LimitsConfig) 
     )
 
 
-def added_papers_of(request: papers_pb2.AddPapersRequest, limits: LimitsConfig) -> tuple[Paper, ...]:
+def added_papers_of(request: pb.AddPapersRequest, limits: LimitsConfig) -> tuple[Paper, ...]:
     """Papers to add, each with an id of its own.
 
     Raises:
@@ -102,7 +99,7 @@ def added_papers_of(request: papers_pb2.AddPapersRequest, limits: LimitsConfig) 
     return papers
 
 
-def new_authors_of(request: papers_pb2.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
+def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
     """Authors to add, each with at least one paper.
 
     Raises:
@@ -130,7 +127,7 @@ def new_authors_of(request: papers_pb2.AddAuthorsRequest, limits: LimitsConfig) 
     return authors
 
 
-def name_query_of(request: papers_pb2.FindCandidatesRequest, limits: LimitsConfig) -> NameQuery:
+def name_query_of(request: pb.FindCandidatesRequest, limits: LimitsConfig) -> NameQuery:
     """A request as checked texts.
 
     Raises:
@@ -142,7 +139,7 @@ def name_query_of(request: papers_pb2.FindCandidatesRequest, limits: LimitsConfi
     return NameQuery(kind, tuple(request.texts), top_k_of(request, ("top_k",), limits))
 
 
-def bulk_kind_of(request: papers_pb2.RecommendBulkRequest) -> CandidateKind:
+def bulk_kind_of(request: pb.RecommendBulkRequest) -> CandidateKind:
     """What a bulk request asks for.
 
     Raises:
@@ -157,7 +154,7 @@ def _kind(number: int) -> CandidateKind:
     return _KINDS[number]
 
 
-def _options(message: papers_pb2.PaperOptions, limits: LimitsConfig) -> PaperOptions:
+def _options(message: pb.PaperOptions, limits: LimitsConfig) -> PaperOptions:
     _check_years(message, ("options",))
     weight = message.example_weight
     if not 0 <= weight <= MAX_EXAMPLE_WEIGHT:
@@ -167,18 +164,18 @@ def _options(message: papers_pb2.PaperOptions, limits: LimitsConfig) -> PaperOpt
     return record_of(message, PaperOptions, ("options",), top_k=top_k_of(message, ("options", "top_k"), limits))
 
 
-def _check_facet_weight(message: papers_pb2.PaperOptions | papers_pb2.RankPapersRequest, path: ErrorPath) -> None:
+def _check_facet_weight(message: pb.PaperOptions | pb.RankPapersRequest, path: ErrorPath) -> None:
     if not 0 <= message.facet_weight <= 1:
         raise InvalidInputError(f"must be in [0, 1], got {message.facet_weight}", path=path)
 
 
-def _check_years(message: papers_pb2.PaperOptions | papers_pb2.RankPapersRequest, path: ErrorPath) -> None:
+def _check_years(message: pb.PaperOptions | pb.RankPapersRequest, path: ErrorPath) -> None:
     from_year, to_year = message.from_year, message.to_year
     if message.HasField("from_year") and message.HasField("to_year") and from_year > to_year:
         raise InvalidInputError(f"must be <= to_year, got {from_year} > {to_year}", path=(*path, "from_year"))
 
 
-def _paper_filter(request: papers_pb2.RankPapersRequest) -> Filter | None:
+def _paper_filter(request: pb.RankPapersRequest) -> Filter | None:
     parts: list[Filter] = []
     wanted = filter_of(request)
     if wanted is not None:

@@ -1,7 +1,8 @@
 """RecommendationService: who would write and who would cite a paper, and which papers suit somebody."""
 
 from facets_proto.codec import message_of, to_message
-from facets_proto.v1 import papers_pb2, papers_pb2_grpc
+from facets_proto.v1 import papers_pb2 as pb
+from facets_proto.v1 import papers_pb2_grpc
 
 from facets.papers.records import CandidateKind
 from facets_server.papers.collection_papers import CollectionPapers
@@ -28,27 +29,23 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         self._papers = papers
         self._limits = limits
 
-    def RecommendAuthors(
-        self, request: papers_pb2.RecommendAuthorsRequest, call: CallContext
-    ) -> papers_pb2.RecommendAuthorsResponse:
+    def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
         query = candidate_query_of(request, self._limits)
         results = rank_candidates(served, CandidateKind.AUTHORS, query, call)
-        return message_of(papers_pb2.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
+        return message_of(pb.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
 
     def RecommendCitations(
-        self, request: papers_pb2.RecommendCitationsRequest, call: CallContext
-    ) -> papers_pb2.RecommendCitationsResponse:
+        self, request: pb.RecommendCitationsRequest, call: CallContext
+    ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
         query = candidate_query_of(request, self._limits)
         results = rank_candidates(served, CandidateKind.CITATIONS, query, call)
-        return message_of(papers_pb2.RecommendCitationsResponse, results=results, model=served.info, timings=call)
+        return message_of(pb.RecommendCitationsResponse, results=results, model=served.info, timings=call)
 
-    def RecommendBulk(
-        self, request: papers_pb2.RecommendBulkRequest, call: CallContext
-    ) -> papers_pb2.RecommendBulkResponse:
+    def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
         """Ids and scores for many papers."""
         served = self._models.get(request.model)
         kind = bulk_kind_of(request)
@@ -57,14 +54,14 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         unknown = served.unknown(kind, query.options.candidates or ())
         return bulk_to_message(parts, unknown, served.info, call)
 
-    def RankPapers(self, request: papers_pb2.RankPapersRequest, call: CallContext) -> papers_pb2.RankPapersResponse:
+    def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
         served = self._models.get(request.model)
         query = paper_query_of(request, self._limits)
         ranked = rank_papers(served, query, self._papers, call)
         return rankings_to_message(ranked, served.info, call, is_collection=bool(query.collection))
 
-    def AddPapers(self, request: papers_pb2.AddPapersRequest, call: CallContext) -> papers_pb2.AddPapersResponse:
+    def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self._models.get(request.model)
         papers = added_papers_of(request, self._limits)
@@ -73,18 +70,16 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             result = engine.add_papers(papers)
         return added_papers_to_message(result, served.info, call)
 
-    def AddAuthors(self, request: papers_pb2.AddAuthorsRequest, call: CallContext) -> papers_pb2.AddAuthorsResponse:
+    def AddAuthors(self, request: pb.AddAuthorsRequest, call: CallContext) -> pb.AddAuthorsResponse:
         """Fits and stores authors."""
         served = self._models.get(request.model)
         authors = new_authors_of(request, self._limits)
         call.num_items = len(authors)
         with served.writing(call) as engine:
             result = engine.add_authors(authors)
-        return to_message(result, papers_pb2.AddAuthorsResponse, model=served.info, timings=call)
+        return to_message(result, pb.AddAuthorsResponse, model=served.info, timings=call)
 
-    def FindCandidates(
-        self, request: papers_pb2.FindCandidatesRequest, call: CallContext
-    ) -> papers_pb2.FindCandidatesResponse:
+    def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self._models.get(request.model)
         query = name_query_of(request, self._limits)
@@ -93,5 +88,5 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         for text in query.texts:
             call.check()
             found.append(served.engine.find(query.kind, text, top_k=query.top_k))
-        size, made = served.engine.size(query.kind), papers_pb2.FindCandidatesResponse
+        size, made = served.engine.size(query.kind), pb.FindCandidatesResponse
         return message_of(made, results=found, num_candidates=size, model=served.info, timings=call)

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from facets_proto.codec import message_of, to_message
-from facets_proto.v1 import relations_pb2
+from facets_proto.v1 import relations_pb2 as pb
 
 from facets.errors import InvalidInputError
 from facets.model.contract import ModelInfo
@@ -17,7 +17,7 @@ from facets_server.runtime.call_context import CallContext
 
 def extractions_to_message(
     texts: Iterable[ReadText], query: ExtractionQuery, model: ModelInfo, call: CallContext, *, max_scores: int
-) -> relations_pb2.ExtractRelationsResponse:
+) -> pb.ExtractRelationsResponse:
     """Pairs of each text, turned into messages as they come, so that only what is returned is held.
 
     Args:
@@ -30,7 +30,7 @@ def extractions_to_message(
     Raises:
         InvalidInputError: More relations are to be returned than the limit.
     """
-    reply = relations_pb2.ExtractRelationsResponse()
+    reply = pb.ExtractRelationsResponse()
     num_returned = 0
     for text in texts:
         pairs = [
@@ -48,14 +48,14 @@ def extractions_to_message(
         not_asserted = [p for p in text.pairs if p.pattern_score.assertion is not AssertionStatus.ASSERTED]
         reply.texts.append(
             message_of(
-                relations_pb2.TextRelations,
+                pb.TextRelations,
                 pairs=pairs,
                 num_pairs=len(text.pairs),
                 num_not_asserted=len(not_asserted),
                 entities=text.entities,
             )
         )
-    reply.MergeFrom(message_of(relations_pb2.ExtractRelationsResponse, model=model, timings=call))
+    reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=model, timings=call))
     return reply
 
 
@@ -69,10 +69,10 @@ def _returned(pair: EntityPair, query: ExtractionQuery) -> EntityPair:
 
 def pattern_scores_to_message(
     scores: Iterable[PatternScore], model: ModelInfo, call: CallContext
-) -> relations_pb2.ScoreRelationsResponse:
+) -> pb.ScoreRelationsResponse:
     """Scores in the order of the patterns, turned into messages as they come."""
-    reply = relations_pb2.ScoreRelationsResponse()
+    reply = pb.ScoreRelationsResponse()
     for score in scores:
-        reply.scores.append(to_message(score, relations_pb2.PatternScore))
-    reply.MergeFrom(message_of(relations_pb2.ScoreRelationsResponse, model=model, timings=call))
+        reply.scores.append(to_message(score, pb.PatternScore))
+    reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=model, timings=call))
     return reply

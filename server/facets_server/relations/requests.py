@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
-from facets_proto.v1 import relations_pb2
+from facets_proto.v1 import relations_pb2 as pb
 
 from facets.errors import InvalidInputError
 from facets.relations.entities import EntitySpan
 from facets.relations.patterns import PairLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.relations.served import FIELDS, Entities
-from facets_server.runtime.field_names import in_request
+from facets_server.runtime.errors import in_request
 from facets_server.runtime.limits import LimitsConfig, check_count, check_number, check_texts
 from facets_server.runtime.records import record_of, top_k_of
 
@@ -20,7 +20,7 @@ _PAIR_LIMITS = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20),
 _MOST_RELATIONS_PER_PAIR = 50
 _MOST_NAME_BYTES = 4096
 
-_WithTexts = relations_pb2.ExtractRelationsRequest | relations_pb2.FillSlotsRequest
+_WithTexts = pb.ExtractRelationsRequest | pb.FillSlotsRequest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,9 +70,7 @@ class PatternQuery:
     evidence: bool
 
 
-def extraction_of(
-    request: relations_pb2.ExtractRelationsRequest, finders: EntityFinders, limits: LimitsConfig
-) -> ExtractionQuery:
+def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, limits: LimitsConfig) -> ExtractionQuery:
     """A request as a checked query.
 
     Raises:
@@ -89,7 +87,7 @@ def extraction_of(
     return query
 
 
-def slots_of(request: relations_pb2.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig) -> SlotQuery:
+def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig) -> SlotQuery:
     """A request as a checked query; raises as ``extraction_of``."""
     check_count(request.slots, ("slots",), limits.max_slots_per_request)
     check_texts(
@@ -110,7 +108,7 @@ def slots_of(request: relations_pb2.FillSlotsRequest, finders: EntityFinders, li
 _SLOT_SIDES = ("head", "relation")
 
 
-def patterns_of(request: relations_pb2.ScoreRelationsRequest, limits: LimitsConfig) -> PatternQuery:
+def patterns_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> PatternQuery:
     """A request as a checked query.
 
     Raises:
@@ -128,13 +126,12 @@ def patterns_of(request: relations_pb2.ScoreRelationsRequest, limits: LimitsConf
     num_scores = len(query.patterns) * min(returned, query.top_k or returned)
     if num_scores > limits.max_relation_scores:
         raise InvalidInputError(
-            f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}",
-            path="patterns",
+            f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}", path="patterns"
         )
     return query
 
 
-def entailment_of(request: relations_pb2.DetectEntailmentRequest, limits: LimitsConfig) -> tuple[list[str], list[str]]:
+def entailment_of(request: pb.DetectEntailmentRequest, limits: LimitsConfig) -> tuple[list[str], list[str]]:
     """Premises and hypotheses.
 
     Raises:
@@ -152,7 +149,7 @@ def entailment_of(request: relations_pb2.DetectEntailmentRequest, limits: Limits
     return [pair.premise for pair in request.pairs], [pair.hypothesis for pair in request.pairs]
 
 
-def adding_of(request: relations_pb2.AddRelationRequest, limits: LimitsConfig) -> tuple[str, list[str], float | None]:
+def adding_of(request: pb.AddRelationRequest, limits: LimitsConfig) -> tuple[str, list[str], float | None]:
     """Name, examples and threshold of a new relation; the library checks what a name and an example may be.
 
     Raises:
@@ -209,7 +206,7 @@ def _check_names(names: Sequence[str]) -> None:
     check_texts(((("relations", i), name) for i, name in enumerate(names)), max_bytes=_MOST_NAME_BYTES)
 
 
-def _check_pair_limits(message: relations_pb2.PairLimits) -> None:
+def _check_pair_limits(message: pb.PairLimits) -> None:
     for name, (lowest, most) in _PAIR_LIMITS.items():
         value = getattr(message, name)
         if message.HasField(name) and not lowest <= value <= most:

@@ -12,7 +12,7 @@ from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.patterns import PairLimits
 from facets.relations.results import EntityMention, EntityPair, PatternScore, RankedTail, Relation
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.field_names import ITEM, FieldNames, in_request
+from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.models import ServedModel, TaskModels
 
 _TEXTS_AT_A_TIME = 32

@@ -3,7 +3,8 @@
 from collections.abc import Iterator
 
 from facets_proto.codec import message_of
-from facets_proto.v1 import relations_pb2, relations_pb2_grpc
+from facets_proto.v1 import relations_pb2 as pb
+from facets_proto.v1 import relations_pb2_grpc
 
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.replies import extractions_to_message, pattern_scores_to_message
@@ -28,9 +29,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         self._finders = finders
         self._limits = limits
 
-    def ExtractRelations(
-        self, request: relations_pb2.ExtractRelationsRequest, call: CallContext
-    ) -> relations_pb2.ExtractRelationsResponse:
+    def ExtractRelations(self, request: pb.ExtractRelationsRequest, call: CallContext) -> pb.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
         served = self._models.get(request.model)
         query = extraction_of(request, self._finders, self._limits)
@@ -39,7 +38,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             _extract(query, served, call), query, served.info, call, max_scores=self._limits.max_relation_scores
         )
 
-    def FillSlots(self, request: relations_pb2.FillSlotsRequest, call: CallContext) -> relations_pb2.FillSlotsResponse:
+    def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
         served = self._models.get(request.model)
         query = slots_of(request, self._finders, self._limits)
@@ -48,11 +47,9 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
             query.slots, query.texts, query.entities, call, limits=query.pair_limits, evidence=query.evidence
         )
         slots = [tails[: query.top_k] for tails in filled]
-        return message_of(relations_pb2.FillSlotsResponse, slots=slots, model=served.info, timings=call)
+        return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
-    def ScoreRelations(
-        self, request: relations_pb2.ScoreRelationsRequest, call: CallContext
-    ) -> relations_pb2.ScoreRelationsResponse:
+    def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
         served = self._models.get(request.model)
         query = patterns_of(request, self._limits)
@@ -62,49 +59,36 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         )
         return pattern_scores_to_message(scores, served.info, call)
 
-    def DetectEntailment(
-        self, request: relations_pb2.DetectEntailmentRequest, call: CallContext
-    ) -> relations_pb2.DetectEntailmentResponse:
+    def DetectEntailment(self, request: pb.DetectEntailmentRequest, call: CallContext) -> pb.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
         served = self._models.get(request.model)
         premises, hypotheses = entailment_of(request, self._limits)
         call.num_items = len(premises)
         entailments = served.entailment(premises, hypotheses, call)
-        return message_of(
-            relations_pb2.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call
-        )
+        return message_of(pb.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call)
 
-    def ListRelations(
-        self, request: relations_pb2.ListRelationsRequest, call: CallContext
-    ) -> relations_pb2.ListRelationsResponse:
+    def ListRelations(self, request: pb.ListRelationsRequest, call: CallContext) -> pb.ListRelationsResponse:
         """The relations a model knows, by name."""
         served = self._models.get(request.model)
         page = page_of(
             served.relations(), size=request.page_size, token=request.page_token, limit=self._limits.max_page_size
         )
         return message_of(
-            relations_pb2.ListRelationsResponse,
-            relations=page.items,
-            next_page_token=page.next_token,
-            model=served.info,
+            pb.ListRelationsResponse, relations=page.items, next_page_token=page.next_token, model=served.info
         )
 
-    def AddRelation(
-        self, request: relations_pb2.AddRelationRequest, call: CallContext
-    ) -> relations_pb2.AddRelationResponse:
+    def AddRelation(self, request: pb.AddRelationRequest, call: CallContext) -> pb.AddRelationResponse:
         """Adds a relation by example patterns."""
         served = self._models.get(request.model)
         name, examples, threshold = adding_of(request, self._limits)
         call.num_items = len(examples)
         info = served.add_relation(name, examples, threshold, call)
-        return message_of(relations_pb2.AddRelationResponse, relation=info, model=served.info)
+        return message_of(pb.AddRelationResponse, relation=info, model=served.info)
 
-    def DeleteRelation(
-        self, request: relations_pb2.DeleteRelationRequest, call: CallContext
-    ) -> relations_pb2.DeleteRelationResponse:
+    def DeleteRelation(self, request: pb.DeleteRelationRequest, call: CallContext) -> pb.DeleteRelationResponse:
         """Takes an added relation away."""
         info = self._models.get(request.model).delete_relation(request.name, call)
-        return message_of(relations_pb2.DeleteRelationResponse, relation=info)
+        return message_of(pb.DeleteRelationResponse, relation=info)
 
 
 def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[ReadText]:

@@ -31,12 +31,11 @@ from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
 from facets_server.runtime.errors import code_of, grpc_status_of, reason_of
 from facets_server.runtime.fair_queue import Waiter
-from facets_server.runtime.keys import GatewayTrust, Key, Keys
+from facets_server.runtime.keys import GatewayTrust, Key, Keys, collection_of, right_of
 from facets_server.runtime.limits import AdmissionConfig
 from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observers import Observers
-from facets_server.runtime.rights import collection_of, right_of
 
 logger = logging.getLogger(__name__)
 

@@ -32,7 +32,7 @@ class BatcherConfig(Settings):
     max_batch_tokens: AtLeastOne = 8192  # texts x longest text, padding counted
     max_passage_tokens: AtLeastOne = 8192  # for models of passages, which do not pad; about four characters a token
     max_batch_texts: AtLeastOne = 256
-    max_batch_s: Positive = 0.1  # a forward pass takes no longer, by the speed of those before
+    max_batch_s: Positive = 0.05  # a forward pass takes no longer, by the speed of those before
     lookahead_batches: AtLeastOne = 4  # batches' worth of waiting texts that are sorted by length together
     max_wait_ms: NonNegative = 0.0  # how long a lone text waits for company; 0: while the batch before runs
     patience: NonNegative = (
@@ -115,9 +115,7 @@ class ServerConfig(Settings):
 
 
 def load_config(
-    file: Path | None = None,
-    environment: Mapping[str, str] | None = None,
-    flags: Mapping[str, object] | None = None,
+    file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> ServerConfig:
     """Puts together the settings of file, environment and flags, later ones winning.
 

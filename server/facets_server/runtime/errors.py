@@ -4,10 +4,20 @@ Details of every error: exactly one ErrorInfo (reason, domain ``facets.dev``); B
 ResourceInfo for missing things, RetryInfo when trying again later helps. Only messages of ``FacetsError``
 reach the caller. Everything else is our own bug: INTERNAL with a fixed text, and the log gets the stack but
 not the exception's message, which may hold a caller's words.
+
+The library words an error with the path of its own arguments. A request has other names for the same things, and a
+long one is worked on in parts; what is called what is said once for each rpc, as data:
+
+    FIELDS = {"premises": ("pairs", ITEM, "premise")}
+
+    with in_request(FIELDS, start=256):   # premises[3] of the library -> pairs[259].premise
+        ...
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
+from enum import Enum, auto
 
 import grpc
 from google.protobuf import any_pb2, duration_pb2
@@ -21,6 +31,7 @@ from facets.errors import (
     ConflictError,
     DamagedError,
     DiskFullError,
+    ErrorPath,
     FacetsError,
     IndexAwayError,
     IndexFormatError,
@@ -161,8 +172,7 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
     elif isinstance(error, NotFoundError) and error.resource_type:
         details.append(
             error_details_pb2.ResourceInfo(
-                resource_type=error.resource_type,
-                resource_name=_shortened(error.resource_name, _MAX_FIELD_BYTES),
+                resource_type=error.resource_type, resource_name=_shortened(error.resource_name, _MAX_FIELD_BYTES)
             )
         )
     retry_after_s = _retry_after_s(error)
@@ -222,3 +232,46 @@ def _pack(message: Message) -> any_pb2.Any:
     packed = any_pb2.Any()
     packed.Pack(message)
     return packed
+
+
+class _Item(Enum):
+    ITEM = auto()
+
+
+ITEM = _Item.ITEM
+"""In the path of a field: the place of the item that the library was given."""
+
+FieldNames = Mapping[str, tuple[str | int | _Item, ...]]
+"""Argument of the library -> path of the field; an argument that is not named keeps its name."""
+
+
+@contextmanager
+def in_request(fields: FieldNames, *, start: int = 0) -> Iterator[None]:
+    """Words errors about arguments of the library as errors about fields of the request.
+
+    Args:
+        fields: What is called what.
+        start: Place in the request of the first item that the library was given.
+    """
+    try:
+        yield
+    except InvalidFieldsError as error:
+        raise InvalidFieldsError([one.at(_moved(one.path, fields, start)) for one in error.errors]) from error
+    except InvalidInputError as error:
+        raise error.at(_moved(error.path, fields, start)) from error
+
+
+def _moved(path: ErrorPath, fields: FieldNames, start: int) -> ErrorPath:
+    if not path or path[0] not in fields:
+        return path
+    moved: list[str | int] = []
+    rest = list(path[1:])
+    for part in fields[str(path[0])]:
+        if part is not ITEM:
+            moved.append(part)
+        elif rest and isinstance(rest[0], int):
+            moved.append(rest[0] + start)
+            del rest[0]
+        else:  # about all the items
+            break
+    return (*moved, *rest)

@@ -288,11 +288,7 @@ class FairQueue(Generic[WaiterT]):
             self._notified_at = 1
 
     def take(
-        self,
-        kind: str = "",
-        *,
-        may_have: Callable[[str], bool] = _anybody,
-        cost: Callable[[WaiterT], float] = _one,
+        self, kind: str = "", *, may_have: Callable[[str], bool] = _anybody, cost: Callable[[WaiterT], float] = _one
     ) -> WaiterT | None:
         """Takes out the waiter whose turn it is.
 

@@ -49,32 +49,17 @@ class BatchMetrics:
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
         self._texts = Histogram(
-            "facets_batch_texts",
-            "Texts in one forward pass",
-            ["model"],
-            buckets=_SIZE_BUCKETS,
-            registry=registry,
+            "facets_batch_texts", "Texts in one forward pass", ["model"], buckets=_SIZE_BUCKETS, registry=registry
         )
         self._calls = Histogram(
-            "facets_batch_calls",
-            "Calls fused in one forward pass",
-            ["model"],
-            buckets=_SIZE_BUCKETS,
-            registry=registry,
+            "facets_batch_calls", "Calls fused in one forward pass", ["model"], buckets=_SIZE_BUCKETS, registry=registry
         )
         self._seconds = Histogram(
-            "facets_inference_seconds",
-            "Time of one forward pass",
-            ["model"],
-            buckets=_TIME_BUCKETS,
-            registry=registry,
+            "facets_inference_seconds", "Time of one forward pass", ["model"], buckets=_TIME_BUCKETS, registry=registry
         )
         self._tokens = Counter("facets_tokens", "Tokens read by the model", ["model"], registry=registry)
         self._dropped = Counter(
-            "facets_dropped_texts",
-            "Texts dropped before the model ran",
-            ["model", "reason"],
-            registry=registry,
+            "facets_dropped_texts", "Texts dropped before the model ran", ["model", "reason"], registry=registry
         )
         self._queue = Gauge("facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry)
 
@@ -107,11 +92,7 @@ class CallMetrics:
             registry=registry,
         )
         stages = Histogram(
-            "facets_stage_seconds",
-            "Time of one stage of a call",
-            ["stage"],
-            buckets=_STAGE_BUCKETS,
-            registry=registry,
+            "facets_stage_seconds", "Time of one stage of a call", ["stage"], buckets=_STAGE_BUCKETS, registry=registry
         )
         self._stages = {name: stages.labels(name) for name in STAGES}
         self._num_ended: dict[str, int] = {}

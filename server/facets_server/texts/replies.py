@@ -2,7 +2,7 @@
 
 import numpy as np
 from facets_proto.codec import message_of
-from facets_proto.v1 import texts_pb2
+from facets_proto.v1 import texts_pb2 as pb
 from numpy.typing import NDArray
 
 from facets.model.contract import ModelInfo
@@ -14,13 +14,13 @@ from facets_server.texts.served import Encoded
 
 
 def embeddings_to_message(
-    encoded: Encoded, model: ModelInfo, request: texts_pb2.EmbedRequest, call: CallContext
-) -> texts_pb2.EmbedResponse:
+    encoded: Encoded, model: ModelInfo, request: pb.EmbedRequest, call: CallContext
+) -> pb.EmbedResponse:
     """Embeddings in the form that the request asks for."""
     facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
     vectors = encoded.vectors if request.include_vectors or request.vectors_only else None
     return message_of(
-        texts_pb2.EmbedResponse,
+        pb.EmbedResponse,
         facet_embeddings=as_data_type(facets, request.dtype) if facets.size else None,
         token_stats=encoded.stats,
         model=model,
@@ -36,9 +36,7 @@ def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
     return unit
 
 
-def scores_to_message(
-    scores: PairScores, query: ScoringQuery, model: ModelInfo, call: CallContext
-) -> texts_pb2.ScoreResponse:
+def scores_to_message(scores: PairScores, query: ScoringQuery, model: ModelInfo, call: CallContext) -> pb.ScoreResponse:
     """Scores with what the query asks for."""
     missing = [None] * len(scores.scores)
     calibrated = missing if scores.calibrated is None else scores.calibrated.tolist()
@@ -46,7 +44,7 @@ def scores_to_message(
     labels = [one.label for one in scores.comparisons] or missing
     differences = [one.differences for one in scores.comparisons] or [()] * len(scores.scores)
     return message_of(
-        texts_pb2.ScoreResponse,
+        pb.ScoreResponse,
         scores=list(zip(scores.scores.tolist(), calibrated, explanations, labels, differences, strict=True)),
         method=scores.method,
         attention=query.attention,

@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from facets_proto.v1 import texts_pb2
+from facets_proto.v1 import texts_pb2 as pb
 
 from facets.errors import ErrorPath, InvalidInputError
 from facets.texts.similarity import ScoreRange
@@ -31,7 +31,7 @@ class ScoringQuery:
     score_range: ScoreRange = ScoreRange.ZERO_TO_ONE
 
 
-def scoring_of(request: texts_pb2.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
+def scoring_of(request: pb.ScoreRequest, limits: LimitsConfig) -> ScoringQuery:
     """A request as a checked query.
 
     Raises:
@@ -60,7 +60,7 @@ class SummarizingQuery:
     query: str
 
 
-def summarizing_of(request: texts_pb2.SummarizeRequest, limits: LimitsConfig) -> SummarizingQuery:
+def summarizing_of(request: pb.SummarizeRequest, limits: LimitsConfig) -> SummarizingQuery:
     """A request as a checked query.
 
     Raises:
@@ -96,7 +96,7 @@ _MOST_CONDITIONS = 16
 _WORDS_OF_A_TOPIC = 3
 
 
-def topics_of(request: texts_pb2.SuggestTopicsRequest, limits: LimitsConfig) -> TopicsQuery:
+def topics_of(request: pb.SuggestTopicsRequest, limits: LimitsConfig) -> TopicsQuery:
     """A request as a checked query.
 
     Raises:

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+from facets.devices import compute_device
 from facets.documents import read_relevance
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
@@ -20,7 +21,7 @@ def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics, 
 
 
 def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
-    model = load(folder, PassageModel, device=config.device)
+    model = PassageModel.shared(folder, device=compute_device(config.device))  # papers read sentences with it, too
     return ServedPassages(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
 
 

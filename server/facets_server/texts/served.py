@@ -17,10 +17,7 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
 
-_WARM_UP_TEXTS = (
-    "A short text.",
-    "A longer text that warms up the model with several more words than the first one.",
-)
+_WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with several more words than the first one.")
 RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # between two looks at the deadline
@@ -123,12 +120,7 @@ class ServedTexts(ServedModel[TextModel]):
     """
 
     def __init__(
-        self,
-        model: TextModel,
-        config: BatcherConfig,
-        metrics: BatchMetrics,
-        *,
-        relevance: RelevanceCurve | None = None,
+        self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics, *, relevance: RelevanceCurve | None = None
     ) -> None:
         super().__init__(model, model)
         self.model = model

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from facets_proto.codec import message_of, to_message
-from facets_proto.v1 import texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import texts_pb2 as pb
+from facets_proto.v1 import texts_pb2_grpc
 
 from facets.errors import FacetsError
 from facets.texts.explanation import explain_encoded
@@ -36,7 +37,7 @@ class _Begun:
     """A request of a stream whose texts wait for the model, or why they do not."""
 
     sequence: int
-    request: texts_pb2.EmbedRequest
+    request: pb.EmbedRequest
     call: CallContext
     outcome: tuple[ServedTexts, PendingTexts] | FacetsError
 
@@ -51,7 +52,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         self._window = window
         self.quick_calls = {"Embed": self._is_quick}
 
-    def Embed(self, request: texts_pb2.EmbedRequest, call: CallContext) -> PendingReply:
+    def Embed(self, request: pb.EmbedRequest, call: CallContext) -> PendingReply:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
         return PendingReply(
@@ -60,21 +61,21 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         )
 
     def EmbedStream(
-        self, requests: Iterator[texts_pb2.EmbedStreamRequest], call: CallContext
-    ) -> Iterator[texts_pb2.EmbedStreamResponse]:
+        self, requests: Iterator[pb.EmbedStreamRequest], call: CallContext
+    ) -> Iterator[pb.EmbedStreamResponse]:
         """The same for a stream of batches, answered in order."""
 
-        def begin(request: texts_pb2.EmbedStreamRequest) -> _Begun:
+        def begin(request: pb.EmbedStreamRequest) -> _Begun:
             return self._begin(request, call.for_message())
 
-        size = texts_pb2.EmbedStreamRequest.ByteSize
+        size = pb.EmbedStreamRequest.ByteSize
         for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
             reply = self._finish(begun)
             call.num_items += begun.call.num_items
             call.inference_ms += begun.call.inference_ms
             yield reply
 
-    def Explain(self, request: texts_pb2.ExplainRequest, call: CallContext) -> texts_pb2.ExplainResponse:
+    def Explain(self, request: pb.ExplainRequest, call: CallContext) -> pb.ExplainResponse:
         """Tokens with their attention, facets with their nearest words."""
         num_words = num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
@@ -82,29 +83,28 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         texts, spans = list(request.texts), encoded.spans
         found = explain_encoded(served.model, texts, encoded.facets, top_k=num_words, spans_TK2=spans)
         explanations = [
-            to_message(one, texts_pb2.TextExplanation, token_stats=stats)
+            to_message(one, pb.TextExplanation, token_stats=stats)
             for one, stats in zip(found, encoded.stats, strict=True)
         ]
-        return message_of(texts_pb2.ExplainResponse, explanations=explanations, model=served.model, timings=call)
+        return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
-    def _is_quick(self, request: texts_pb2.EmbedRequest) -> bool:
+    def _is_quick(self, request: pb.EmbedRequest) -> bool:
         served = self._models.get(request.model)
         return served.reads_at_once(request.texts) and not (request.include_vectors or request.vectors_only)
 
     def _submit(
-        self, request: texts_pb2.EmbedRequest | texts_pb2.ExplainRequest, call: CallContext
+        self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
     ) -> tuple[ServedTexts, PendingTexts]:
         served = self._models.get(request.model)
         check_count(request.texts, ("texts",), self._limits.max_texts_per_request)
         check_texts(
-            ((("texts", i), text) for i, text in enumerate(request.texts)),
-            max_bytes=self._limits.max_text_bytes,
+            ((("texts", i), text) for i, text in enumerate(request.texts)), max_bytes=self._limits.max_text_bytes
         )
         served.check(request.texts, "texts")
-        vectors_only = isinstance(request, texts_pb2.EmbedRequest) and request.vectors_only
+        vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
-    def _begin(self, request: texts_pb2.EmbedStreamRequest, call: CallContext) -> _Begun:
+    def _begin(self, request: pb.EmbedStreamRequest, call: CallContext) -> _Begun:
         permit = self._admission.permit(call, may_refuse=False)
         try:
             outcome = self._submit(request.request, call)
@@ -117,8 +117,8 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         outcome[1].rows.when_ended(permit.release)
         return _Begun(request.sequence, request.request, call, outcome)
 
-    def _finish(self, begun: _Begun) -> texts_pb2.EmbedStreamResponse:
-        reply = texts_pb2.EmbedStreamResponse(sequence=begun.sequence)
+    def _finish(self, begun: _Begun) -> pb.EmbedStreamResponse:
+        reply = pb.EmbedStreamResponse(sequence=begun.sequence)
         try:
             if isinstance(begun.outcome, FacetsError):
                 raise begun.outcome
@@ -132,9 +132,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return reply
 
 
-def _finished(
-    served: ServedTexts, pending: PendingTexts, request: texts_pb2.EmbedRequest, call: CallContext
-) -> Encoded:
+def _finished(served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext) -> Encoded:
     """Texts that were begun, with a vector each where the request asks for one."""
     encoded = pending.result()
     if encoded.vectors is not None or not (request.include_vectors or request.vectors_only):
@@ -150,7 +148,7 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
         self._models = models
         self._limits = limits
 
-    def Score(self, request: texts_pb2.ScoreRequest, call: CallContext) -> texts_pb2.ScoreResponse:
+    def Score(self, request: pb.ScoreRequest, call: CallContext) -> pb.ScoreResponse:
         """Scores of a batch of pairs."""
         query = scoring_of(request, self._limits)
         served = self._models[_task(query)].get(request.model)
@@ -186,7 +184,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         self._models = models
         self._limits = limits
 
-    def Summarize(self, request: texts_pb2.SummarizeRequest, call: CallContext) -> texts_pb2.SummarizeResponse:
+    def Summarize(self, request: pb.SummarizeRequest, call: CallContext) -> pb.SummarizeResponse:
         """Extractive summaries of a batch of documents."""
         served = self._models.get(request.model)
         query = summarizing_of(request, self._limits)
@@ -194,7 +192,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
         call.num_items = len(query.documents)
         summaries = _summarize(query, served, call)
-        return message_of(texts_pb2.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
+        return message_of(pb.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
 
 
 def _summarize(query: SummarizingQuery, served: ServedTexts, call: CallContext) -> list[Summary]:
@@ -216,15 +214,13 @@ class TopicService(texts_pb2_grpc.TopicServiceServicer):
         self._models = models
         self._limits = limits
 
-    def SuggestTopics(
-        self, request: texts_pb2.SuggestTopicsRequest, call: CallContext
-    ) -> texts_pb2.SuggestTopicsResponse:
+    def SuggestTopics(self, request: pb.SuggestTopicsRequest, call: CallContext) -> pb.SuggestTopicsResponse:
         """Topics that may come next after each text of a batch."""
         served = self._models.get(request.model)
         query = topics_of(request, self._limits)
         call.num_items = len(query.texts)
         topics = _suggest(query, served, call)
-        return message_of(texts_pb2.SuggestTopicsResponse, texts=topics, model=served.model, timings=call)
+        return message_of(pb.SuggestTopicsResponse, texts=topics, model=served.model, timings=call)
 
 
 def _suggest(query: TopicsQuery, served: ServedTexts, call: CallContext) -> list[TextTopics]:

@@ -130,3 +130,12 @@ def test_other_tasks_and_absent_folders_are_told_apart(folder: Path, tmp_path: P
 def test_windows_must_fit_the_encoder() -> None:
     with pytest.raises(ConfigError, match="window_tokens"):
         toy_passage_model(window_tokens=33)
+
+
+def test_who_shares_a_model_has_the_same_one_until_its_files_change(folder: Path) -> None:
+    model = PassageModel.shared(folder)
+    assert PassageModel.shared(folder) is model
+    assert PassageModel.from_folder(folder) is not model
+    card = folder / "config.json"
+    card.write_text(card.read_text(encoding="utf-8").replace("toy-passages", "toy-others"), encoding="utf-8")
+    assert PassageModel.shared(folder).name == "toy-others"

@@ -78,8 +78,8 @@ class MadeModel:
     def trained_documents(self):
         return self.document_vectors(np.split(self.papers.rows, self.papers.offsets[1:-1]), None)
 
-    def words_as_facets(self):
-        return np.eye(len(WORDS), dtype=np.float32)
+    def words_as_facets(self, rows_V):
+        return np.eye(len(WORDS), dtype=np.float32)[rows_V]
 
 
 class GatedEngine(PaperEngine):

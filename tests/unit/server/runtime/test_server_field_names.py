@@ -1,6 +1,5 @@
 import pytest
-from facets_server.runtime.errors import InvalidFieldsError
-from facets_server.runtime.field_names import ITEM, in_request
+from facets_server.runtime.errors import ITEM, InvalidFieldsError, in_request
 
 from facets.errors import InvalidInputError
 

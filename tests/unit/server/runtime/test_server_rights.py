@@ -4,8 +4,7 @@ import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
-from facets_server.runtime.keys import read_keys
-from facets_server.runtime.rights import RIGHTS
+from facets_server.runtime.keys import RIGHTS, read_keys
 from proto_files import SERVICES
 
 from facets.errors import ConfigError
