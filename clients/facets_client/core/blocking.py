@@ -146,8 +146,7 @@ class BlockingStream:
         self._timeout_s = timeout_s
         self._call: Any = None
         self._is_closed = False
-        self._thread = threading.Thread(target=self._read, args=(start,), name="facets-stream", daemon=True)
-        self._thread.start()
+        threading.Thread(target=self._read, args=(start,), name="facets-stream", daemon=True).start()
 
     def step(self, command: Send | Receive | HalfClose) -> Message | None:
         """One step of an operation."""
@@ -193,8 +192,9 @@ class BlockingStream:
         """Cancels what is under way; nothing happens after a regular end."""
         self._is_closed = True
         self._outgoing.put(None)
-        if self._call is not None and self._thread.is_alive():
-            threading.Thread(target=self._call.cancel, name="facets-cancel", daemon=True).start()
+        call = self._call
+        if call is not None:
+            threading.Thread(target=call.cancel, name="facets-cancel", daemon=True).start()
 
     def _read(self, start: Callable[[Iterator[Message]], Any]) -> None:
         """Opens the stream and queues what comes: messages, then how it ended."""
@@ -211,3 +211,5 @@ class BlockingStream:
             self._incoming.put(failure)
         except Exception as error:  # such as that of a closed channel: for whoever waits
             self._incoming.put(error)
+        finally:
+            self._call = None  # given up here: its finalizer is gRPC's code, too

@@ -1,6 +1,7 @@
 """Streams of both clients: how they are opened, how they break, and what an interrupt may meet."""
 
 import asyncio
+import gc
 import os
 import signal
 import sys
@@ -94,6 +95,8 @@ def test_no_code_of_grpc_runs_where_an_interrupt_is_raised(blocking):
             entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
 
     blocking.model()
+    gc.collect()  # what other tests have left is not of these streams
+    gc.disable()
     before = sys.getprofile()
     sys.setprofile(note)  # of this thread, which is the main one
     try:
@@ -106,6 +109,7 @@ def test_no_code_of_grpc_runs_where_an_interrupt_is_raised(blocking):
         blocking.open_upsert_session("news").close()
     finally:
         sys.setprofile(before)
+        gc.enable()
     assert entered == []
 
 
