@@ -139,6 +139,20 @@ def test_filtered_approximate_search_is_never_short() -> None:
         assert set(found.rows[found.rows >= 0]) <= set(allowed)
 
 
+def test_some_thousand_facets_behind_a_filter_are_all_compared() -> None:
+    rng = np.random.default_rng(9)
+    facets = unit(rng.standard_normal((3000, 4, 32)))
+    facets[::9, 1:] = 0
+    facets = facets.astype(np.float16)
+    index, queries = fill("faiss", np.arange(3000), facets), weighted(rng.standard_normal((4, 3, 32)))
+    assert isinstance(index, FaissIndex)
+    allowed, truth = np.arange(0, 3000, 2), reference_search(queries, facets[::2])
+    found = index.search(queries, 10, allowed_rows=allowed)
+    assert found.exhaustive and found.rows.shape[1] < 100
+    for line, scores in zip(found.rows, truth, strict=True):
+        assert set(allowed[np.argsort(-scores, kind="stable")[:10]]) <= set(line[line >= 0])
+
+
 def test_search_of_empty_index_finds_nothing() -> None:
     index = ExactIndex(num_facets=2, dim=32)
     assert index.search(np.ones((3, 2, 32), dtype=np.float32), 5).rows.shape == (3, 0)
