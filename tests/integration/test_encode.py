@@ -215,7 +215,6 @@ def test_ray_makes_the_same_files_though_a_worker_is_killed(command, tmp_path):
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1, (out, err)
     assert digests(tmp_path / "ray") == digests(tmp_path / "whole")
-    assert "no cluster answers" in command.done(*command.encode, "--out", "z", "--ray", "127.0.0.1:1", code=2)
 
 
 def descendants(parent: int) -> list[int]:
@@ -228,3 +227,9 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
+
+
+@pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
+@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
+def test_a_cluster_of_ray_where_nobody_answers_is_named_at_once(command, address):
+    assert "no cluster answers" in command.done(*command.encode, "--out", "z", "--ray", address, code=2)

@@ -8,6 +8,7 @@ import hashlib
 import importlib.util
 import pickle
 import queue
+import socket
 import subprocess
 import sys
 from collections import deque
@@ -28,6 +29,7 @@ from facets_client.load.source import InputError
 _LIBRARY = "facets"
 INSTALL_LIBRARY = "pip install 'multifacet[model,models]'"
 _ATTEMPTS = 3  # at one batch, each with a worker of its own
+_CONNECT_TIMEOUT_S = 10.0
 _AHEAD = 2  # batches of each worker under way: one is read while another one is written
 
 Sent: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text, payload
@@ -169,13 +171,16 @@ def connect_to_ray(address: str, environment: Mapping[str, str]) -> int:
 
     paths = {name: environment[name] for name in ("PYTHONPATH",) if name in environment}
     try:
+        if address not in ("local", "auto"):  # Ray itself looks for minutes
+            host, _, port = address.removeprefix("ray://").rpartition(":")
+            socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
         ray.init(
             address=None if address == "local" else address,
             runtime_env={"env_vars": paths},
             log_to_driver=False,
             configure_logging=False,
         )
-    except (ConnectionError, ValueError, RuntimeError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise InputError(f"--ray {address}: no cluster answers: {error}") from error
     return int(ray.cluster_resources().get("CPU", 1))
 
