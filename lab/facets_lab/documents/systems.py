@@ -8,6 +8,7 @@ import logging
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, Protocol, runtime_checkable
@@ -333,11 +334,11 @@ class CollectionSystem:
         self.name = f"{model.name}+title" if title_field else model.name
         self.version = f"{self.name} {model.revision}{'' if in_parts else ' whole'}"
         self._model = model
-        self._options = {"in_parts": in_parts, "title_field": title_field}
+        self._indexed = partial(indexed, model, in_parts=in_parts, title_field=title_field)
 
     def rank(self, data: RetrievalData) -> Ranked:
         """See ``RetrievalSystem``; the collection lies in a temporary folder meanwhile."""
-        with indexed(self._model, data, **self._options) as collection:
+        with self._indexed(data) as collection:
             found = collection.search(data.queries, _MODES, top_k=DEPTH + 1)
         rankings = self._by_vector(data)
         for mode, hits in found.items():

@@ -414,8 +414,9 @@ def bm25_systems(model: PaperModel, engine: PaperEngine, data: PaperData) -> Ite
                 scores[:, place] = reduce((asked_QV @ weights_NV[papers].T).toarray())
         return {"documents": scores}
 
-    for mode, reduce in zip(DOCUMENT_MODES, (np.mean, np.max), strict=True):
-        yield PaperSystem(f"bm25-{mode}", ("documents",), partial(score, partial(reduce, axis=1)))
+    reductions = lambda scores: scores.mean(axis=1), lambda scores: scores.max(axis=1)
+    for mode, reduce in zip(DOCUMENT_MODES, reductions, strict=True):
+        yield PaperSystem(f"bm25-{mode}", ("documents",), partial(score, reduce))
 
 
 def sentence_systems(
