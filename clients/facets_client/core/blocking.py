@@ -145,7 +145,7 @@ class BlockingStream:
         self._incoming: queue.SimpleQueue[Message | Exception | None] = queue.SimpleQueue()
         self._timeout_s = timeout_s
         self._call: Any = None
-        self._is_closed = False
+        self._is_closed = self._has_ended = False
         threading.Thread(target=self._read, args=(start,), name="facets-stream", daemon=True).start()
 
     def step(self, command: Send | Receive | HalfClose) -> Message | None:
@@ -192,9 +192,13 @@ class BlockingStream:
         """Cancels what is under way; nothing happens after a regular end."""
         self._is_closed = True
         self._outgoing.put(None)
-        call = self._call
+        if not self._has_ended:
+            threading.Thread(target=self._cancel, name="facets-cancel", daemon=True).start()
+
+    def _cancel(self) -> None:
+        call = self._call  # looked up here: who holds it last runs its finalizer
         if call is not None:
-            threading.Thread(target=call.cancel, name="facets-cancel", daemon=True).start()
+            call.cancel()
 
     def _read(self, start: Callable[[Iterator[Message]], Any]) -> None:
         """Opens the stream and queues what comes: messages, then how it ended."""
@@ -212,4 +216,5 @@ class BlockingStream:
         except Exception as error:  # such as that of a closed channel: for whoever waits
             self._incoming.put(error)
         finally:
+            self._has_ended = True
             self._call = None  # given up here: its finalizer is gRPC's code, too

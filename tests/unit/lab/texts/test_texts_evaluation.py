@@ -200,4 +200,4 @@ def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.Ca
     assert methods["alignment"] == {"above": 1.0, "told": 1.0, "denied": 0.0}
     opposed.write_text("paraphrase\tplain\ta\tb\n")
     assert main(["opposed-pairs", str(opposed), *model]) == 1
-    assert "contradictions" in capsys.readouterr().err
+    assert "both labels" in capsys.readouterr().err
