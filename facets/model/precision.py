@@ -163,8 +163,8 @@ class Traced:
     """A function of tensors and of a network's weights, recorded at its first small call and run without Python then.
 
     It gives the same numbers to the last bit, a single text takes a third of the time, and other threads run Python
-    meanwhile. On a GPU, while training, and where gradients are asked for, the function itself is called; it is
-    recorded anew when a weight has changed.
+    meanwhile. On a GPU, while training, in mixed precision, and where gradients are asked for, the function itself is
+    called; it is recorded anew when a weight has changed.
 
     What it may not do: depend on the numbers in a tensor, or on a size by an ``int``, in another way than by which of
     its arguments are None.
@@ -249,4 +249,6 @@ def _is_tracing() -> bool:
 
 def _may_record(inputs: tuple[Tensor | None, ...]) -> bool:
     is_inside = _is_tracing() or torch.compiler.is_compiling()
-    return not is_inside and all(value is None or value.device.type == "cpu" for value in inputs)
+    return not (is_inside or torch.is_autocast_enabled("cpu")) and all(
+        value is None or value.device.type == "cpu" for value in inputs
+    )

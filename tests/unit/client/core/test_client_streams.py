@@ -76,7 +76,7 @@ def test_a_stream_that_cannot_be_opened_yet_is_tried_again(client, world, status
 
 def test_trying_to_open_a_stream_ends(client, world):
     world.faults["EmbedStream"].extend([STARTING] * 9)
-    with pytest.raises(UnavailableError, match="starting|broke"):  # grpc.aio hides why when a write meets the end
+    with pytest.raises(UnavailableError, match=r"starting|broke"):  # grpc.aio hides why when a write meets the end
         list(client.embed_stream(["text"]))
     assert world.count("EmbedStream") == 5
     world.faults["UpsertStream"].append(DISK_FULL)

@@ -76,6 +76,18 @@ def test_gradients_are_those_of_the_function(module: _Counted) -> None:
     assert module.linear.weight.grad is not None
 
 
+def test_mixed_precision_between_steps_of_training_is_not_recorded(module: _Counted) -> None:
+    """Autocast keeps what it has cast for gradients, which no recording may hold."""
+    module.requires_grad_()
+    values = torch.randn(2, 4)
+    with torch.autocast("cpu", torch.bfloat16):
+        module.run(values, None).sum().backward()
+        with torch.no_grad():
+            assert module.run(values, None).dtype == torch.bfloat16
+    with torch.no_grad():
+        assert module.run(values, None).dtype == torch.float32
+
+
 @torch.inference_mode()
 def test_a_copy_has_weights_of_its_own(module: _Counted) -> None:
     values = torch.randn(2, 4)
