@@ -54,9 +54,9 @@ test-browser: $(VENV)/.installed-browser ## Run the tests of the playground in C
 	{ echo "make test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
-test-adapters: ## Run the adapters against the real frameworks, in an environment of their own
+test-adapters: ## Run the adapters against the real frameworks, and what needs Ray or pandas, in an environment of their own
 	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
-	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters tests/unit/client/documents/test_client_documents_results.py tests/integration/test_encode.py $(PYTEST_ARGS)
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
@@ -175,7 +175,7 @@ $(VENV)/.installed-browser: $(VENV)/.installed-all
 $(VENV)/.installed-adapters: $(VENV)/.made $(PINS)
 	@echo "installing the server and the frameworks of the adapters (once)"
 	@$(INSTALL_TORCH) -c constraints.txt
-	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters]' -e './lab[mteb]' -e '.[model]' pytest pytest-asyncio httpx openai openapi-spec-validator
+	@$(PIP) -c constraints.txt -e './server[gateway]' -e './clients[adapters,ray]' -e './lab[mteb]' -e '.[model]' pytest pytest-asyncio httpx openai openapi-spec-validator
 	@touch $@
 
 $(VENV)/.installed-site: $(VENV)/.made docs/site/requirements.txt
