@@ -22,7 +22,9 @@ _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
 _SPARE_ROOM = 1 / 8  # of a list that is filled at once
 MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few milliseconds
-_SPARE_DEPTH = 4  # facets looked at for each document wanted, at least: lists rank by coarser codes
+# With one query facet at least so many facets are looked at for each document wanted, for lists rank by coarser codes,
+# and so many documents are compared.
+_SPARE_DEPTH, _WIDTH = 4, 2
 # With several query facets so many times the lists are probed, the best so many times top_k of each are added up by
 # document, and so many times top_k documents are compared.
 _SUM_PROBES, _SUM_DEPTH, _SUM_WIDTH = 2, 16, 8
@@ -218,9 +220,10 @@ class FaissIndex(FacetIndex):
         lines = []
         for found, best in zip(heads.reshape(num_queries, -1), scores.reshape(num_queries, -1), strict=True):
             documents, places = np.unique(found, return_inverse=True)
-            if len(documents) > _SUM_WIDTH * top_k + 1 and query_facets > 1:
+            kept = top_k * (_SUM_WIDTH if query_facets > 1 else _WIDTH)
+            if len(documents) > kept + 1:
                 sums = _sums(places, best.reshape(query_facets, -1), found.reshape(query_facets, -1) >= 0)
-                documents = np.sort(documents[np.argpartition(-sums, _SUM_WIDTH * top_k)[: _SUM_WIDTH * top_k + 1]])
+                documents = np.sort(documents[np.argpartition(-sums, kept)[: kept + 1]])
             lines.append(documents[documents >= 0])
         return lines
 
