@@ -25,9 +25,8 @@ MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few m
 # With one query facet at least so many facets are looked at for each document wanted, for lists rank by coarser codes,
 # and so many documents are compared.
 _SPARE_DEPTH, _WIDTH = 4, 2
-# With several query facets so many times the lists are probed, the best so many times top_k of each are added up by
-# document, and so many times top_k documents are compared.
-_SUM_PROBES, _SUM_DEPTH, _SUM_WIDTH = 2, 16, 8
+# With several query facets so many times the lists are probed, and so many times top_k documents compared.
+_SUM_PROBES, _SUM_WIDTH = 2, 8
 _FEW_DOCUMENTS = 2048  # that pass a filter: all of them are compared
 
 
@@ -210,22 +209,40 @@ class FaissIndex(FacetIndex):
     def _probed(
         self, query_QJD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
     ) -> list[NDArray[np.int64]]:
-        """First slots of the documents of the best facets in the probed lists, of each query."""
-        num_queries, query_facets, dim = query_QJD.shape
-        vectors = np.ascontiguousarray(query_QJD.reshape(-1, dim), dtype=np.float32)
-        depth = top_k * (max(self.num_facets, _SPARE_DEPTH) if query_facets == 1 else _SUM_DEPTH)
-        scores, ids = self._index.search(vectors, min(depth, self.num_vectors), params=parameters)
-        heads = np.where(ids < 0, -1, self._heads[ids // self.num_facets])
-        heads[~vectors.any(axis=1)] = -1  # padding finds anything
+        """First slots of documents of the probed lists that may be among the best, of each query, ascending."""
+        if query_QJD.shape[1] > 1:
+            return [self._best_sums(query_JD, top_k, parameters) for query_JD in query_QJD]
+        vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
+        depth = top_k * max(self.num_facets, _SPARE_DEPTH)
+        _, ids = self._index.search(vectors, min(depth, self.num_vectors), params=parameters)
         lines = []
-        for found, best in zip(heads.reshape(num_queries, -1), scores.reshape(num_queries, -1), strict=True):
-            documents, places = np.unique(found, return_inverse=True)
-            kept = top_k * (_SUM_WIDTH if query_facets > 1 else _WIDTH)
-            if len(documents) > kept + 1:
-                sums = _sums(places, best.reshape(query_facets, -1), found.reshape(query_facets, -1) >= 0)
-                documents = np.sort(documents[np.argpartition(-sums, kept)[: kept + 1]])
-            lines.append(documents[documents >= 0])
+        for found, asked in zip(ids, vectors.any(axis=1), strict=True):  # padding finds anything
+            heads = self._heads[found[found >= 0] // self.num_facets] if asked else np.empty(0, dtype=np.int64)
+            _, firsts = np.unique(heads, return_index=True)
+            lines.append(np.sort(heads[np.sort(firsts)[: _WIDTH * top_k]]))
         return lines
+
+    def _best_sums(
+        self, query_JD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
+    ) -> NDArray[np.int64]:
+        """Documents of the greatest sums over the facets of a query of what each found in its lists.
+
+        All that is in them counts: a document may be best by the sum and far from it by each facet. One that a facet
+        did not find is taken to answer it as the median of what it did find: guesses above that let candidates in that
+        cannot be good, guesses below keep out those that answer all other facets.
+        """
+        sums = np.zeros(len(self.slots), dtype=np.float32)
+        is_found = np.zeros(len(sums), dtype=np.bool_)
+        for facet in query_JD[query_JD.any(axis=1)]:
+            _, scores, ids = self._index.range_search(np.ascontiguousarray(facet[None]), -2.0, params=parameters)
+            best = np.full(len(sums), -np.inf, dtype=np.float32)
+            np.maximum.at(best, self._heads[ids // self.num_facets], scores)
+            mine = np.isfinite(best)
+            is_found |= mine
+            sums += np.where(mine, best, np.float32(np.median(scores)) if len(scores) else np.float32(0))
+        slots = np.flatnonzero(is_found)
+        kept = _SUM_WIDTH * top_k
+        return np.sort(slots[np.argpartition(-sums[slots], kept)[:kept]]) if len(slots) > kept else slots
 
     def write(self, sink: Callable[[bytes], object]) -> None:
         """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest.
@@ -296,27 +313,6 @@ class FaissIndex(FacetIndex):
 def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
     # FAISS's Python wrapper takes the array and keeps it alive; its stubs describe the C++ constructor
     return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg,arg-type]
-
-
-def _sums(
-    places: NDArray[np.int64], scores_JT: NDArray[np.float32], is_found_JT: NDArray[np.bool_]
-) -> NDArray[np.float32]:
-    """The sum over the facets of a query of the best score of every document that was found for one of them.
-
-    A document that a facet did not find answers it no better than the last one that it did find.
-
-    Args:
-        places: The document of each facet that was found, ``[J * T]``.
-        scores_JT: Weighted cosines.
-        is_found_JT: Whether there is one.
-    """
-    last_J = np.where(is_found_JT, scores_JT, np.inf).min(axis=1)
-    num_facets, num_documents = len(scores_JT), int(places.max()) + 1
-    best = np.repeat(np.where(np.isfinite(last_J), last_J, 0), num_documents)
-    flat = np.repeat(np.arange(num_facets), scores_JT.shape[1]) * num_documents + places
-    np.maximum.at(best, flat[is_found_JT.ravel()], scores_JT.ravel()[is_found_JT.ravel()])
-    sums: NDArray[np.float32] = best.reshape(num_facets, num_documents).sum(axis=0)
-    return sums
 
 
 def _overlap(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:

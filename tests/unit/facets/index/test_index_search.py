@@ -32,14 +32,14 @@ def met_by(query: NDArray[np.floating], facets: NDArray[np.floating]) -> Meeting
     return meet(query.astype(np.float32), facets.reshape(-1, dim), np.arange(num + 1) * num_facets)
 
 
-def fill(kind: str, rows: Rows, facets: NDArray[np.float16]) -> FacetIndex:
+def fill(kind: str, rows: Rows, facets: NDArray[np.float16], *, recall_target: float = 0.99) -> FacetIndex:
     if kind in ("exact", "preselected"):
         index = ExactIndex(num_facets=facets.shape[1], dim=facets.shape[2], preselect=kind == "preselected")
         half = len(rows) // 2
         index.add(rows[:half], facets[:half])
         index.add(rows[half:], facets[half:])
         return index
-    backend = make_backend(EngineConfig(recall_target=0.99))
+    backend = make_backend(EngineConfig(recall_target=recall_target))
     built = backend.build(
         lambda: ((rows[start : start + 100], facets[start : start + 100]) for start in range(0, len(rows), 100)),
         num_documents=len(rows),
@@ -125,6 +125,21 @@ def test_approximate_search_reaches_recall_target() -> None:
     assert not found.exhaustive, "the index should not need all its lists here"
     hits = [len(set(best) & set(line)) for best, line in zip(truth, found.rows, strict=True)]
     assert np.mean(hits) / 10 >= 0.95
+
+
+def test_the_best_by_the_sum_is_found_behind_many_that_are_better_by_one_facet() -> None:
+    rng = np.random.default_rng(4)
+    num, num_others = 12_000, 9_000  # one facet of each of the others is nearly one of the query's
+    facets = rng.standard_normal((num, 3, 16))
+    which = np.arange(num_others)
+    facets[which, which % 3] = 9 * np.eye(3, 16)[which % 3]
+    facets[:, :, :3] += 0.1 * rng.standard_normal((num, 3, 3))
+    facets[-1] = np.eye(3, 16) + 0.04 * rng.standard_normal((3, 16))
+    facets /= np.linalg.norm(facets, axis=2, keepdims=True)
+    index = fill("faiss", np.arange(num), facets.astype(np.float16), recall_target=0.8)
+    found = index.search((np.eye(3, 16) / 3)[None].astype(np.float32), 1)
+    assert not found.exhaustive
+    assert num - 1 in found.rows[0]
 
 
 def test_filtered_approximate_search_is_never_short() -> None:
