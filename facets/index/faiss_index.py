@@ -216,8 +216,8 @@ class FaissIndex(FacetIndex):
         depth = top_k * max(self.num_facets, _SPARE_DEPTH)
         _, ids = self._index.search(vectors, min(depth, self.num_vectors), params=parameters)
         lines = []
-        for found, asked in zip(ids, vectors.any(axis=1), strict=True):  # padding finds anything
-            heads = self._heads[found[found >= 0] // self.num_facets] if asked else np.empty(0, dtype=np.int64)
+        for found, vector in zip(ids, vectors, strict=True):  # padding finds anything
+            heads = self._heads[found[found >= 0] // self.num_facets] if vector.any() else np.empty(0, dtype=np.int64)
             _, firsts = np.unique(heads, return_index=True)
             lines.append(np.sort(heads[np.sort(firsts)[: _WIDTH * top_k]]))
         return lines
