@@ -255,7 +255,7 @@ class CollectionEngine:
                 same name counts as not there. None: whichever there is.
 
         Raises:
-            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, a limit exceeded.
+            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, or too much; nothing was stored.
         """
         record = self._record(name, seen)
         batch = encode_documents(documents, record)
@@ -409,6 +409,9 @@ class CollectionEngine:
             queries: ``[Q, D]``, a vector each of questions, in its space; ``[0, D]``: only vectors are described.
             own_vectors: Texts -> the vector of each as a whole, by the collection's model.
             seed: Of the samples of a large collection.
+
+        Raises:
+            InvalidInputError: The collection is empty, or the queries are not of its space.
         """
         record = self._record(name)
         with self._store.view() as view:

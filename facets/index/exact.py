@@ -338,7 +338,7 @@ class ExactIndex(FacetIndex):
         return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
 
     def _scores(self, query: _Query, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
-        """Scores of the documents that begin at these slots, holes included, ``[Q, N]``,."""
+        """Scores of the documents that begin at these slots, holes included, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
         scores = torch.empty(num_queries, self._num_slots, device=device)
         best = torch.empty(self._num_slots if self._has_long else 0, width, device=device)

@@ -93,11 +93,6 @@ class Admission:
         """Bytes of the requests of one stream that are begun and not yet answered; one alone may have more."""
         return self._config.max_stream_bytes
 
-    @property
-    def is_draining(self) -> bool:
-        """True once no new stream is let in and open streams should end."""
-        return self._draining
-
     def is_idle(self) -> bool:
         """True when nothing is worked on, waits or streams."""
         return self._permits.is_idle() and not self.num_streams
