@@ -35,6 +35,7 @@ _NEVER_LAST = frozenset(
     " his her our your my this these those between into than but if when while because"
     " unless until although though whether nor via per upon without within during whose whom every".split()
 )
+_ENDS_NOTHING = frozenset("a an the of and or".split())  # not even a line of a list, as "things to look at" may be
 _GOES_ON = re.compile(r"[^\W\d_]")
 _OPENERS = "\"'(\u2018\u201c"
 _NUMBERS = "(0123456789"
@@ -151,6 +152,19 @@ def cut_lines(block: Sequence[Line]) -> set[int]:
         if (_is_cut(line, after) or is_wide) and goes_on(block, place, place):
             found.add(place)
     return found
+
+
+def unfinished_lines(block: Sequence[Line]) -> set[int]:
+    """Lines as wide as prose whose last word ends nothing: somebody pressed return, in however short a text.
+
+    Args:
+        block: Lines without an empty one between them.
+    """
+    return {
+        place
+        for place, line in enumerate(block[:-1])
+        if line.width >= _NARROWEST and line.last_word in _ENDS_NOTHING and goes_on(block, place, place)
+    }
 
 
 def are_wrapped(pairs: Sequence[tuple[Line, Line]]) -> bool:

@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Literal
 
-from facets.language.lines import ITEM, Line, are_wrapped, cut_lines, full_lines, goes_on, hangs, lines_of
+from facets.language.lines import (
+    ITEM,
+    Line,
+    are_wrapped,
+    cut_lines,
+    full_lines,
+    goes_on,
+    hangs,
+    lines_of,
+    unfinished_lines,
+)
 from facets.language.markup import Hyphens, said
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
@@ -242,7 +252,7 @@ class _Marked:
         if are_wrapped([(some[at], some[at + 1]) for some, places in zip(lines, full, strict=True) for at in places]):
             full = [places | cut_lines(some) for some, places in zip(lines, full, strict=True)]
         else:
-            full = [set() for _ in lines]
+            full = [unfinished_lines(some) for some in lines]
         found: list[Run] = []
         for part, some, places in zip(parts, lines, full, strict=True):
             if not some:

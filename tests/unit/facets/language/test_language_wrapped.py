@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
+from facets.language.reading import read
 from facets.language.sentences import sentences_of
 
 WIDTHS = (40, 60, 72, 100)
@@ -202,3 +203,10 @@ def test_a_line_that_begins_with_code_goes_on() -> None:
         "`editor.css`, where the last line says so for all themes of the editor.\n"
     )
     assert sentences_of(text)[-1].said.startswith("The colour seems to be set in editor.css, where")
+
+
+def test_a_line_that_ends_with_what_ends_nothing_goes_on_in_the_shortest_text() -> None:
+    cell = "The crane tipped over on the fourth of\nNovember and damaged the fence. Nobody was hurt."
+    assert read(cell).text == cell.replace("\n", " ")
+    for kept in ("salt and\nPepper", "what we saw in the north of the\n\nNorth Sea"):
+        assert "\n" in read(kept).text  # a border
