@@ -80,7 +80,9 @@ class Ours:
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
         """As :class:`Engine`."""
-        found = self._engine.search("bench", SearchRequest(facets=query_JD[None], top_k=_TOP_K, exact=effort == 1))
+        found = self._engine.search(
+            "bench", SearchRequest(facets=query_JD[None], top_k=_TOP_K, exact=effort == 1, reasons=False)
+        )
         return [int(hit.id) for hit in found.hits[0]]
 
     def close(self) -> None:

@@ -239,7 +239,7 @@ class ExactIndex(FacetIndex):
         for start, (codes, inverse) in zip(starts, blocks, strict=True):
             mine = held[start : start + len(codes)]
             kept = torch.from_numpy(np.flatnonzero(mine >= 0)).to(codes.device)
-            self._add(mine[mine >= 0], codes[kept], inverse[kept])
+            self._add(mine[mine >= 0], codes.index_select(0, kept), inverse.index_select(0, kept))
 
     def oldest(self, limit: int) -> NDArray[np.int64]:
         """Rows of the oldest documents, of about ``limit`` places, ascending."""
@@ -318,7 +318,8 @@ class ExactIndex(FacetIndex):
         for start, end, (codes, norms) in zip(self._starts, ends, self._blocks, strict=True):
             if end > done:
                 taken = torch.from_numpy(slots[done:end] - start)
-                facets[done:end], inverse[done:end], done = codes[taken], norms[taken], end
+                facets[done:end] = codes.index_select(0, taken)  # indexing by [] takes ten times as long
+                inverse[done:end], done = norms.index_select(0, taken), end
         best = _best_of_places(query, facets, inverse)
         if starts is not None:
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))

@@ -4,6 +4,7 @@ Shape letters: S places, Q queries, J facets of a query, K facets of a place, D 
 """
 
 from collections.abc import Callable
+from itertools import pairwise
 
 import faiss
 import numpy as np
@@ -27,6 +28,7 @@ MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few m
 _SPARE_DEPTH, _WIDTH = 4, 2
 # With several query facets so many times the lists are probed, and so many times top_k documents compared.
 _SUM_PROBES, _SUM_WIDTH = 2, 8
+_ABOVE_ZERO = 3.0  # cosines and this are more than 0, which is nothing found
 _FEW_DOCUMENTS = 2048  # that pass a filter: all of them are compared
 
 
@@ -231,17 +233,23 @@ class FaissIndex(FacetIndex):
         did not find is taken to answer it as the median of what it did find: guesses above that let candidates in that
         cannot be good, guesses below keep out those that answer all other facets.
         """
-        sums = np.zeros(len(self.slots), dtype=np.float32)
-        is_found = np.zeros(len(sums), dtype=np.bool_)
-        for facet in query_JD[query_JD.any(axis=1)]:
-            _, scores, ids = self._index.range_search(np.ascontiguousarray(facet[None]), -2.0, params=parameters)
-            best = np.full(len(sums), -np.inf, dtype=np.float32)
-            np.maximum.at(best, self._heads[ids // self.num_facets], scores)
-            mine = np.isfinite(best)
-            is_found |= mine
-            sums += np.where(mine, best, np.float32(np.median(scores)) if len(scores) else np.float32(0))
-        slots = np.flatnonzero(is_found)
-        kept = _SUM_WIDTH * top_k
+        facets = np.ascontiguousarray(query_JD[query_JD.any(axis=1)])
+        if not len(facets):
+            return np.empty(0, dtype=np.int64)
+        limits, cosines, ids = self._index.range_search(facets, -2.0, params=parameters)
+        heads, cosines = self._heads[ids // self.num_facets], cosines + _ABOVE_ZERO
+        # Zeros are pages that nobody has touched: what is found is paid for, not what there is.
+        sums, best, seen_at = (np.zeros(len(self.slots), dtype=kind) for kind in (np.float32, np.float32, np.int64))
+        found = [np.empty(0, dtype=np.int64)]
+        for start, end in pairwise(limits.tolist()):
+            if start < end:
+                mine, scores = heads[start:end], cosines[start:end]
+                np.maximum.at(best, mine, scores)
+                once = _each_once(mine, seen_at)
+                sums[once] += best[once] - np.partition(scores, len(scores) // 2)[len(scores) // 2]
+                best[once] = 0
+                found.append(once)
+        slots, kept = _each_once(np.concatenate(found), seen_at), _SUM_WIDTH * top_k
         return np.sort(slots[np.argpartition(-sums[slots], kept)[:kept]]) if len(slots) > kept else slots
 
     def write(self, sink: Callable[[bytes], object]) -> None:
@@ -308,6 +316,13 @@ class FaissIndex(FacetIndex):
             "dim": self.dim,
             "trained_documents": self.trained_documents or 0,
         }
+
+
+def _each_once(numbers: NDArray[np.int64], room: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different ones of numbers below ``len(room)``, which is written over: nothing is sorted."""
+    places = np.arange(len(numbers))
+    room[numbers] = places
+    return numbers[room[numbers] == places]
 
 
 def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
