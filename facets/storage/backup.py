@@ -96,7 +96,7 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
             (part / LOCK).unlink()
             os.replace(part, destination)
         except BaseException:
-            shutil.rmtree(part, ignore_errors=True)
+            _remove(part)
             raise
         finally:
             lock.close()
@@ -204,8 +204,20 @@ def _clear_abandoned(folder: Path) -> None:
         if (part / LOCK).is_file() or (part / BACKUP_MANIFEST).is_file():
             with suppress(StorageError):  # in use, or finished just now
                 lock = DirectoryLock(part)
-                shutil.rmtree(part, ignore_errors=True)
-                lock.close()
+                try:
+                    _remove(part)
+                finally:
+                    lock.close()
+
+
+def _remove(part: Path) -> None:
+    """Removes half a backup, its lock last: without it nobody would know again what is left when this is killed."""
+    for held in part.iterdir():
+        if held.is_dir():
+            shutil.rmtree(held, ignore_errors=True)
+        elif held.name != LOCK:
+            held.unlink(missing_ok=True)
+    shutil.rmtree(part, ignore_errors=True)
 
 
 def _copy(store: Path, copy: Path, counter: str) -> int | None:

@@ -4,6 +4,7 @@ import json
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from hashlib import sha256
 from pathlib import Path
 
@@ -192,6 +193,31 @@ def test_killed_backup_is_refused_and_removed_by_the_next(
     assert sorted(path.name for path in data.parent.iterdir()) == sorted(["backup", "data", "mine.part", next_name])
     check_backup(earlier)
     assert not list(data.with_name(next_name).glob("lock"))
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_what_a_killed_backup_left_goes_although_who_removes_it_is_killed(
+    data: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    half, left = data.with_name("half.part"), iter(range(steps))
+    (half / "papers").mkdir(parents=True)
+    for name in ("lock", "documents.sqlite3", "papers/additions.sqlite3", "papers/additions.sqlite3-journal"):
+        (half / name).touch()
+
+    def killed(remove: Callable[..., None]) -> Callable[..., None]:
+        def until_killed(*arguments: object, **options: object) -> None:
+            if next(left, None) is None:
+                raise KeyboardInterrupt
+            remove(*arguments, **options)
+
+        return until_killed
+
+    with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
+        for name in ("unlink", "rmdir"):
+            patched.setattr(os, name, killed(getattr(os, name)))
+        take(data)
+    take(data, "later")
+    assert not list(data.parent.glob("*.part/*"))
 
 
 def test_backup_that_is_being_taken_is_left_alone(data: Path) -> None:
