@@ -20,7 +20,7 @@ PYTEST_ARGS ?=
 # Test files run beside each other, one process a core, at most four; 0: in one process.
 TEST_WORKERS ?= logical
 # `main_job` needs a corpus: see docs/measure/figures.md.
-BENCH ?= encode coding similarity search server
+BENCH ?= encode coding similarity scale server
 
 SBOM ?= dist/sbom.cdx.json
 SERVED := 'multifacet[server,gateway,tracing,entities]'
@@ -130,7 +130,7 @@ container: ## Build the container image
 container-test: $(VENV)/.installed-all ## Build the image and run the integration tests against it
 	BIN=$(BIN) PYTEST_ARGS="$(PYTEST_ARGS)" scripts/container.sh test
 
-bench: $(VENV)/.installed-all ## Run the benchmarks, or those named in BENCH="encode search"
+bench: $(VENV)/.installed-all ## Run the benchmarks, or those named in BENCH="encode scale"
 	@set -e; for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name; done
 
 clean: ## Remove what builds and tests leave behind

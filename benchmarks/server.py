@@ -15,9 +15,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import grpc
 import numpy as np
@@ -33,7 +34,7 @@ from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import FacetModel, new_model
 from facets.model.loading import load
 
-_START_S = 120.0
+_START_S = 600.0
 _VOCABULARY = 50_000
 _SOME = 16  # texts of a call between one and a batch
 _PROCESSES = 2  # of callers
@@ -183,6 +184,12 @@ class Server:
         return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
 
 
+def server_arguments(port: int, data_dir: Path, models: Iterable[str | Path]) -> list[str]:
+    """Those of ``facets-server``."""
+    named = [part for model in models for part in ("--model", str(model))]
+    return ["--port", str(port), "--data-dir", str(data_dir), *named]
+
+
 def free_port() -> int:
     """One that nobody listens on."""
     with socket.socket() as probe:
@@ -192,13 +199,25 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serving(
-    model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None, *, port: int | None = None
+    model: str | Sequence[str] | None,
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    port: int | None = None,
 ) -> Iterator[Server]:
-    """A server process of our own, with settings as variables of the environment; on any free port."""
+    """A server process of our own, with settings as variables of the environment; on any free port.
+
+    Args:
+        model: Name or folder, or several; None or empty: the shipped ones.
+        data_dir: Made when absent.
+        settings: ``FACETS_SERVER_...``.
+        port: Where it listens; None: any free one.
+    """
     port = port or free_port()
-    command = [sys.executable, "-m", "facets_server", "--port", str(port), "--data-dir", str(data_dir)]
-    command += ["--log-level", "WARNING", *(("--model", model) if model else ())]
-    environment = {**os.environ, **(settings or {}), "PYTHONPATH": os.pathsep.join(sys.path)}
+    arguments = server_arguments(port, data_dir, [model] if isinstance(model, str) else model or ())
+    command = [sys.executable, "-m", "facets_server", *arguments]
+    paths = os.pathsep.join(sys.path)
+    environment = {**os.environ, "FACETS_SERVER_LOG_LEVEL": "WARNING", **(settings or {}), "PYTHONPATH": paths}
     process = subprocess.Popen(command, env=environment)
     options = [("grpc.max_receive_message_length", -1)]
     try:
@@ -210,8 +229,20 @@ def serving(
         process.wait(60)
 
 
-def wait_until_serving(channel: grpc.Channel, process: "subprocess.Popen[bytes]") -> None:
-    """Waits for the health of the server."""
+class Process(Protocol):
+    """What may end while it starts."""
+
+    def poll(self) -> int | None:
+        """The exit code, or None while it runs."""
+        ...
+
+
+def wait_until_serving(channel: grpc.Channel, process: Process, *, log: Path | None = None) -> None:
+    """Waits for the health of the server.
+
+    Raises:
+        RuntimeError: It ended, or does not say it in time; with the end of its log.
+    """
     check = channel.unary_unary(
         "/grpc.health.v1.Health/Check",
         request_serializer=health_pb2.HealthCheckRequest.SerializeToString,
@@ -223,8 +254,9 @@ def wait_until_serving(channel: grpc.Channel, process: "subprocess.Popen[bytes]"
             reply = check(health_pb2.HealthCheckRequest(), timeout=5)
             if reply.status == health_pb2.HealthCheckResponse.SERVING:
                 return
-        time.sleep(0.2)
-    raise RuntimeError(f"the server was not SERVING within {_START_S:.0f} s")
+        time.sleep(0.02)
+    said = "" if log is None else log.read_text(errors="replace")[-2000:]
+    raise RuntimeError(f"the server ended, or was not SERVING within {_START_S:.0f} s: {said}")
 
 
 def embed_request(number: int, *, num_texts: int = 1) -> bytes:

@@ -297,6 +297,23 @@ class RegisterCaller(Caller):
         return ""
 
 
+def all_callers(rng: random.Random, histories: list[list[Access]]) -> list[Caller]:
+    """One of each kind, and three of the registers, who share histories."""
+    newest = [0]
+    seeds = iter(lambda: random.Random(rng.random()), None)
+    alone: list[Caller] = [kind(next(seeds)) for kind in (CollectionCaller, StreamCaller, AdditionCaller)]
+    return [*alone, *(RegisterCaller(next(seeds), number, histories, newest) for number in range(3))]
+
+
+def end_pending(histories: list[list[Access]], ended: float) -> None:
+    """Writes without an answer may have happened until now, not later."""
+    for history in histories:
+        history[:] = [
+            call if call.ended < float("inf") else Access(call.began, ended, call.value, True, certain=False)
+            for call in history
+        ]
+
+
 def found_in(channel: grpc.Channel, name: str) -> Held:
     """Model and texts of a collection, empty without one.
 

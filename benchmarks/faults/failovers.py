@@ -13,19 +13,13 @@ from pathlib import Path
 import grpc
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 
-from benchmarks.faults.callers import (
-    MODELS,
-    AdditionCaller,
-    Caller,
-    CollectionCaller,
-    RegisterCaller,
-    StreamCaller,
-)
-from benchmarks.faults.linearizability import Access, is_linearizable
-from benchmarks.faults.rpcs import environment, free_port, make_models, wait_until_serving
+from benchmarks.faults.callers import MODELS, Caller, RegisterCaller, all_callers, end_pending
+from benchmarks.faults.linearizability import Access
+from benchmarks.faults.rpcs import CHANNEL_OPTIONS, CallFaults, environment
 from benchmarks.forked_server import ForkedServer
 from benchmarks.measuring import percentiles
 from benchmarks.postgres import PostgresPair
+from benchmarks.server import free_port, server_arguments, wait_until_serving
 
 _KILLS_A_DATABASE = 25
 _LONGEST_S = 1.5  # from serving to the kill
@@ -37,27 +31,15 @@ _PROBED = "probed"
 _EXPECTED = (grpc.StatusCode.UNAVAILABLE,)
 
 
-class FailoverFaults:
+class FailoverFaults(CallFaults):
     """Two servers on a primary with a synchronous standby: kills, and what came of them.
 
-    Args:
-        folder: For data and models.
-        seed: Of all choices; when processes do what is not in it.
-
     Attributes:
-        counts: Outcomes.
-        failures: What went wrong.
-        num_calls: Calls to registers whose order was checked.
         pauses_s: After each kill of a primary, from its promotion until every server took a write.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
-        self._folder = folder
-        self._rng = random.Random(seed)
-        self._models = make_models(folder / "models")
-        self.counts: Counter[str] = Counter()
-        self.failures: list[str] = []
-        self.num_calls = 0
+        super().__init__(folder, seed)
         self.pauses_s: list[float] = []
 
     def kills(self, count: int) -> None:
@@ -83,25 +65,18 @@ class FailoverFaults:
             if problem:
                 self._fail(f"{kind}: {problem}", cluster)
                 return
-        for number, history in enumerate(cluster.histories):
-            self.num_calls += len(history)
-            if not is_linearizable(history):
-                self._fail(f"register {number} is not linearizable: {history}", cluster)
+        if problem := self.disordered(cluster.histories):
+            self._fail(problem, cluster)
 
     def _fail(self, problem: str, cluster: "_Cluster") -> None:
-        self.counts["FAILED"] += 1
-        self.failures.append(problem[:6000])
+        self.fail(problem)
         for log in cluster.folder.glob("*.log"):
             shutil.copy(log, self._folder.parent / f"failed-{len(self.failures)}-{log.name}")
 
     def report(self) -> dict[str, object]:
         """What was done, as plain values."""
         pauses = percentiles(self.pauses_s, (50, 99, 100), unit="_s") if self.pauses_s else None
-        return {
-            "calls_whose_order_was_checked": self.num_calls,
-            "writes_go_on_after_promotion": pauses,
-            **dict(sorted(self.counts.items())),
-        }
+        return {"writes_go_on_after_promotion": pauses, **super().report()}
 
 
 class _Cluster:
@@ -111,10 +86,7 @@ class _Cluster:
         self._pair, self.folder, self._models, self._rng = pair, folder, models, rng
         self._url = pair.new_database()
         self.histories: list[list[Access]] = [[] for _ in range(RegisterCaller.NUM_REGISTERS)]
-        seeds = iter(lambda: random.Random(rng.random()), None)
-        newest = [0]
-        self._callers: list[Caller] = [kind(next(seeds)) for kind in (CollectionCaller, StreamCaller, AdditionCaller)]
-        self._callers += [RegisterCaller(next(seeds), number, self.histories, newest) for number in range(3)]
+        self._callers = all_callers(rng, self.histories)
         self._servers = [self._started(number) for number in range(2)]
         self._wait_until_serving()
         for name in (RegisterCaller.name, _PROBED):
@@ -158,12 +130,7 @@ class _Cluster:
             self._servers[victim][1].close()
             self._servers[victim] = self._started(victim)
         self._wait_until_serving()
-        now = time.monotonic()  # the writes above waited for whatever was in a commit
-        for history in self.histories:
-            history[:] = [
-                call if call.ended < float("inf") else Access(call.began, now, call.value, True, certain=False)
-                for call in history
-            ]
+        end_pending(self.histories, time.monotonic())  # the writes above waited for whatever was in a commit
         return "; ".join([*problems, *self._judged()])
 
     def _work(self, caller: Caller, is_killed: threading.Event, problems: list[str], counts: Counter[str]) -> None:
@@ -204,14 +171,11 @@ class _Cluster:
 
     def _started(self, number: int) -> tuple[ForkedServer, grpc.Channel]:
         port, folder = free_port(), self.folder / f"server{number}"
-        arguments = ["--port", str(port), "--data-dir", str(folder), "--log-level", "WARNING"]
-        for model in self._models:
-            arguments += ["--model", str(model)]
+        arguments = server_arguments(port, folder, self._models)
         settings = {**environment(0), "FACETS_SERVER_ENGINE_STORE": self._url}
-        options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
-        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=options)
+        channel = grpc.insecure_channel(f"127.0.0.1:{port}", options=CHANNEL_OPTIONS)
         return ForkedServer(arguments, settings, folder.with_suffix(".log")), channel
 
     def _wait_until_serving(self) -> None:
         for number, (server, channel) in enumerate(self._servers):
-            wait_until_serving(server, channel, (self.folder / f"server{number}").with_suffix(".log"))
+            wait_until_serving(channel, server, log=(self.folder / f"server{number}").with_suffix(".log"))

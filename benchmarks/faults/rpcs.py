@@ -3,36 +3,27 @@
 import os
 import random
 import shutil
-import socket
 import sys
 import tempfile
 import threading
 import time
 import traceback
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import grpc
 import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from facets_server.runtime.upkeep import restore_directory, verify_directory
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from benchmarks.faults.callers import (
-    MODELS,
-    WORDS,
-    AdditionCaller,
-    Caller,
-    CollectionCaller,
-    RegisterCaller,
-    StreamCaller,
-)
+from benchmarks.faults.callers import MODELS, WORDS, Caller, RegisterCaller, all_callers, end_pending
 from benchmarks.faults.linearizability import Access, is_linearizable
 from benchmarks.forked_server import CLOCK, ForkedServer
+from benchmarks.server import free_port, server_arguments, wait_until_serving
 from facets.config import FacetModelConfig
-from facets.errors import DamagedError, FacetsError, StorageError
+from facets.errors import DamagedError, FacetsError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.checkpoint import CheckpointConfig
@@ -43,13 +34,14 @@ _KILLS_A_DIRECTORY = 25
 _STARTING_SHARE = 0.08  # of the kills hit a server that starts
 _LONGEST_S = 1.5  # from serving to the kill
 _YEARS_S = 5 * 365 * 24 * 3600
-_START_S = 120.0
 _TOYS = Path(__file__).resolve().parents[2] / "tests"
 _SETTINGS = {"FACETS_SERVER_ENGINE_EXACT_MAX_FACETS": "60", "FACETS_SERVER_ENGINE_SNAPSHOT_EVERY_WRITES": "20"}
+_SETTINGS |= {"FACETS_SERVER_LOG_LEVEL": "WARNING"}
+CHANNEL_OPTIONS = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
 
 
-class RpcFaults:
-    """Kills servers and counts what came of it.
+class CallFaults:
+    """Servers that are killed under calls, and what came of it.
 
     Args:
         folder: For data, models and backups.
@@ -70,6 +62,29 @@ class RpcFaults:
         self.num_calls = 0
 
     def kills(self, count: int) -> None:
+        """So many kills, with nothing stored now and then."""
+        raise NotImplementedError
+
+    def report(self) -> dict[str, object]:
+        """What was done, as plain values."""
+        return {"calls_whose_order_was_checked": self.num_calls, **dict(sorted(self.counts.items()))}
+
+    def disordered(self, histories: Sequence[Sequence[Access]]) -> str:
+        """Which registers are not linearizable; empty: all are."""
+        self.num_calls += sum(map(len, histories))
+        wrong = [number for number, history in enumerate(histories) if not is_linearizable(history)]
+        return "; ".join(f"register {number} is not linearizable: {histories[number]}" for number in wrong)
+
+    def fail(self, problem: str) -> None:
+        """Counts and keeps what went wrong."""
+        self.counts["FAILED"] += 1
+        self.failures.append(problem[:6000])
+
+
+class RpcFaults(CallFaults):
+    """Kills servers and counts what came of it."""
+
+    def kills(self, count: int) -> None:
         """So many kills, a new directory now and then."""
         left = count
         while left:
@@ -84,25 +99,16 @@ class RpcFaults:
             else:
                 self._end(directory)
 
-    def report(self) -> dict[str, object]:
-        """What was done, as plain values."""
-        return {"calls_whose_order_was_checked": self.num_calls, **dict(sorted(self.counts.items()))}
-
     def _end(self, directory: "_Directory") -> None:
         """The last look at a directory: the order of calls, its backups, and every checksum."""
-        problem = directory.last_look()
-        for number, history in enumerate(directory.histories):
-            self.num_calls += len(history)
-            if not is_linearizable(history):
-                problem += f"; register {number} is not linearizable: {history}"
+        problem = "; ".join(filter(None, [directory.last_look(), self.disordered(directory.histories)]))
         if problem:
             self._fail(problem, directory)
         self.counts["backups that were whole"] += len(directory.backups.whole)
         directory.remove()
 
     def _fail(self, problem: str, directory: "_Directory") -> None:
-        self.counts["FAILED"] += 1
-        self.failures.append(problem[:6000])
+        self.fail(problem)
         directory.keep(self._folder / f"failed-{len(self.failures)}")
 
 
@@ -113,13 +119,8 @@ class _Directory:
         self._path, self._models, self._rng = path, models, rng
         self.remove()
         self.histories: list[list[Access]] = [[] for _ in range(RegisterCaller.NUM_REGISTERS)]
-        seeds = iter(lambda: random.Random(rng.random()), None)
-        newest = [0]
-        registers = [RegisterCaller(next(seeds), number, self.histories, newest) for number in range(3)]
-        self._callers: list[Caller] = [
-            *(CollectionCaller(next(seeds)), StreamCaller(next(seeds)), AdditionCaller(next(seeds)), *registers)
-        ]
-        self.backups = _Backups(path, next(seeds))
+        self._callers = all_callers(rng, self.histories)
+        self.backups = _Backups(path, random.Random(rng.random()))
 
     def kill(self, counts: Counter[str]) -> str:
         """Starts a server, judges what it holds, lets all call it and kills it; what went wrong, empty: nothing."""
@@ -179,11 +180,7 @@ class _Directory:
         for thread in threads:
             thread.join(60)
         counts["killed in a call"] += any(len(caller.may_hold) > 1 for caller in self._callers)
-        for history in self.histories:
-            history[:] = [
-                call if call.ended < float("inf") else Access(call.began, killed, call.value, True, certain=False)
-                for call in history
-            ]
+        end_pending(self.histories, killed)
         return "; ".join([*problems, *self.backups.problems()])
 
     def last_look(self) -> str:
@@ -209,19 +206,16 @@ class _Directory:
             shutil.rmtree(path, ignore_errors=True)
 
     def _started(self, shift_s: int, port: int = 0) -> ForkedServer:
-        arguments = ["--port", str(port), "--data-dir", str(self._path), "--log-level", "WARNING"]
-        for model in self._models:
-            arguments += ["--model", str(model)]
+        arguments = server_arguments(port, self._path, self._models)
         return ForkedServer(arguments, environment(shift_s), self._path.with_name("server.log"))
 
     @contextmanager
     def _serving(self, shift_s: int) -> Iterator[tuple[ForkedServer, grpc.Channel]]:
         port = free_port()
         server = self._started(shift_s, port)
-        options = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool", 1)]
         try:
-            with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
-                wait_until_serving(server, channel, self._path.with_name("server.log"))
+            with grpc.insecure_channel(f"127.0.0.1:{port}", options=CHANNEL_OPTIONS) as channel:
+                wait_until_serving(channel, server, log=self._path.with_name("server.log"))
                 yield server, channel
         finally:
             server.kill()
@@ -308,27 +302,3 @@ def environment(shift_s: int) -> Mapping[str, str]:
     """Of a server whose clock is so many seconds wrong."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     return {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path), CLOCK: str(shift_s)}
-
-
-def free_port() -> int:
-    """A port that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def wait_until_serving(server: ForkedServer, channel: grpc.Channel, log: Path) -> None:
-    """Waits until health says SERVING.
-
-    Raises:
-        StorageError: It ended, or does not say it in time.
-    """
-    stub, deadline = health_pb2_grpc.HealthStub(channel), time.monotonic() + _START_S
-    while time.monotonic() < deadline:
-        if server.poll() is not None:
-            raise StorageError(f"the server ended while starting: {log.read_text(errors='replace')[-2000:]}")
-        with suppress(grpc.RpcError):
-            if stub.Check(health_pb2.HealthCheckRequest(), timeout=5).status == health_pb2.HealthCheckResponse.SERVING:
-                return
-        time.sleep(0.02)
-    raise StorageError(f"the server was not SERVING within {_START_S:.0f} s")

@@ -11,21 +11,15 @@ requests that were sent and accepted, memory; exit code 1 and a line each for wh
 
 import argparse
 import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import grpc
-from grpc_health.v1 import health_pb2, health_pb2_grpc
-
 from benchmarks.fuzz.run import Fuzzer
+from benchmarks.server import serving
 
-_START_S = 600.0
 _MOST_GROWTH_BYTES = 2 * 2**30
 
 
@@ -38,20 +32,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--timeout-s", type=float, default=120.0, help="a call that takes longer counts as hanging")
     parser.add_argument("--model", action="append", default=[], help="name or folder; repeat for more")
     given = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as folder:
-        process, target = _start(Path(folder), given.model)
-        try:
-            _wait_until_serving(process, target)
-            fuzzer = Fuzzer(target, seed=given.seed, timeout_s=given.timeout_s, pid=process.pid)
-            started = time.perf_counter()
-            num_calls = fuzzer.run(given.calls, seconds=given.seconds)
-            seconds = time.perf_counter() - started
-            fuzzer.close()
-            if process.poll() is not None:
-                fuzzer.failures.append(f"the server ended with {process.returncode}")
-        finally:
-            process.terminate()
-            process.wait()
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        serving(given.model, Path(folder) / "data", {"FACETS_SERVER_LOG_LEVEL": "ERROR"}) as server,
+    ):
+        fuzzer = Fuzzer(server.target, seed=given.seed, timeout_s=given.timeout_s, pid=server.pid)
+        started = time.perf_counter()
+        num_calls = fuzzer.run(given.calls, seconds=given.seconds)
+        seconds = time.perf_counter() - started
+        fuzzer.close()
     grown = fuzzer.most_rss_bytes - fuzzer.first_rss_bytes
     if grown > _MOST_GROWTH_BYTES:
         fuzzer.failures.append(f"memory grew by {grown} bytes, expected at most {_MOST_GROWTH_BYTES}")
@@ -65,33 +54,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     for failure in fuzzer.failures:
         print(failure, file=sys.stderr)
     return 1 if fuzzer.failures else 0
-
-
-def _start(folder: Path, models: Sequence[str]) -> tuple[subprocess.Popen[bytes], str]:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = [sys.executable, "-m", "facets_server", "--port", str(port), "--data-dir", str(folder / "data")]
-    for model in models:
-        command += ["--model", model]
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_SERVER_")}
-    environment["FACETS_SERVER_LOG_LEVEL"] = "ERROR"
-    return subprocess.Popen(command, env=environment), f"127.0.0.1:{port}"
-
-
-def _wait_until_serving(process: subprocess.Popen[bytes], target: str) -> None:
-    until = time.monotonic() + _START_S
-    with grpc.insecure_channel(target) as channel:
-        stub = health_pb2_grpc.HealthStub(channel)
-        while True:
-            try:
-                if stub.Check(health_pb2.HealthCheckRequest(), timeout=5).status == 1:
-                    return
-            except grpc.RpcError:
-                pass  # it is starting
-            if process.poll() is not None or time.monotonic() > until:
-                raise SystemExit("the server did not start")
-            time.sleep(0.2)
 
 
 if __name__ == "__main__":

@@ -26,14 +26,11 @@ from facets_lab.documents.training import (
     write_passage_card,
 )
 from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResult, train
-from toy_retrieval import write_beir
 
-from benchmarks import passage_variants
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.model import load
 from facets.model.passage_model import PassageModel
-from facets.model.passage_network import RaggedBatch
 
 ENCODER = SentenceEncoderConfig(
     num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=27, max_tokens=64
@@ -218,50 +215,3 @@ def test_groups_that_resemble_one_another_stand_together() -> None:
     vectors = np.array([[1, 0], [0, 1], [0.9, 0.1], [0.1, 0.9], [0.5, 0.5]], dtype=np.float32)
     assert similar_neighbours(np.array([1, 0, 2, 4, 3]), vectors, 2).tolist() == [1, 3, 0, 2, 4]
     assert similar_neighbours(np.array([1, 0, 2]), vectors, 1).tolist() == [1, 0, 2]
-
-
-@pytest.mark.parametrize("name", passage_variants.VARIANTS)
-def test_variants_give_every_text_its_facets_and_learn_only_what_they_say(
-    name: str, data: Path, teacher_folder: Path
-) -> None:
-    config = _training_config(data, teacher_folder, num_steps=3)
-    encoder = Teacher(str(teacher_folder)).encoder()
-    network, facts = passage_variants.train(name, config, encoder, kept={})
-    batch = RaggedBatch.of([np.array([2, *range(4, 4 + length), 3]) for length in (1, 12, 20)])
-    with torch.inference_mode():
-        facets_BKW, _, vectors_BW = network(batch)
-        alone_KW = network(RaggedBatch.of([np.array([2, *range(4, 16), 3])]))[0][0]
-    assert facets_BKW.any(dim=2).sum(dim=1).tolist() == [1, 2, 3]
-    norms_BK = facets_BKW.norm(dim=2)
-    torch.testing.assert_close(norms_BK, (norms_BK > 0).float())
-    torch.testing.assert_close(alone_KW, facets_BKW[1], atol=1e-5, rtol=0)
-    assert vectors_BW.shape == (3, 32)
-    changed = [not torch.equal(old, new) for old, new in zip(encoder.parameters(), _encoder_of(network), strict=True)]
-    assert any(changed) == (passage_variants.VARIANTS[name] > 0) and not changed[0]
-    assert set(facts["held_out"]) == {"loss", "ranking", "fit"}
-
-
-def _encoder_of(network: torch.nn.Module) -> list[torch.Tensor]:
-    encoder = network.encoder
-    assert isinstance(encoder, torch.nn.Module)
-    return list(encoder.parameters())
-
-
-def test_variants_stand_beside_what_needs_no_training(
-    data: Path, teacher_folder: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    config = _training_config(data, teacher_folder, num_words=2)
-    (data.parent / "words.tsv").write_text("the\t9\ncat\t5\n")
-    _run(config, tmp_path / "run")
-    export_passage_model(config, tmp_path / "run", tmp_path / "model")
-    documents = {"cat": ("", "The cat sat on the old mat. " * 4), "sea": ("Sea", "A deep river. A long sea.")}
-    write_beir(tmp_path / "set", documents=documents, queries={"q": "cat mat"}, judgements={"q": {"cat": 1}})
-    capsys.readouterr()
-    options = ["--model", str(tmp_path / "model"), "--teacher", str(teacher_folder), "--batch-size", "4"]
-    options += ["--num-steps", "2", "--validation-groups", "2", "--variant", "multi-cls, last layer tuned"]
-    passage_variants.main([str(tmp_path / "set"), "--data", str(data), *options])
-    lines = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [line.get("untrained") for line in lines] == ["one vector", "windows", "sentence k-means", None]
-    assert all(line["sets"]["set"]["ndcg_10"] > 0 for line in lines)
-    assert lines[0]["sets"]["set"]["facets"] == 1.0
-    assert lines[-1]["sets"]["set"].keys() == {"facets", "ndcg_10", "own_queries"}
