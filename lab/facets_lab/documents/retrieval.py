@@ -1,9 +1,6 @@
 """Retrieval on folders in BEIR's layout: metrics of every system on every folder, and their means."""
 
-import hashlib
-import json
-import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import ConfigError
-from facets.storage import clear_errors, write_atomically
 from facets_lab.documents.baselines import FUSION_PREFIX, baseline_systems
 from facets_lab.documents.beir import (
     METRICS,
@@ -26,79 +22,6 @@ from facets_lab.documents.beir import (
 from facets_lab.documents.systems import CollectionSystem, Ranked, RetrievalSystem, load_searched
 from facets_lab.evaluation.comparison import load_systems, measure_systems
 from facets_lab.evaluation.statistics import Metrics, with_intervals
-
-logger = logging.getLogger(__name__)
-
-
-@dataclass(frozen=True, slots=True)
-class Measured:
-    """What a system reached on a folder.
-
-    Attributes:
-        metrics: By method.
-        num_vectors: Vectors a document by method.
-    """
-
-    metrics: dict[str, Metrics]
-    num_vectors: Mapping[str, float]
-
-
-class KeptResults:
-    """Measures what is not yet kept.
-
-    Args:
-        folder: Made when needed; None: nothing is kept.
-        settings: What results depend on besides data and system; JSON values.
-    """
-
-    def __init__(self, folder: Path | None, settings: Mapping[str, object]) -> None:
-        self._folder = folder
-        self._settings = dict(settings)
-
-    def measured(self, system: str, data: RetrievalData, measure: Callable[[], Measured]) -> Measured:
-        """What is kept of this system, folder and settings; otherwise what ``measure`` gives, which is kept at once.
-
-        Args:
-            system: Its name and version.
-            data: The folder as it was read.
-            measure: Called at most once.
-
-        Raises:
-            StorageError: The folder cannot be written.
-        """
-        if self._folder is None:
-            return measure()
-        key = json.dumps({"system": system, "data": data_digest(data), **self._settings}, sort_keys=True)
-        path = self._folder / f"{data.name}-{hashlib.sha256(key.encode()).hexdigest()[:16]}.json"
-        kept = _read_kept(path)
-        if kept is not None:
-            return kept
-        found = measure()
-        with clear_errors(f"cannot make the folder {self._folder}"):
-            self._folder.mkdir(parents=True, exist_ok=True)
-        content = {"of": json.loads(key), "metrics": found.metrics, "vectors": dict(found.num_vectors)}
-        with write_atomically(path, durable=False) as part:
-            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-        return found
-
-
-def data_digest(data: RetrievalData) -> str:
-    """A hash of documents, queries and judgements."""
-    content = [data.document_ids, data.documents, data.query_ids, data.queries, data.judgements]
-    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:32]
-
-
-def _read_kept(path: Path) -> Measured | None:
-    """None where nothing is kept, or nothing that can be read."""
-    try:
-        content = json.loads(path.read_text(encoding="utf-8"))
-        return Measured(dict(content["metrics"]), dict(content["vectors"]))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        logger.warning("%s cannot be read and is measured again: %s", path, error)
-        return None
-
 
 BASELINE_MODELS = ("facets-en-k1",)
 
@@ -118,8 +41,6 @@ class RetrievalRun:
         num_documents: Only so many of its documents, those that are judged for these queries among them; None: all.
         num_facets: Facets of a document in ``sentence-kmeans``.
         cache: Folder where embeddings of the baselines are kept; None: for this run only.
-        results: Folder where each system's results on each folder are kept as soon as they are there, and taken from
-            when the same is asked again; None: nowhere. The code is not among what is compared.
         seed: Of the drawing and the clustering.
         num_resamples: Of the queries, for intervals in each folder; 0: none.
         title_field: Whether each model is also measured with titles as a field of the payload, as ``NAME+title``.
@@ -132,7 +53,6 @@ class RetrievalRun:
     num_documents: int | None = None
     num_facets: int = 8
     cache: Path | None = None
-    results: Path | None = None
     seed: int = 0
     num_resamples: int = 0
     title_field: bool = False
@@ -155,12 +75,7 @@ def run_retrieval(run: RetrievalRun) -> dict[str, object]:
         raise ConfigError(f"folders must have different names, got {', '.join(names)}")
     with ExitStack() as stack:
         cache = run.cache or Path(stack.enter_context(TemporaryDirectory(prefix="facets-eval-cache-")))
-        systems = _systems(run, cache)
-        kept = KeptResults(
-            run.results,
-            {"k": run.num_facets, "seed": run.seed, "bootstrap": run.num_resamples, "queries": run.num_queries},
-        )
-        measured, num_vectors = _measure(systems, sets, run.num_resamples, kept)
+        measured, num_vectors = _measure(_systems(run, cache), sets, run.num_resamples)
     means = _means(list(measured.values()))
     report: dict[str, object] = {
         "data": [str(folder) for folder in run.folders],
@@ -184,19 +99,15 @@ def evaluate_retrieval(system: RetrievalSystem, data: RetrievalData, *, num_resa
 
 
 def _measure(
-    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int, kept: KeptResults
+    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int
 ) -> tuple[dict[str, dict[str, Mapping[str, Metrics]]], dict[str, dict[str, float]]]:
     """Metrics by folder, system and method; vectors a document by system and method."""
     num_vectors: dict[str, list[Mapping[str, float]]] = {system.name: [] for system in systems}
 
     def evaluate(system: RetrievalSystem, data: RetrievalData, /, *, num_resamples: int) -> dict[str, Metrics]:
-        def measure() -> Measured:
-            ranked = system.rank(data)
-            return Measured(_metrics(ranked, data, num_resamples), ranked.num_vectors)
-
-        found = kept.measured(system.version, data, measure)
-        num_vectors[system.name].append(found.num_vectors)
-        return found.metrics
+        ranked = system.rank(data)
+        num_vectors[system.name].append(ranked.num_vectors)
+        return _metrics(ranked, data, num_resamples)
 
     measured = {data.name: measure_systems(systems, data, evaluate, num_resamples=num_resamples) for data in sets}
     means = {

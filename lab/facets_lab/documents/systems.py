@@ -313,11 +313,6 @@ class RetrievalSystem(Protocol):
         """Its key in the report."""
         ...
 
-    @property
-    def version(self) -> str:
-        """Its name, and what else tells it from others of that name."""
-        ...
-
     def rank(self, data: RetrievalData) -> Ranked:
         """By methods of ``METHODS``, or variants that are reported apart from them."""
         ...
@@ -332,7 +327,6 @@ class CollectionSystem:
     def __init__(self, model: SearchedModel, *, in_parts: bool = True, title_field: bool = False) -> None:
         """Takes the model, and whether long documents are cut and titles a field, see :func:`indexed`."""
         self.name = f"{model.name}+title" if title_field else model.name
-        self.version = f"{self.name} {model.revision}{'' if in_parts else ' whole'}"
         self._model = model
         self._indexed = partial(indexed, model, in_parts=in_parts, title_field=title_field)
 

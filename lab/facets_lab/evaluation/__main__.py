@@ -314,10 +314,6 @@ def retrieval(
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the embeddings of the baselines here for the next run.")
     ] = None,
-    results: Annotated[
-        Path | None,
-        typer.Option(metavar="DIR", help="Keep what is measured here, system by system, and go on from there."),
-    ] = None,
     title_field: Annotated[
         bool, typer.Option("--title-field", help="Each model also with titles as a field, as NAME+title.")
     ] = False,
@@ -338,7 +334,6 @@ def retrieval(
         num_documents=limit_documents,
         num_facets=k,
         cache=cache,
-        results=results,
         seed=seed,
         num_resamples=bootstrap,
         title_field=title_field,
@@ -398,7 +393,6 @@ def calibrate_recommendation(
         str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
     ] = None,
     limit_texts: Annotated[int, typer.Option(min=10, metavar="N", help="N texts of each folder, 3 N papers.")] = 300,
-    baselines: Annotated[bool, typer.Option("--baselines", help="Also what simpler signals tell apart.")] = False,
     source: Annotated[str | None, typer.Option(help="What the files are, for readers.")] = None,
     seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
     dry_run: DryRun = False,
@@ -417,7 +411,6 @@ def calibrate_recommendation(
         folders=folders,
         model=model,
         num_texts=limit_texts,
-        baselines=baselines,
         source=source,
         seed=seed,
         dry_run=dry_run,

@@ -1,5 +1,6 @@
 """What an evaluation is made of: what is compared, loaded by name, and the report that it gives."""
 
+import hashlib
 import json
 import logging
 import sys
@@ -14,6 +15,8 @@ from numpy.typing import NDArray
 
 from facets.errors import ConfigError, NotFoundError
 from facets.extras import require_extra
+from facets.language.vectors import unit_rows
+from facets.storage import clear_errors, write_atomically
 from facets_lab.evaluation.statistics import Metrics
 
 DataT = TypeVar("DataT")
@@ -189,6 +192,46 @@ def model2vec() -> Embed:
         return np.asarray(model.encode(list(texts)), dtype=np.float32)
 
     return embed
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CachedEmbedder:
+    """An embedder with a folder of what it has embedded.
+
+    Attributes:
+        name: Of the embedder and its settings: part of the files' names.
+        embed: Texts -> ``[N, D]``.
+        folder: Made when needed; a file for each list of texts, named after a hash of them. None: nothing is kept.
+    """
+
+    name: str
+    embed: Embed
+    folder: Path | None
+
+    def units(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Unit embeddings ``[N, D]``; a text without any keeps zeros. A damaged file is made again.
+
+        Raises:
+            StorageError: The folder cannot be written.
+        """
+        if self.folder is None:
+            return self._made(texts)
+        digest = hashlib.sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:32]
+        path = self.folder / f"{self.name}-{digest}.npy"
+        if path.exists():
+            try:
+                return np.asarray(np.load(path, allow_pickle=False), dtype=np.float32)
+            except (OSError, ValueError, EOFError) as error:
+                logger.warning("%s cannot be read and is made again: %s", path, error)
+        with clear_errors(f"cannot make the folder {self.folder}"):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        units = self._made(texts)
+        with write_atomically(path, durable=False) as part, part.open("wb") as file:
+            np.save(file, units, allow_pickle=False)
+        return units
+
+    def _made(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        return unit_rows(self.embed(texts)).astype(np.float32)
 
 
 def _minilm_folder() -> str:

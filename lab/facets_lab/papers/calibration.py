@@ -20,18 +20,15 @@ from facets.papers.confidence import FEATURES, PaperConfidence, features_of, tex
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
-from facets_lab.evaluation.comparison import if_installed, minilm
 from facets_lab.evaluation.files import read_records
 from facets_lab.evaluation.statistics import expected_calibration_error
-from facets_lab.papers.data import bm25_weights, read_papers, word_counts
+from facets_lab.papers.data import read_papers
 
 SENSELESS = "senseless"
 _TITLE_SHARE = 0.3  # of texts that stand there as titles alone
 _TITLE_WORDS = 10  # of a text without a title
 _TEXT_CHARS = 1_500
 _NUM_SENSELESS = 80
-_BLOCK = 64  # texts whose BM25 with all papers is computed at a time
-_COMPARED = 2_000  # titles of the training that MiniLM compares with
 _UNSURE = 0.1
 
 
@@ -44,7 +41,6 @@ class PaperCalibrationRun:
         folders: Texts of other kinds, folders in BEIR's layout; two or more.
         model: Name or path; the shipped one when None.
         num_texts: Texts drawn of each kind; of papers three times as many.
-        baselines: Also what simpler signals tell apart.
         source: What the files are, for readers; None: their names.
         seed: Of the drawing.
         dry_run: Leaves the model as it is.
@@ -54,7 +50,6 @@ class PaperCalibrationRun:
     folders: Sequence[Path]
     model: str | None = None
     num_texts: int = 300
-    baselines: bool = False
     source: str | None = None
     seed: int = 0
     dry_run: bool = False
@@ -64,8 +59,8 @@ def calibrate_papers(run: PaperCalibrationRun) -> dict[str, object]:
     """Fits a curve for each kind of candidates, says how well curves fit unseen kinds of texts, stores the curves.
 
     Returns:
-        ``model``, ``revision``, ``rows``, ``kinds``: for each ``weights`` and ``left_out``; ``baselines``: areas under
-        the curve of simpler signals; ``file``: where the curves are, None in a dry run.
+        ``model``, ``revision``, ``rows``, ``kinds``: for each ``weights`` and ``left_out``; ``file``: where the curves
+        are, None in a dry run.
 
     Raises:
         ConfigError: Fewer than two folders, or a file cannot be read.
@@ -96,14 +91,12 @@ def calibrate_papers(run: PaperCalibrationRun) -> dict[str, object]:
         kinds[kind] = {"weights": weights[kind], "left_out": left_out}
     source = run.source or f"{run.file.name} against {', '.join(texts)}"
     curve = PaperConfidence(revision=model.revision, weights=weights, source=source)
-    foreign_papers = [paper for papers in texts.values() for paper in papers]
     return {
         "model": model.name,
         "revision": model.revision,
-        "rows": len(own) + len(foreign_papers),
+        "rows": len(own) + sum(map(len, texts.values())),
         "kinds": kinds,
         "file": None if run.dry_run else str(write_confidence(folder, curve)),
-        "baselines": _baselines(engine, own, foreign_papers) if run.baselines else None,
     }
 
 
@@ -179,42 +172,3 @@ def _measured(
         "foreign_below": float((given_N[~is_own_N] < _UNSURE).mean()),
         "own_above": float((given_N[is_own_N] >= _UNSURE).mean()),
     }
-
-
-def _baselines(engine: PaperEngine, own: Sequence[Paper], foreign: Sequence[Paper]) -> dict[str, float]:
-    """Areas under the curve of what is simpler: the score that ranks, words looked up, BM25, MiniLM."""
-    from sklearn.metrics import roc_auc_score
-
-    papers = [*own, *foreign]
-    rankings = engine.recommend_authors(engine.encode(papers), PaperOptions(top_k=1))
-    rows = engine.model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
-    size = len(engine.model.words.vocabulary)
-    texts = [f"{paper.title}. {paper.abstract}" for paper in papers]
-    titles = engine.model.papers.titles
-    signals: dict[str, Sequence[float] | NDArray[np.floating]] = {
-        "most frequent author": np.zeros(len(papers)),
-        "score": [ranked[0].score for ranked in rankings],
-        "document": [ranked[0].document_score for ranked in rankings],
-        "known words": [text_features(own, vocabulary_size=size)[0] for own in rows],
-        "bm25": _bm25(engine, rows),
-    }
-    for embed in if_installed("minilm", minilm):
-        known_TD, asked_ND = embed(titles[:: max(1, len(titles) // _COMPARED)]), embed(texts)
-        signals["minilm nearest title"] = (asked_ND @ known_TD.T).max(axis=1)
-    is_own = np.arange(len(papers)) < len(own)
-    return {name: float(roc_auc_score(is_own, np.asarray(values))) for name, values in signals.items()}
-
-
-def _bm25(engine: PaperEngine, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float64]:
-    """BM25 of the best paper of the training for each text, as a share of what its words could give."""
-    vocabulary, known = engine.model.words.vocabulary, engine.model.papers
-    size = len(vocabulary)
-    left_out_V = vocabulary.is_stop[:size]
-    weights_NV, most_V = bm25_weights(word_counts(known.rows, known.offsets, size), left_out_V=left_out_V)
-    asked_TV = word_counts(np.concatenate(rows), np.cumsum([0, *map(len, rows)]), size)
-    asked_TV.data = np.minimum(asked_TV.data, 1)
-    unknown_T = np.array([np.count_nonzero(own % (size + 1) == size) for own in rows])
-    most_T = asked_TV @ most_V + unknown_T * most_V.max()
-    blocks = [(asked_TV[start : start + _BLOCK] @ weights_NV.T).max(axis=1) for start in range(0, len(rows), _BLOCK)]
-    best_T = np.concatenate([block.toarray().ravel() for block in blocks])
-    return best_T / np.maximum(most_T, 1e-9)

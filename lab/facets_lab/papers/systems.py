@@ -4,11 +4,10 @@ Scores are measured column by column and averaged over columns (Chang 2022, sect
 the file (rows), J authors or citing papers (columns), P positives, C chosen columns, W of embeddings.
 """
 
-import hashlib
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 
 import numpy as np
@@ -24,7 +23,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import HybridScores, hybrid_scores
 from facets.papers.tables import CandidateTable, PaperBank, build_table
-from facets_lab.evaluation.comparison import Embed, minilm
+from facets_lab.evaluation.comparison import CachedEmbedder, Embed, minilm
 from facets_lab.papers.data import bm25_weights, read_papers, singular_word_vectors, word_counts
 
 _RECALL_AT = (50, 200)
@@ -353,13 +352,14 @@ def _keys(paper: Paper, kind: CandidateKind) -> set[str]:
 
 logger = logging.getLogger(__name__)
 
-_ENCODED_AT_A_TIME = 2048
+
+@cache
+def _passages_small() -> Embed:
+    return load("facets-passages-small-en", PassageModel).embed
+
 
 # Name in the report -> what makes the function; the model of passages is in the space of MiniLM.
-SENTENCE_ENCODERS: Mapping[str, Callable[[], Embed]] = {
-    "minilm": minilm,
-    "passages-small": lambda: load("facets-passages-small-en", PassageModel).embed,
-}
+SENTENCE_ENCODERS: Mapping[str, Callable[[], Embed]] = {"minilm": minilm, "passages-small": _passages_small}
 
 
 def cbow_systems(engine: PaperEngine, data: PaperData) -> Iterator[PaperSystem]:
@@ -443,9 +443,10 @@ def sentence_systems(
     missing = [state.bank.ids[row] for row in needed if state.bank.ids[row] not in texts]
     if missing:
         raise InvalidInputError(f"{train} must hold the papers of the model, {missing[0]!r} is missing")
+    embedder = CachedEmbedder(name=name, embed=lambda asked: SENTENCE_ENCODERS[name]()(asked), folder=embeddings)
     try:
-        part = _embeddings(name, [texts[state.bank.ids[row]] for row in needed], embeddings)
-        unseen = _embeddings(name, [_text(paper) for paper in data.papers], embeddings)
+        part = embedder.units([texts[state.bank.ids[row]] for row in needed])
+        unseen = embedder.units([_text(paper) for paper in data.papers])
     except (ImportError, NotFoundError) as error:
         logger.warning("the baselines %s are left out: %s", name, error)
         return
@@ -472,28 +473,6 @@ def _with_embeddings(table: CandidateTable, bank: PaperBank) -> CandidateTable:
         pairs_P2=np.stack([table.papers, columns], axis=1),
         bank=bank,
     )
-
-
-def _embeddings(name: str, texts: Sequence[str], folder: Path | None) -> NDArray[np.float32]:
-    """Unit sentence vectors of texts, kept in a folder under a digest of the texts."""
-    digest = hashlib.sha256("\x00".join(texts).encode("utf-8", "surrogatepass")).hexdigest()[:16]
-    path = None if folder is None else folder / f"{name}-{digest}.npy"
-    if path is not None and path.exists():
-        return unit_rows(np.load(path).astype(np.float32))
-    embed = SENTENCE_ENCODERS[name]()
-    order = sorted(range(len(texts)), key=lambda place: -len(texts[place]))
-    result = np.empty((len(texts), 0), dtype=np.float32)
-    for first in range(0, len(order), _ENCODED_AT_A_TIME):
-        chosen = order[first : first + _ENCODED_AT_A_TIME]
-        part = embed([texts[place] for place in chosen])
-        if not result.shape[1]:
-            result = np.empty((len(texts), part.shape[1]), dtype=np.float32)
-        result[chosen] = part
-        logger.info("%s: %d of %d texts", name, first + len(chosen), len(order))
-    if path is not None:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        np.save(path, result.astype(np.float16))
-    return unit_rows(result)
 
 
 def _text(paper: Paper) -> str:

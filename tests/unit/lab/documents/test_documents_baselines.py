@@ -1,4 +1,3 @@
-from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -7,15 +6,11 @@ from facets_lab.documents.baselines import (
     DEFAULT_FUSION,
     FUSION_PREFIX,
     FUSIONS,
-    CachedEmbedder,
-    CachedGroups,
     FusedBaseline,
     OneSignalBaseline,
     convex_sum,
     reciprocal_ranks,
     sentence_facets,
-    window_bounds,
-    window_means,
     z_scores,
 )
 from facets_lab.documents.beir import RetrievalData, read_beir
@@ -66,41 +61,6 @@ def test_sentences_add_their_best_cosine_to_the_document_s_own() -> None:
     assert scorer.num_vectors == pytest.approx(1 + 7 / 3)
 
 
-def test_windows_cover_every_token_and_end_with_their_text() -> None:
-    lengths = np.array([1, 24, 25, 36, 100, 0])
-    first, end, counts = window_bounds(lengths)
-    assert counts.tolist() == [1, 1, 2, 2, 8, 1]
-    starts = np.cumsum(lengths) - lengths
-    for text, (begin, stop) in enumerate(zip(np.cumsum(counts) - counts, np.cumsum(counts), strict=True)):
-        covered = {token for row in range(begin, stop) for token in range(first[row], end[row])}
-        assert covered == set(range(starts[text], starts[text] + lengths[text]))
-        assert end[stop - 1] == starts[text] + lengths[text]
-        assert (end - first)[begin:stop].max() <= 24
-
-
-def test_a_window_is_the_mean_of_its_states() -> None:
-    states, lengths = random_units(70, 8), np.array([40, 0, 30])
-    means, counts = window_means(states, lengths)
-    first, end, _ = window_bounds(lengths)
-    slow = [states[start:stop].sum(axis=0) for start, stop in zip(first, end, strict=True)]
-    assert_allclose(means, unit_rows(np.array(slow, dtype=np.float32)), atol=1e-6)
-    assert counts.tolist() == [3, 1, 2]
-
-
-def test_several_vectors_of_a_text_are_kept_and_come_apart_again(tmp_path: Path) -> None:
-    asked: list[int] = []
-
-    def embed(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        asked.append(len(texts))
-        return unit_rows(np.arange(1.0, 13.0, dtype=np.float32).reshape(6, 2)), np.array([1, 3, 2])
-
-    for _ in range(2):
-        groups = CachedGroups(name="g", embed=embed, folder=tmp_path).units(["a", "b", "c"])
-        assert [len(group) for group in groups] == [1, 3, 2]
-        assert_allclose(groups[2][-1], np.array([11, 12]) / np.hypot(11, 12), atol=1e-3)
-    assert asked == [3]
-
-
 def test_few_sentences_stay_and_many_become_centres() -> None:
     units = random_units(6, 8)
     kept = sentence_facets(np.concatenate([units, units[:3]]), 6, seed=0)
@@ -127,25 +87,6 @@ def test_best_rows_break_ties_by_row_at_any_length() -> None:
     order = sorted(range(200), key=lambda row: (-scores[row], row))
     for length in (1, 7, 100, 200, 300):
         assert best_rows(scores, length).tolist() == order[:length]
-
-
-def test_the_same_texts_are_embedded_once(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
-
-    def embed(texts: Sequence[str]) -> np.ndarray:
-        asked.append(list(texts))
-        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
-
-    first, again = (CachedEmbedder(name="e", embed=embed, folder=tmp_path / "cache") for _ in range(2))
-    units = first.units(["ab", "c"])
-    assert_allclose(np.linalg.norm(units, axis=1), 1, rtol=1e-6)
-    assert_array_equal(again.units(["ab", "c"]), units)
-    assert asked == [["ab", "c"]]
-    first.units(["a", "bc"])
-    assert len(asked) == 2
-    for path in (tmp_path / "cache").iterdir():
-        path.write_bytes(path.read_bytes()[:40])
-    assert_array_equal(again.units(["ab", "c"]), units), "a damaged file is made again"
 
 
 VECTOR = np.array([0.9, 0.5, 0.1], dtype=np.float32)

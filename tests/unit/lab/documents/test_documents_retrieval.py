@@ -1,6 +1,5 @@
 import json
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -9,16 +8,14 @@ from facets_lab.documents import baselines, retrieval
 from facets_lab.documents.baselines import DEFAULT_FUSION, FUSIONS, OneSignalBaseline
 from facets_lab.documents.beir import METRICS, RetrievalData, limit_queries, read_beir
 from facets_lab.documents.retrieval import RetrievalRun, evaluate_retrieval, run_retrieval
-from facets_lab.documents.systems import Bm25Scorer, CollectionSystem, Ranked, indexed, load_searched
+from facets_lab.documents.systems import Bm25Scorer, CollectionSystem, indexed, load_searched
 from facets_lab.evaluation.__main__ import main
 from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 from wikipedia_paragraphs import ANSWERS, CORPUS, num_right, questions, title_of, unanswered, write_folder
 
 from facets.documents.search import weighted_queries
-from facets.errors import StorageError
 from facets.index.exact import reference_search
-from facets.language.vectors import unit_rows
 from facets.model import load
 
 SQUAD = Path(__file__).resolve().parents[5] / "shared" / "data" / "retrieval" / "squad"
@@ -137,39 +134,6 @@ def test_the_report_has_folders_and_their_means(
         assert report["models"]["toy"]["facets"][metric] == pytest.approx(sum(values) / 2)
 
 
-def test_a_run_goes_on_from_the_results_that_are_kept_and_measures_anew_what_has_changed(
-    tmp_path: Path, model_folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    first, second = write_beir(tmp_path / "first"), write_beir(tmp_path / "second", judgements={"q2": {"dog": 1}})
-    measured: list[str] = []
-    cut_short_at = ["second"]
-    rank = CollectionSystem.rank
-
-    def counted(system: CollectionSystem, data: RetrievalData) -> Ranked:
-        measured.append(data.name)
-        if data.name in cut_short_at:
-            cut_short_at.clear()
-            raise StorageError("no room")
-        return rank(system, data)
-
-    monkeypatch.setattr(CollectionSystem, "rank", counted)
-    run = RetrievalRun(folders=[first, second], models=[str(model_folder)], results=tmp_path / "results")
-    with pytest.raises(StorageError):
-        run_retrieval(run)
-    report = run_retrieval(run)
-    assert measured == ["first", "second", "second"], "the first folder was kept when the second was cut short"
-    assert report == run_retrieval(run) == run_retrieval(replace(run, results=None))
-    del measured[:]
-    write_beir(second, judgements={"q1": {"dog": 1}})
-    run_retrieval(run)
-    run_retrieval(replace(run, num_resamples=10))
-    assert measured == ["second", "first", "second"]
-    for path in (tmp_path / "results").iterdir():
-        path.write_text("{", encoding="utf-8")
-    del measured[:]
-    assert run_retrieval(run)["models"] and measured == ["first", "second"], "what cannot be read is measured again"
-
-
 def test_few_documents_and_queries_are_measured_where_few_are_asked_for(
     tmp_path: Path, model_folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -187,8 +151,6 @@ METHODS = {
     "minilm+bm25": ["hybrid"],
     "sentence-kmeans": ["facets"],
     "sentence-kmeans+bm25": ["hybrid"],
-    "windows": ["facets"],
-    "windows+bm25": ["hybrid"],
 }
 
 
@@ -206,12 +168,6 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
         raise ImportError("package not installed")
 
     monkeypatch.setattr(baselines, "minilm", lambda half: letters)
-
-    def halves(texts: Sequence[str]) -> tuple[np.ndarray, np.ndarray]:
-        parts = [part for text in texts for part in (text[: len(text) // 2], text[len(text) // 2 :])]
-        return unit_rows(letters(parts)), np.full(len(texts), 2)
-
-    monkeypatch.setattr(baselines, "minilm_windows", lambda: halves)
     monkeypatch.setattr(baselines, "model2vec", not_installed)
     monkeypatch.setattr(retrieval, "BASELINE_MODELS", ())
     folders = [str(write_beir(tmp_path / name)) for name in ("first", "second")]
@@ -220,19 +176,17 @@ def test_baselines_have_the_methods_they_can_and_fusions_stand_apart(
     report = json.loads(capsys.readouterr().out)
     for models in (report["models"], *report["folders"].values()):
         assert {name: list(models[name]) for name in models} == METHODS
-    assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25", "windows+bm25"}
+    assert set(report["fusions"]) == {"minilm+bm25", "sentence-kmeans+bm25"}
     for name, ways in report["fusions"].items():
         assert set(ways) == set(FUSIONS)
         assert ways[DEFAULT_FUSION] == report["models"][name]["hybrid"]
         figures = [way["ndcg_10"] for way in ways.values()]
         assert figures == sorted(figures, reverse=True), "the best one first"
     assert report["models"]["bm25"]["lexical"]["mrr_10"] == 1.0
-    assert len(list((tmp_path / "cache").iterdir())) == 5, (
-        "documents, queries, sentences, windows and their counts; the second folder is alike"
-    )
+    kept = list((tmp_path / "cache").iterdir())
+    assert len(kept) == 3, "documents, queries, sentences; the second folder is alike"
     assert report["vectors"]["minilm"] == {"vector": 1.0}
-    assert report["vectors"]["windows"] == {"facets": 2.0}
-    assert report["vectors"]["windows+bm25"] == {"hybrid": 2.0}
+    assert report["vectors"]["minilm+bm25"] == {"hybrid": 1.0}
     assert report["vectors"]["bm25"] == {"lexical": 0.0}
     assert "model2vec is left out" in caplog.text
 

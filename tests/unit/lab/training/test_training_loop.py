@@ -27,8 +27,7 @@ CASES = [
     "sentences loss=kmeans",
     "sentences inputs=phrases",
     "relations",
-    "papers loss=squared",
-    "papers loss=softmax",
+    "papers",
 ]
 
 
