@@ -72,7 +72,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
             mean = sum(answered) / len(answered)
             report["ten_tenants"] = {
                 "texts_per_s": round(sum(answered) / options.seconds, 1),
-                "share_of_mean": [round(texts / mean, 3) for texts in answered],
+                "share_of_mean": [round(texts / mean, 3) for texts in answered] if mean else None,  # nothing answered
             }
     print_report(report)
 
