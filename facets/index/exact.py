@@ -71,8 +71,8 @@ def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], 
     return codes.astype(np.int8), inverse, error
 
 
-class _Query:
-    """Facets of queries to be multiplied with those of documents.
+class CodedQuery:
+    """Facets of queries, as codes or as floats, to be multiplied with those of documents.
 
     Attributes:
         facets: ``[D, Q J]``, floats or codes.
@@ -263,7 +263,7 @@ class ExactIndex(FacetIndex):
     def _select(self, query_QJD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
         held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
-        query = _Query(query_QJD, self._device, as_codes=not self._preselect)
+        query = CodedQuery(query_QJD, self._device, as_codes=not self._preselect)
         scores_QN = self._scores(query, len(query_QJD), firsts_N)
         scores_QN.masked_fill_(~torch.from_numpy(allowed[firsts_N]).to(self._device), -torch.inf)
         if self._preselect:
@@ -310,7 +310,7 @@ class ExactIndex(FacetIndex):
         self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], *, as_codes: bool
     ) -> tuple[NDArray[np.float32], float]:
         """Scores of the documents that begin at these slots, ascending, and the error that the query adds to them."""
-        query, device = _Query(query_JD[None], self._device, as_codes=as_codes), self._device
+        query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
         slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
         facets = torch.empty(len(slots), self.num_facets, self.dim, dtype=query.facets.dtype, device=device)
         inverse = torch.empty(len(slots), self.num_facets, device=device)
@@ -338,7 +338,7 @@ class ExactIndex(FacetIndex):
         starts = np.cumsum(counts_C) - counts_C
         return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
 
-    def _scores(self, query: _Query, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
+    def _scores(self, query: CodedQuery, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
         """Scores of the documents that begin at these slots, holes included, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
         scores = torch.empty(num_queries, self._num_slots, device=device)
@@ -359,7 +359,7 @@ class ExactIndex(FacetIndex):
         return _sums(torch.segment_reduce(best, "max", lengths=lengths, axis=0, unsafe=True), num_queries)
 
 
-def _best_of_places(query: _Query, facets_SKD: Tensor, inverse_SK: Tensor) -> Tensor:
+def _best_of_places(query: CodedQuery, facets_SKD: Tensor, inverse_SK: Tensor) -> Tensor:
     """The best facet of each place for each facet of the queries, ``[S, Q J]``; ``-inf`` where there is none."""
     places, num_facets, dim = facets_SKD.shape
     # [S * K, D] x [D, Q * J] -> [S, K, Q * J] -> [S, Q * J]

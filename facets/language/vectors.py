@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Callable
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 import numpy as np
@@ -16,12 +16,15 @@ from facets.errors import CheckpointError, InvalidInputError
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
 
+if TYPE_CHECKING:
+    from torch import Tensor
+
 _TENSOR = "vectors"
 _SCALES = "vectors.scales"
 _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
-# Queries are compared with all words in blocks of about this many scores (64 MiB).
-SCORES_AT_A_TIME = 16_000_000
+QUERIES_AT_A_TIME = 16  # compared with all words
+_WORDS_AT_A_TIME = 4096  # which fit a cache
 _GROUP = 64
 _LARGEST = 127
 _SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
@@ -35,7 +38,7 @@ class WordVectors:
     Attributes:
         vocabulary: The ``V`` words.
         vectors: ``[V, D]``, float32, C-contiguous; row ``i`` belongs to ``vocabulary.words[i]``. Made anew each time
-            where they are kept in one byte a number.
+            where they are kept in one byte a number, or were until somebody asked for ``unit_vectors``.
 
     Example:
         >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
@@ -59,8 +62,8 @@ class WordVectors:
             ValueError: The shape of the scales does not fit.
         """
         self.vocabulary = vocabulary
-        self._kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
-        self._scales = scales
+        kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
+        self._kept: tuple[NDArray[Any], NDArray[np.floating] | None] = kept, scales
         vectors_VD = self.vectors
         if vectors_VD.ndim != 2 or len(vectors_VD) != len(vocabulary):
             raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {vectors_VD.shape}")
@@ -70,17 +73,21 @@ class WordVectors:
             raise InvalidInputError(f"vectors must be finite, got NaN or infinity for the word {word!r}")
 
     def __len__(self) -> int:
-        return len(self._kept)
+        return len(self._kept[0])
 
     @property
     def dim(self) -> int:
         """Dimensions of a vector."""
-        return int(self._kept.shape[1])
+        return int(self._kept[0].shape[1])
 
     @property
     def vectors(self) -> NDArray[np.float32]:
         """See the class."""
-        return self._kept if self._scales is None else dequantize(self._kept, self._scales)
+        return self._rows(slice(None))
+
+    def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
+        kept, scales = self._kept
+        return kept[rows] if scales is None else dequantize(kept[rows], scales[rows])
 
     @cached_property
     def unit_vectors(self) -> NDArray[np.float32]:
@@ -91,6 +98,10 @@ class WordVectors:
         is_piece, vectors_VD = self.vocabulary.is_piece[:-1], self.vectors
         units_VD = unit_rows(vectors_VD)
         units_VD[is_piece] = vectors_VD[is_piece]
+        scales = self._kept[1]
+        if scales is not None:  # from here on the bytes are not needed: units and lengths say the same
+            lengths_V1 = np.where(is_piece, 1.0, np.linalg.norm(vectors_VD, axis=1))[:, None]
+            self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1).astype(np.float32)
         return units_VD
 
     def without_pieces(self) -> "WordVectors":
@@ -123,31 +134,57 @@ class WordVectors:
             raise InvalidInputError("queries must be finite, got NaN or infinity")
         if top_k < 1:
             raise InvalidInputError(f"top_k must be >= 1, got {top_k}")
-        excluded = self.vocabulary.is_piece[:-1]
-        if exclude_stop_words:
-            excluded = excluded | self.vocabulary.is_stop[:-1]
         units = unit_rows(queries)
-        step = max(1, SCORES_AT_A_TIME // max(len(self), 1))
         result: list[list[tuple[str, float]]] = []
-        for start in range(0, len(units), step):
-            result += self._nearest_block(units[start : start + step], top_k, excluded)
+        for start in range(0, len(units), QUERIES_AT_A_TIME):
+            result += self._nearest_block(units[start : start + QUERIES_AT_A_TIME], top_k, exclude_stop_words)
         return result
 
+    @cached_property
+    def _codes(self) -> "tuple[NDArray[np.int64], Tensor, Tensor, float]":
+        """Rows of the W whole words, their codes ``[W, D]`` of one byte, inverse norms ``[W]``, error of a cosine."""
+        import torch
+
+        from facets.index.exact import document_codes
+
+        rows = np.flatnonzero(~self.vocabulary.is_piece[:-1])
+        codes, inverse, error = np.empty((len(rows), self.dim), np.int8), np.empty(len(rows), np.float32), 0.0
+        for start in range(0, len(rows), _WORDS_AT_A_TIME):
+            some = slice(start, start + _WORDS_AT_A_TIME)
+            coded = document_codes(unit_rows(self._rows(rows[some]))[:, None])
+            codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, coded[2])
+        # The error has room for sums of floats.
+        return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
+
     def _nearest_block(
-        self, units: NDArray[np.float32], top_k: int, excluded: NDArray[np.bool_]
+        self, units: NDArray[np.float32], top_k: int, exclude_stop_words: bool
     ) -> list[list[tuple[str, float]]]:
-        scores = units @ self.unit_vectors.T  # [N, V]
-        scores[:, excluded] = -np.inf
-        top_k = min(top_k, int(np.count_nonzero(~excluded)))
+        import torch
+
+        from facets.index.exact import CodedQuery
+
+        rows, codes_WD, inverse_W, error = self._codes
+        excluded = np.flatnonzero(self.vocabulary.is_stop[rows]) if exclude_stop_words else rows[:0]
+        top_k = min(top_k, len(rows) - len(excluded))
         if top_k == 0:
             return [[] for _ in units]
-        # Everything at least as good as the k-th best, so that ties are broken by row and not by chance.
-        kth_best = np.partition(scores, -top_k, axis=1)[:, -top_k]
+        query = CodedQuery(units[:, None], torch.device("cpu"), as_codes=True)
+        scores_NW = torch.empty(len(units), len(rows))
+        parts = (
+            torch.split(whole, _WORDS_AT_A_TIME, dim) for whole, dim in ((scores_NW, 1), (codes_WD, 0), (inverse_W, 0))
+        )
+        for scores, codes, inverse in zip(*parts, strict=True):
+            torch.mul(query.times(codes).T, inverse, out=scores)
+        scores_NW[:, torch.from_numpy(excluded)] = -torch.inf
+        # Everything that may be as good as the k-th best is compared again, as floats; ties are broken by row.
+        kth_N1 = scores_NW.topk(top_k).values[:, -1:]
+        is_near_NW = scores_NW >= kth_N1 - 2 * (error + torch.from_numpy(query.error))
         result = []
-        for row_scores, threshold in zip(scores, kth_best, strict=True):
-            candidates = np.flatnonzero(row_scores >= threshold)
-            best = candidates[np.argsort(-row_scores[candidates], kind="stable")][:top_k]
-            result.append([(self.vocabulary.words[row], float(row_scores[row])) for row in best])
+        for unit, is_near in zip(units, is_near_NW.numpy(), strict=True):
+            near = rows[np.flatnonzero(is_near)[: None if unit.any() else top_k]]  # all words are as near to zero
+            cosines = unit_rows(self._rows(near)) @ unit
+            best = np.argsort(-cosines, kind="stable")[:top_k]
+            result.append([(self.vocabulary.words[near[place]], float(cosines[place])) for place in best])
         return result
 
     def save(self, folder: Path, *, quantized: bool = False) -> None:

@@ -40,7 +40,7 @@ LIBRARY_ROOMS = {
     "config": {"errors"},
     "devices": {"errors"},
     "storage": {"errors", "extras"},
-    "language": _BASE,
+    "language": _BASE | {"index"},
     "coding": _BASE,
     "diagnose": _BASE | {"language"},
     "scoring": _BASE | {"coding"},

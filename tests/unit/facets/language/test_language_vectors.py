@@ -32,9 +32,30 @@ def test_nearest_is_what_sorting_all_cosines_gives(words: WordVectors) -> None:
 def test_nearest_is_the_same_in_blocks(words: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
     queries = np.random.default_rng(5).normal(size=(7, 8))
     whole = words.nearest(queries, 3)
-    monkeypatch.setattr("facets.language.vectors.SCORES_AT_A_TIME", 2 * len(WORDS))
+    monkeypatch.setattr("facets.language.vectors.QUERIES_AT_A_TIME", 2)
     blocks = words.nearest(queries, 3)
     assert [[word for word, _ in row] for row in blocks] == [[word for word, _ in row] for row in whole]
+
+
+def test_of_many_words_in_one_byte_each_the_nearest_by_floats_come_back() -> None:
+    random = np.random.default_rng(6)
+    names = [f"w{row}" for row in range(9_000)]
+    # Around a few centres, where codes cannot tell neighbours apart; some are the same, and some are zero.
+    vectors = random.normal(size=(9, 32))[random.integers(9, size=9_000)] + random.normal(0, 0.01, (9_000, 32))
+    vectors[5_000:5_050], vectors[7_000:7_010] = vectors[100:150], 0
+    values, scales = quantize(vectors)
+    words = WordVectors(Vocabulary(names, np.ones(9_000, dtype=int)), values, scales=scales)
+    queries = np.concatenate((random.normal(size=(20, 32)), vectors[100:103], np.zeros((1, 32)))).astype(np.float32)
+    expected = unit_rows(queries) @ unit_rows(words.vectors).T
+    for _ in range(2):
+        for found, cosines in zip(words.nearest(queries, 5), expected, strict=True):
+            best = np.argsort(-cosines.round(6), kind="stable")[:5]
+            assert [word for word, _ in found] == [names[row] for row in best]
+            np.testing.assert_allclose([cosine for _, cosine in found], cosines[best], atol=1e-6)
+        before = words.vectors
+        assert words.unit_vectors.shape == before.shape  # from here on they are kept as floats
+        np.testing.assert_allclose(words.vectors, before, atol=1e-6)
+        assert all((a == b).all() for a, b in zip(quantize(words.vectors), (values, scales), strict=True))
 
 
 def test_nearest_leaves_out_stop_words(words: WordVectors) -> None:
