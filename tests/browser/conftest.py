@@ -100,6 +100,13 @@ def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
+def own_server(toy_model: Path, tmp_path: Path) -> Iterator[WebServer]:
+    """A server of this test alone."""
+    with WebServer(tmp_path / "data", (toy_model,)) as server:
+        yield server
+
+
+@pytest.fixture
 def errors() -> list[str]:
     """What pages complained about; a test that expects complaints clears it."""
     return []

@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -26,13 +26,6 @@ def tickets(tmp_path: Path) -> Path:
     path = tmp_path / "My tickets.csv"
     path.write_text("\n".join(lines), encoding="utf-8")
     return path
-
-
-@pytest.fixture
-def own_server(toy_model: Path, tmp_path: Path) -> Iterator[WebServer]:
-    """A server of this test alone."""
-    with WebServer(tmp_path / "data", (toy_model,)) as server:
-        yield server
 
 
 def many(folder: Path) -> Path:
@@ -92,11 +85,13 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
     page = open_page(f"{own_server.url}#add")
     added(page, path, "many")
     expect(page.locator(".loading p.status")).to_contain_text(re.compile(r"[1-9]\d* documents? stored"))
+    assert page.locator("progress").evaluate("bar => bar.value / bar.max") < 0.8, "the bar runs ahead of what is stored"
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("The same file, dropped again, goes on from there")).to_be_visible()
     with FacetsClient(own_server.target) as client:
         stored = client.count_documents("many")
     assert 0 < stored < 6_000
+    page.reload()  # as if the tab was closed meanwhile
     page.get_by_label("or choose them").set_input_files(path)
     page.get_by_role("button", name="Store").click()
     expect(page.locator(".loading p.status").first).to_contain_text("rows were stored before")

@@ -103,7 +103,8 @@ async function failure(reply) {
   } catch {
     // Not from the server itself, a proxy for instance: the status is all there is.
   }
-  const code = told.code ?? (reply.status === 503 ? "unavailable" : "unknown");
+  // Too large will be too large again, whatever the code says.
+  const code = reply.status === 413 ? "invalid_argument" : (told.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
   const message = told.message || `The server answered with status ${reply.status}.`;
   return new CallError(code, sentence(message));
 }

@@ -22,6 +22,7 @@ export function intro() {
       h("p", { class: "passage" }, SENTENCES.map(([text], place) => [h("span", { class: `step ${hue(place)}` }, text), " "])),
       h("p", { class: "small" }, "A text that speaks of three things has three points instead of one between them. A question meets the one that answers it:"),
       h("p", { class: "step question" }, "\u201cWhen must I pay the state?\u201d"),
+      h("p", { class: "small" }, "Questions to texts of your own: drop a file anywhere on this page, or ", h("a", { href: "#add" }, "add files"), "."),
     ),
     picture(),
   );

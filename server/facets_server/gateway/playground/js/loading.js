@@ -6,6 +6,7 @@ import { documentOf, isOneDocument, rowsOf } from "./records.js";
 const BATCH = 64;
 const BATCH_CHARACTERS = 300_000;
 const PAUSE_MS = 1_000;
+const TIMEOUT_MS = 60_000;
 const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted", "deadline_exceeded"]);
 const MOST_REJECTED = 100; // that are kept to be shown
 
@@ -85,7 +86,7 @@ export class Load extends EventTarget {
   async #store(batch) {
     try {
       const documents = batch.map(({ document }) => document);
-      await this.#patiently(() => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal));
+      await this.#patiently((timeoutMs) => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal, timeoutMs));
       this.stored += batch.length;
     } catch (error) {
       if (this.stopped) return;
@@ -98,11 +99,12 @@ export class Load extends EventTarget {
   }
 
   async #patiently(send) {
-    while (true) {
+    for (let timeoutMs = TIMEOUT_MS; ; ) {
       try {
-        return await send();
+        return await send(timeoutMs);
       } catch (error) {
         if (!(error instanceof CallError) || !TRANSIENT.has(error.code) || this.stopped) throw error;
+        if (error.code === "deadline_exceeded") timeoutMs *= 2; // a text of megabytes takes minutes
         this.waiting = true;
         this.#changed();
         await this.#pause(error.code);

@@ -25,6 +25,7 @@ const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 let shown = { name: "", close: () => {} };
 let turn = 0;
+let dropped = [];
 
 async function route({ focus = true } = {}) {
   const [name, query = ""] = location.hash.slice(1).split("?", 2);
@@ -43,6 +44,7 @@ async function route({ focus = true } = {}) {
     if (mine !== turn) return opened.close();
     shown = opened;
     await opened.open(Object.fromEntries(new URLSearchParams(query)));
+    opened.take?.(dropped.splice(0));
   } catch (error) {
     if (mine === turn) failed(error);
   }
@@ -112,7 +114,18 @@ function setUpKey() {
   });
 }
 
+/** A file that is dropped anywhere is to be added; the browser would leave the page for it. */
+function receive(event) {
+  if (!event.dataTransfer.types.includes("Files")) return;
+  event.preventDefault();
+  if (event.type !== "drop") return;
+  if (shown.take) return shown.take(event.dataTransfer.files);
+  dropped = [...event.dataTransfer.files];
+  location.hash = "#add";
+}
+
 connection.addEventListener("change", showConnection);
+for (const kind of ["dragover", "drop"]) addEventListener(kind, receive);
 addEventListener("hashchange", () => route());
 setUpKey();
 showServed();

@@ -13,7 +13,8 @@ const SUFFIXES = {
   rst: whole,
 };
 const MOST_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read as a whole
-const MOST_TEXT_BYTES = 30_000_000;
+const MOST_TEXT_BYTES = 15_000_000; // the server takes 16 MiB at once
+const PIECE_BYTES = 16_384; // decoded at once, so that what is told as read is not far ahead of what is stored
 const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"];
 const TITLES = ["title", "headline", "heading", "subject"];
 const IDS = ["id", "_id", "doc_id", "docid", "document_id", "uuid"];
@@ -46,27 +47,30 @@ export function isOneDocument(file) {
   return SUFFIXES[suffixOf(file)] === whole;
 }
 
-/** Chunks of text: UTF-8 or UTF-16 by its mark, else Windows-1252 where it is no UTF-8. */
+/** Chunks of text: UTF-8 or UTF-16 by its mark, else Windows-1252 where it is no UTF-8; zeros are in no text. */
 async function* chunks(file, read) {
   const head = new Uint8Array(await file.slice(0, 65_536).arrayBuffer());
-  const decoder = new TextDecoder(encodingOf(head, file.size <= head.length));
+  const decoder = new TextDecoder(encodingOf(head, file));
   const reader = file.stream().getReader();
   let bytes = 0;
   while (true) {
     const { done, value } = await reader.read();
     if (done) break;
-    bytes += value.length;
-    read(bytes);
-    yield decoder.decode(value, { stream: true });
+    for (let start = 0; start < value.length; start += PIECE_BYTES) {
+      const piece = value.subarray(start, start + PIECE_BYTES);
+      read((bytes += piece.length));
+      yield decoder.decode(piece, { stream: true });
+    }
   }
   yield decoder.decode();
 }
 
-function encodingOf(head, isWhole) {
+function encodingOf(head, file) {
   if (head[0] === 0xff && head[1] === 0xfe) return "utf-16le";
   if (head[0] === 0xfe && head[1] === 0xff) return "utf-16be";
+  if (head.includes(0)) throw new FileError(`${file.name} is no text, whatever its name says: it has bytes that no text has.`);
   try {
-    new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: !isWhole });
+    new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: file.size > head.length });
     return "utf-8";
   } catch {
     return "windows-1252";
@@ -76,7 +80,9 @@ function encodingOf(head, isWhole) {
 async function* lines(file, read) {
   let rest = "";
   for await (const chunk of chunks(file, read)) {
-    const parts = (rest + chunk).split("\n");
+    rest += chunk;
+    if (!chunk.includes("\n")) continue; // a line of megabytes is cut once
+    const parts = rest.split("\n");
     rest = parts.pop();
     for (const line of parts) if (line.trim()) yield object(line);
   }
@@ -101,11 +107,14 @@ async function* array(file, read) {
     throw new FileError(`${file.name} is no JSON.`);
   }
   const items = Array.isArray(found) ? found : Object.values(found).find(Array.isArray) ?? [found];
-  for (const item of items) yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is no JSON object";
+  for (const [place, item] of items.entries()) {
+    read((file.size * place) / items.length);
+    yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is no JSON object";
+  }
 }
 
 async function* whole(file, read) {
-  if (file.size > MOST_TEXT_BYTES) throw new FileError(`${file.name} is too large for one document.`);
+  if (file.size > MOST_TEXT_BYTES) throw new FileError(`${file.name} has ${Math.ceil(file.size / 1e6)} MB; a text of more than 15 MB is stored by the command facets index.`);
   yield { id: file.name, text: await text(file, read), title: file.name };
 }
 

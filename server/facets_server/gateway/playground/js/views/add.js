@@ -57,20 +57,11 @@ class Adding {
     addEventListener("beforeunload", this.warn);
     this.collection.addEventListener("change", () => this.#named());
     this.input.addEventListener("change", () => {
-      this.#take(this.input.files);
+      this.take(this.input.files);
       this.input.value = "";
     });
-    for (const kind of ["dragenter", "dragover"]) {
-      this.zone.addEventListener(kind, (event) => {
-        event.preventDefault();
-        this.zone.classList.add("over");
-      });
-    }
+    for (const kind of ["dragenter", "dragover"]) this.zone.addEventListener(kind, () => this.zone.classList.add("over"));
     for (const kind of ["dragleave", "drop"]) this.zone.addEventListener(kind, () => this.zone.classList.remove("over"));
-    this.zone.addEventListener("drop", (event) => {
-      event.preventDefault();
-      this.#take(event.dataTransfer.files);
-    });
   }
 
   #named() {
@@ -78,9 +69,13 @@ class Adding {
     this.name.required = this.collection.value === NEW;
   }
 
-  async #take(files) {
-    for (const file of files) {
-      this.name.value ||= nameOf(file);
+  /** Files that were chosen, or dropped anywhere on the page. A collection that is called so already is chosen. */
+  async take(files) {
+    for (const file of [...files]) {
+      if (this.collection.value === NEW && !this.name.value) {
+        this.name.value = nameOf(file);
+        if ([...this.collection.options].some((option) => option.value === this.name.value)) this.open({ collection: this.name.value });
+      }
       const card = h("section", { class: "card stack tight", "aria-label": file.name }, h("h2", {}, file.name));
       this.files.prepend(card);
       try {
@@ -154,6 +149,7 @@ class Adding {
     }
     if (![...this.collection.options].some((option) => option.value === name)) this.collection.append(h("option", { value: name }, name));
     this.collection.value = name;
+    this.name.value = "";
     this.#named();
     return name;
   }
@@ -174,7 +170,8 @@ function progress(load) {
   const stop = h("button", { type: "button", class: "quiet", on: { click: () => load.stop() } }, "Stop");
   const started = performance.now();
   const show = () => {
-    bar.value = load.read;
+    if (load.read < load.file.size) bar.value = load.read;
+    else bar.removeAttribute("value"); // all is read, the last is being stored
     const seconds = (performance.now() - started) / 1000;
     const speed = load.stored / Math.max(seconds, 0.001);
     const left = load.read < load.file.size && load.stored ? `, about ${plural(Math.ceil((seconds * (load.file.size - load.read)) / load.read), "second")} left` : "";
@@ -192,16 +189,23 @@ function progress(load) {
 function finished(load) {
   const row = document.querySelector(`[aria-label="Progress of ${CSS.escape(load.file.name)}"]`)?.closest(".loading");
   row?.querySelector("button")?.remove();
+  row?.querySelector("progress")?.setAttribute("value", load.read);
   const rejected = load.numRejected
     ? h("details", { class: "folded" }, h("summary", {}, `${plural(load.numRejected, "row was", "rows were")} not stored`), h("ul", {}, load.rejected.map(({ row: number, why }) => h("li", {}, `Row ${number}: ${why}`))))
     : null;
   const end = load.stopped ? "Stopped. The same file, dropped again, goes on from there." : "Done.";
   const asked = new URLSearchParams({ collection: load.collection });
+  const query = h("input", { type: "search", required: true, autocomplete: "off" });
+  const form = h("form", { class: "ask" }, field("Ask them something", query), h("button", { type: "submit", class: "primary" }, "Search"));
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    location.hash = `#search?${asked}&${new URLSearchParams({ query: query.value })}`;
+  });
   return h(
     "div",
     { class: "stack tight" },
     h("p", { role: "status" }, `${end} ${plural(load.stored, "document")} stored in ${load.collection}.`),
     rejected,
-    h("div", { class: "row" }, h("a", { href: `#search?${asked}` }, "Search them"), h("a", { href: `#documents?${asked}` }, "Browse them")),
+    load.stored + load.before > 0 && [form, h("a", { href: `#documents?${asked}` }, "Browse them")],
   );
 }

@@ -22,11 +22,11 @@ const COMBINATIONS = [
   ["FACET_COMBINATION_ANY", "Any of its parts"],
 ];
 const EXAMPLES = [
-  { label: "games played with a ball", values: { query: "games played with a ball" } },
-  { label: "how vaccines protect against disease", values: { query: "how vaccines protect against disease" } },
-  { label: "two questions in one", values: { query: "How do vaccines work? Which insects make honey?" } },
-  { label: "nothing here answers this", values: { query: "renew a parking permit" } },
-];
+  ["games played with a ball", "games played with a ball"],
+  ["how vaccines protect against disease", "how vaccines protect against disease"],
+  ["two questions in one", "How do vaccines work? Which insects make honey?"],
+  ["nothing here answers this", "renew a parking permit"],
+].map(([label, query]) => ({ label, values: { query, collection: "samples" } }));
 
 /** Fills `root` with the view. */
 export async function open(root) {

@@ -34,7 +34,7 @@ export async function open(root) {
       h("div", { class: "ask" }, field("Question", query), h("button", { type: "submit", class: "primary" }, "Compare")),
       h("div", { class: "halves" }, side("left", left, "Left"), side("right", right, "Right")),
     ],
-    examples: left.hasSamples ? [{ label: "facets and words, words alone", values: { query: "how vaccines protect against disease" } }] : [],
+    examples: left.hasSamples ? [{ label: "facets and words, words alone", values: { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" } }] : [],
     ask: (values, signal) => Promise.all(["left", "right"].map((name) => asked(values, name, signal))),
     show,
   });

@@ -1,0 +1,115 @@
+"""From a file as people have them to an answer, and files that are none."""
+
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from asking import open_view, settled
+from conftest import WebServer
+from facets_client import FacetsClient
+from playwright.sync_api import Page, Route, expect
+
+Opening = Callable[..., Page]
+MOST_STEPS = 3
+PROBLEMS = (
+    "I was charged twice for March,\nplease send the second amount back.",
+    'I cannot sign in since the update; the page says "wrong code".',
+    "The parcel was left in the rain and\nthe books are wet.",
+    "The app closes when I turn the phone.",
+)
+# As a file from the desktop arrives: the browser hands it over with the drop.
+DROP = """([name, text]) => {
+    const given = new DataTransfer();
+    given.items.add(new File([text], name));
+    const event = (kind) => new DragEvent(kind, { dataTransfer: given, bubbles: true, cancelable: true });
+    const target = document.querySelector("main");
+    return ["dragover", "drop"].map((kind) => target.dispatchEvent(event(kind)));
+}"""
+
+
+def messy() -> str:
+    """A BOM, semicolons, quotes over lines, doubled quotes, missing values, names that nobody has thought of."""
+    rows = ["\ufeffTicket No;Opened;Customer;Details;Status"]
+    for number in range(300):
+        cell = f"Hello,\n\n{PROBLEMS[number % 4]}\n\nOrder {10_000 + number}.\nRegards".replace('"', '""')
+        text = "" if number % 97 == 5 else f'"{cell}"'
+        rows.append(f"T-{number:04};2024-05-{1 + number % 28};{'' if number % 9 else 'Acme & Sons'};{text};open")
+    return "\r\n".join([*rows, ""])
+
+
+def test_a_messy_table_that_is_dropped_answers_after_three_steps(view: Opening, sample_server: WebServer) -> None:
+    page = view("search")
+    num_steps = 0
+
+    def step(act: Callable[[], object]) -> None:
+        nonlocal num_steps
+        num_steps += 1
+        act()
+
+    step(lambda: page.evaluate(DROP, ["Support tickets (May).csv", messy()]))
+    expect(page.locator(".preview")).to_contain_text("I was charged twice for March, please send")
+    expect(page.get_by_label("Its name")).to_have_value("support-tickets-may")
+    step(lambda: page.get_by_role("button", name="Store").click())
+    expect(page.get_by_text("296 documents stored in support-tickets-may")).to_be_visible()
+    expect(page.get_by_text("4 rows were not stored")).to_be_visible()
+    question = page.get_by_label("Ask them something")
+    step(lambda: question.press_sequentially("billed two times, I want my money back\n"))
+    settled(page)
+    expect(page.get_by_label("Collection")).to_have_value("support-tickets-may")
+    expect(page.locator(".hit mark.answer").first).to_contain_text("charged twice")
+    assert num_steps <= MOST_STEPS
+    with FacetsClient(sample_server.target) as client:
+        client.delete_collection("support-tickets-may")
+
+
+def test_a_file_dropped_anywhere_never_replaces_the_page(view: Opening) -> None:
+    page = view("search")
+    open_view(page, "add")
+    assert page.evaluate(DROP, ["note.txt", "The tap drips."]) == [False, False], "the browser would open the file"
+    expect(page.locator(".preview")).to_contain_text("The tap drips.")
+
+
+def test_binaries_and_texts_that_are_too_large_are_one_sentence(
+    own_server: WebServer, open_page: Opening, tmp_path: Path, errors: list[str]
+) -> None:
+    page = open_page(f"{own_server.url}#add")
+    large = "The tap drips. " * 1_200_000
+    for name, content, says in (
+        ("picture.txt", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "is no text, whatever its name says"),
+        ("packed.csv", b"PK\x03\x04\x00\x00" + bytes(range(256)), "is no text, whatever its name says"),
+        ("large.txt", large.encode(), "has 18 MB; a text of more than 15 MB is stored by the command facets index"),
+    ):
+        (tmp_path / name).write_bytes(content)
+        page.get_by_label("or choose them").set_input_files(tmp_path / name)
+        expect(page.get_by_role("region", name=name).get_by_role("alert")).to_contain_text(says)
+    rows = [{"id": "large", "text": large}, {"id": "small", "text": "The tap drips."}]
+    (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
+    page.get_by_label("Its name").fill("rows")
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("Done. 1 document stored in rows.")).to_be_visible()
+    page.get_by_text("1 row was not stored").click()
+    expect(page.get_by_text("Row 1: ")).to_contain_text("which is the limit")
+    assert all("413" in error for error in errors)
+    errors.clear()
+
+
+def test_a_batch_that_takes_too_long_gets_more_time(
+    own_server: WebServer, open_page: Opening, tmp_path: Path, errors: list[str]
+) -> None:
+    page = open_page(f"{own_server.url}#add")
+    times: list[int] = []
+
+    def late(route: Route) -> None:
+        times.append(int(route.request.headers["connect-timeout-ms"]))
+        if len(times) > 2:
+            return route.continue_()
+        return route.fulfill(status=504, json={"code": "deadline_exceeded", "message": "too late"})
+
+    page.route("**/*DocumentService/Upsert", late)
+    (tmp_path / "slow.txt").write_text("The tap drips.")
+    page.get_by_label("or choose them").set_input_files(tmp_path / "slow.txt")
+    page.get_by_role("button", name="Store").click()
+    expect(page.get_by_text("Done. 1 document stored in slow.")).to_be_visible()
+    assert times == [60_000, 120_000, 240_000]
+    errors.clear()
