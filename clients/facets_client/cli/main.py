@@ -256,4 +256,7 @@ def main() -> None:
         _fail(closed, as_json=_wants_json(sys.argv[1:]))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows what it can
-    app()
+    try:
+        app()
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # on the way out there is nothing left to interrupt

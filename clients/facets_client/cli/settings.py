@@ -2,10 +2,10 @@
 
 import sys
 import threading
-import time
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from functools import partial
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -14,6 +14,7 @@ import typer
 
 from facets_client.cli.output import say
 from facets_client.client import FacetsClient
+from facets_client.core.blocking import Background
 from facets_client.core.channel import TlsConfig
 from facets_client.core.commands import Call
 
@@ -143,54 +144,44 @@ def _beside(file: Path, path: str) -> Path:
     return file.parent / Path(path).expanduser()
 
 
-_FIRST_S = 1.0  # shorter waits are none
+class CommandClient(FacetsClient):
+    """The client of a command: Ctrl-C may come at any time, and calls that wait say so on a terminal.
 
-
-class Waiting:
-    """A line on a terminal from the first second on, gone with the answer.
-
-    Args:
-        target: Where the call went.
-        limit_s: Seconds until it is given up.
-        stream: The terminal.
-        first_s: Seconds before the line appears, and between its changes.
+    Attributes:
+        screen: The terminal; None: nobody is told.
+        first_s: Shorter waits are none.
     """
 
-    def __init__(self, target: str, limit_s: float, stream: TextIO, *, first_s: float = _FIRST_S) -> None:
-        self._target = target
-        self._limit_s = limit_s
-        self._stream = stream
-        self._first_s = first_s
-        self._answered = threading.Event()
-        self._thread = threading.Thread(target=self._show, daemon=True)
+    screen: TextIO | None = None
+    first_s = 1.0
 
-    def __enter__(self) -> "Waiting":
-        self._thread.start()
-        return self
-
-    def __exit__(self, *exc_info: object) -> None:
-        self._answered.set()
-        self._thread.join()
-
-    def _show(self) -> None:
-        started = time.monotonic()
-        is_shown = False
-        while not self._answered.wait(self._first_s):
-            is_shown = True
-            waited = f"{time.monotonic() - started:.0f} s of at most {self._limit_s:g} s (--timeout-s)"
-            self._stream.write(f"\r\x1b[Kfacets: no answer from {self._target} yet, trying for {waited}")
-            self._stream.flush()
-        if is_shown:
-            self._stream.write("\r\x1b[K")
-            self._stream.flush()
-
-
-class WatchedClient(FacetsClient):
-    """A client whose calls say on a terminal that they wait."""
+    def close(self) -> None:
+        """Closes the connection; calls under way are cancelled."""
+        Background(super().close).result()
 
     def _call(self, command: Call[Any, Any]) -> Any:
-        with Waiting(self.target, self._connection.timeout_of(command.rpc), sys.stderr):
+        if threading.current_thread() is not threading.main_thread():
             return super()._call(command)
+        limit_s = self._connection.timeout_of(command.rpc)
+        said = ""
+
+        def tell(waited_s: float) -> None:
+            nonlocal said
+            if self.screen and waited_s >= self.first_s:
+                waited = f"{waited_s:.0f} s of at most {limit_s:g} s (--timeout-s)"
+                said = f"\r\x1b[Kfacets: no answer from {self.target} yet, trying for {waited}"
+                self._show(said)
+
+        try:
+            return Background(partial(super()._call, command)).result(tell)
+        finally:
+            if said:
+                self._show("\r\x1b[K")
+
+    def _show(self, line: str) -> None:
+        assert self.screen is not None
+        self.screen.write(line)
+        self.screen.flush()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -212,9 +203,9 @@ class Settings:
             watched: Waiting calls say so on a terminal; False where a progress bar does.
         """
         timeout_s = timeout_s if self.timeout_s is None else self.timeout_s
-        is_seen = watched and not self.json and not self.quiet and sys.stderr.isatty()
-        kind = WatchedClient if is_seen else FacetsClient
-        return kind(self.target, timeout_s=timeout_s, api_key=self.api_key, tls=self.tls)
+        client = CommandClient(self.target, timeout_s=timeout_s, api_key=self.api_key, tls=self.tls)
+        client.screen = sys.stderr if watched and not (self.json or self.quiet) and sys.stderr.isatty() else None
+        return client
 
     def note(self, sentence: str) -> None:
         """Says something by the way to a person; with --json or --quiet standard error is for errors alone."""

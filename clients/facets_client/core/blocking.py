@@ -5,7 +5,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from itertools import islice
-from typing import Any, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 import grpc
 from google.protobuf.message import Message
@@ -26,7 +26,7 @@ from facets_client.core.commands import (
 from facets_client.errors import DeadlineExceededError, FacetsClientError
 
 T = TypeVar("T")
-_STEP_S = 0.5
+_STEP_S = 0.5  # waits are short: not on every system an interrupt ends one
 
 
 class BlockingRunner:
@@ -129,11 +129,46 @@ class BlockingRunner:
         return BlockingStream(start, timeout_s=self._connection.timeout_of(rpc))
 
 
-class BlockingStream:
-    """A bidirectional stream.
+class Background(Generic[T]):
+    """Work in a thread of its own, which nobody waits for at the end of the program.
 
-    All that gRPC does for it is done in threads of its own. Ctrl-C raises in the main thread, at any place; raised
-    within gRPC's code it leaves a lock behind, for which the closing of the channel would wait for ever.
+    Ctrl-C raises in the main thread, at any place. Raised within gRPC's code, or within that of a pool of threads, it
+    leaves a lock behind for which others wait for ever; here the main thread only asks a queue that has none.
+
+    Args:
+        work: What is done.
+    """
+
+    def __init__(self, work: Callable[[], T]) -> None:
+        self._ended: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+        threading.Thread(target=self._run, args=(work,), name="facets-work", daemon=True).start()
+
+    def _run(self, work: Callable[[], T]) -> None:
+        try:
+            self._ended.put((work(), None))
+        except BaseException as error:  # for whoever waits
+            self._ended.put((None, error))
+
+    def result(self, on_wait: Callable[[float], None] = lambda waited_s: None) -> T:
+        """What the work returned, once; raises what it raised.
+
+        Args:
+            on_wait: Told now and then how many seconds have passed.
+        """
+        started = time.monotonic()
+        while True:
+            try:
+                found, error = self._ended.get(timeout=_STEP_S)
+                break
+            except queue.Empty:
+                on_wait(time.monotonic() - started)
+        if error is not None:
+            raise error
+        return cast(T, found)
+
+
+class BlockingStream:
+    """A bidirectional stream; all that gRPC does for it is done in threads of its own, see ``Background``.
 
     Args:
         start: Opens the stream for an iterator of messages to send.
@@ -177,7 +212,7 @@ class BlockingStream:
         raise found
 
     def _next(self, until: float) -> Message | Exception | None:
-        """What comes next, waited for in short steps: not on every system an interrupt ends a wait."""
+        """What comes next, waited for in short steps."""
         while True:
             try:
                 return self._incoming.get(timeout=max(0.0, min(_STEP_S, until - time.monotonic())))

@@ -13,10 +13,11 @@ import subprocess
 import sys
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
+from facets_client.core.blocking import Background
 from facets_client.core.extras import require_extra
 from facets_client.core.types import Span, TokenStats
 from facets_client.documents.bulk import Reading, document_batches
@@ -199,28 +200,26 @@ class Workers:
         self._idle: queue.SimpleQueue[Encoder | None] = queue.SimpleQueue()
         for _ in range(number):
             self._idle.put(None)
-        self._threads = ThreadPoolExecutor(number, thread_name_prefix="encode")
         self._open: list[Encoder] = []
         self._closed = False
 
     def describe(self) -> EncodedBy:
         """What they encode with; starts one."""
-        return self._with_one(lambda worker: worker.describe())
+        return Background(partial(self._with_one, lambda worker: worker.describe())).result()
 
-    def submit(self, documents: Sequence[Sent]) -> Future[list[Answer]]:
+    def submit(self, documents: Sequence[Sent]) -> Background[list[Answer]]:
         """Has documents encoded.
 
-        Raises, by the future:
+        Raises, with the result:
             InputError: Workers were lost again and again.
         """
-        return self._threads.submit(self._with_one, lambda worker: worker.encode(documents))
+        return Background(partial(self._with_one, lambda worker: worker.encode(documents)))
 
     def close(self) -> None:
         """Ends all of them."""
         self._closed = True
-        for worker in self._open:
+        for worker in list(self._open):
             worker.close()
-        self._threads.shutdown(cancel_futures=True)
 
     def _with_one(self, work: Callable[[Encoder], Any]) -> Any:
         worker = self._idle.get()
@@ -230,6 +229,8 @@ class Workers:
                     if worker is None:
                         worker = self._make()
                         self._open.append(worker)
+                    if self._closed:  # while it was started
+                        worker.close()
                     return work(worker)
                 except WorkerLostError as error:
                     lost, worker = worker, None
@@ -278,7 +279,7 @@ class EncodeTask:
         self._parts = parts
         self._settings = settings
         self._num_sent = 0
-        self._under_way: deque[tuple[int, str, Future[list[Answer]] | None]] = deque()
+        self._under_way: deque[tuple[int, str, Background[list[Answer]] | None]] = deque()
         self.max_under_way = _AHEAD * workers.number
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:

@@ -8,10 +8,11 @@ sent again. Memory is bounded by the window, whatever the length of the input.
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Generic, Protocol, TypeVar
 
+from facets_client.core.blocking import Background
 from facets_client.core.commands import index_of
 from facets_client.errors import (
     DeadlineExceededError,
@@ -379,12 +380,11 @@ class CallTask(Generic[ItemT, ReplyT]):
         self._take = take
         self.finish = finish
         self.max_under_way = window
-        self._pool = ThreadPoolExecutor(window, thread_name_prefix="bulk")
-        self._under_way: deque[Future[_Answers[ItemT, ReplyT]]] = deque()
+        self._under_way: deque[Background[_Answers[ItemT, ReplyT]]] = deque()
 
     def send(self, batch: Batch[ItemT]) -> None:
         """Makes the call of a batch in a thread."""
-        self._under_way.append(self._pool.submit(self._ask, list(batch.entries)))
+        self._under_way.append(Background(partial(self._ask, list(batch.entries))))
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
         """Waits for the oldest call and keeps what it returned."""
@@ -395,14 +395,8 @@ class CallTask(Generic[ItemT, ReplyT]):
         return Settled(answers.rejections, totals)
 
     def abandon(self) -> None:
-        """Cancels the calls that have not begun."""
-        for future in self._under_way:
-            future.cancel()
+        """Waits for no call any more; closing the client ends those that are under way."""
         self._under_way.clear()
-
-    def close(self) -> None:
-        """Waits for the calls that are under way."""
-        self._pool.shutdown(cancel_futures=True)
 
     def _ask(self, entries: list[Entry[ItemT]]) -> _Answers[ItemT, ReplyT]:
         """The call without the items that the server refuses."""

@@ -127,7 +127,6 @@ def _run(
                 may_go_on=made.holds,
             )
         finally:
-            task.close()
             made.close()
 
 
@@ -246,10 +245,7 @@ def _add_command(added: _Added[ItemT, AddedT], num_records: int) -> Callable[...
             )
             state_path = default_state_path(os.environ, f"add-{added.name}", client.target, model, given.full_name)
             state_file = StateFile(state_path, given.identity(name=given.full_name, model=model))
-            try:
-                report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="added")
-            finally:
-                task.close()
+            report = given.run(task, bulk, state_file=state_file, resume=resume, progress=progress, done="added")
         _tell_added(given, report.place, added.counts, added.told)
 
     return command

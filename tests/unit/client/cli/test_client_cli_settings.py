@@ -1,12 +1,13 @@
 """Profiles of the configuration file, and what is said while a server does not answer."""
 
 import io
-import threading
+import socket
 
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
-from facets_client.cli.settings import Profile, Waiting, WatchedClient, config_file, profile_names, read_profile
+from facets_client.cli.settings import CommandClient, Profile, config_file, profile_names, read_profile
+from facets_client.errors import FacetsClientError
 from typer.testing import CliRunner
 
 
@@ -123,34 +124,20 @@ def test_names_of_profiles_are_completed():
     assert profile_names() == []
 
 
-class Screen(io.StringIO):
-    """Knows when it was written to."""
-
-    def __init__(self):
-        super().__init__()
-        self.written = threading.Event()
-
-    def write(self, text):
-        self.written.set()
-        return super().write(text)
-
-
 def test_a_wait_says_where_how_long_and_until_when_and_goes_with_the_answer():
-    screen = Screen()
-    with Waiting("host:1", 30, screen, first_s=0.01):
-        assert screen.written.wait(60)
-    first, *_, last = screen.getvalue().split("\r\x1b[K")[1:]
-    assert first.startswith("facets: no answer from host:1 yet, trying for 0 s of at most 30 s")
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        target = f"127.0.0.1:{silent.getsockname()[1]}"
+        with CommandClient(target, timeout_s=1.2) as client:
+            client.screen, client.first_s = io.StringIO(), 0.0
+            with pytest.raises(FacetsClientError):
+                client.models()
+    first, *_, last = client.screen.getvalue().split("\r\x1b[K")[1:]
+    assert first == f"facets: no answer from {target} yet, trying for 0 s of at most 1.2 s (--timeout-s)"
     assert last == ""
 
 
-def test_an_answer_at_once_shows_nothing():
-    screen = Screen()
-    with Waiting("host:1", 30, screen, first_s=3600):
-        pass
-    assert screen.getvalue() == ""
-
-
-def test_a_watched_client_answers_as_any_other(server):
-    with WatchedClient(server.target) as client:
+def test_an_answer_at_once_shows_nothing(server):
+    with CommandClient(server.target) as client:
+        client.screen = io.StringIO()
         assert client.models()[0].name
+    assert client.screen.getvalue() == ""

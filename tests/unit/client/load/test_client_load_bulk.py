@@ -129,10 +129,7 @@ class Run:
                 state_file=None,
                 on_progress=lambda now: self.waits.append(now.waiting) if now.waiting else None,
             )
-            try:
-                self.report = runner.run()
-            finally:
-                task.close()
+            self.report = runner.run()
 
     def read(self, place):
         if self.away:
