@@ -249,6 +249,18 @@ def interrupt_again(dropped: Any) -> None:
 
 def main() -> None:
     """Entry point of the console script."""
+    try:
+        _main()
+    except KeyboardInterrupt as error:  # before the command began
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
+        failure = failure_of(error)
+        assert failure is not None
+        _fail(failure, as_json=_wants_json(sys.argv[1:]))
+    finally:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # on the way out there is nothing left to interrupt
+
+
+def _main() -> None:
     sys.unraisablehook = interrupt_again
     if sys.stdout is None:  # started with it closed
         sentence = "standard output is closed, expected somewhere to write to"
@@ -256,7 +268,4 @@ def main() -> None:
         _fail(closed, as_json=_wants_json(sys.argv[1:]))
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows what it can
-    try:
-        app()
-    finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # on the way out there is nothing left to interrupt
+    app()
