@@ -33,7 +33,6 @@ from facets_client.core.values import FacetsArray
 from facets_client.texts.picture import (
     FORMATS,
     Format,
-    Picture,
     explanation_picture,
     pair_picture,
     paired_rows,
@@ -320,7 +319,13 @@ def explain(
         first_pair = [(listed[0], listed[1])] if pair else []
         scores = client.similarity(first_pair, model=model, explain=True, num_words=num_words).pairs if pair else ()
     if out and form:
-        out.write_bytes(plot(_picture(listed, explanations, scores), form))
+        both = explanations[0], explanations[-1]
+        drawn = (
+            pair_picture((listed[0], listed[1]), both, scores[0].matches)
+            if pair
+            else explanation_picture(listed[0], both[0])
+        )
+        out.write_bytes(plot(drawn, form))
         print_json({"file": str(out)}) if settings.json else settings.note(f"wrote {out}")
     elif not pair:
         _show_each(listed, explanations, as_json=settings.json)
@@ -376,12 +381,6 @@ def _facet_line(facets: Sequence[FacetWords], facet: int | None) -> Text:
 
 def _meeting(match: FacetMatch) -> str:
     return f"{match.first_facet}-{match.second_facet} ({match.cosine:.2f})"
-
-
-def _picture(texts: Sequence[str], explanations: Sequence[Explanation], scores: Sequence[PairScore]) -> Picture:
-    if not scores:
-        return explanation_picture(texts[0], explanations[0])
-    return pair_picture((texts[0], texts[1]), (explanations[0], explanations[1]), scores[0].matches)
 
 
 def _format_of(file: Path) -> Format:

@@ -9,6 +9,7 @@ import pytest
 from facets_client.core.types import AttendedToken, FacetMatch, FacetWords, NearestWord, TokenAttention, TokenStats
 from facets_client.texts.picture import explanation_picture, pair_picture, paired_rows, plot
 from facets_client.texts.results import Explanation
+from rich.cells import cell_len
 
 NAMESPACE = "{http://www.w3.org/2000/svg}"
 needs_matplotlib = pytest.mark.skipif(
@@ -46,35 +47,49 @@ def test_every_facet_has_one_row(num_first, num_second):
     assert sorted(row.second_facet for row in rows if row.second_facet is not None) == list(range(num_second))
 
 
+def axes_of(picture):
+    (axes,) = picture.axes
+    return axes
+
+
+def strengths(picture) -> list[float]:
+    return [patch.get_alpha() / 0.6 for patch in axes_of(picture).patches]
+
+
+@needs_matplotlib
 def test_shades_grow_with_attention_on_one_scale_for_both_texts():
     pair = (explained("a longer text", attention=[0.0, 1.0, 2.0]), explained("short one", attention=[4.0, 1.0]))
-    strengths = [shade.strength for shade in pair_picture(("a longer text", "short one"), pair, []).shades]
-    assert strengths == [0.0, 0.25, 0.5, 1.0, 0.25]
-    alone = explanation_picture("a longer text", pair[0])
-    assert [shade.strength for shade in alone.shades] == [0.0, 0.5, 1.0]
+    both = pair_picture(("a longer text", "short one"), pair, [])
+    assert strengths(both) == pytest.approx([0.0, 0.25, 0.5, 1.0, 0.25])
+    assert strengths(explanation_picture("a longer text", pair[0])) == pytest.approx([0.0, 0.5, 1.0])
 
 
+@needs_matplotlib
 def test_each_meeting_is_a_line_with_its_cosine_from_facet_to_facet():
     pair = (explained("one"), explained("two"))
     picture = pair_picture(("one", "two"), pair, [met(0, 1, 0.6, 0.91), met(2, 2, 0.39, -0.2), met(1, 1, 0.001, 0.3)])
-    assert [link.strength for link in picture.links] == pytest.approx([1.0, 0.65])
-    assert [label.text for label in picture.labels if label.role == "cosine"] == ["0.91", "-0.20"]
-    assert picture.links[0].y1 == picture.links[0].y2  # side by side
-    assert picture.links[0].x1 < picture.links[0].x2
+    strong, weak = axes_of(picture).lines
+    assert (strong.get_alpha(), weak.get_alpha()) == pytest.approx((0.85, 0.35 + 0.5 * 0.65))
+    texts = [label.get_text() for label in axes_of(picture).texts]
+    assert "0.91" in texts and "-0.20" in texts and "0.30" not in texts
+    assert strong.get_ydata()[0] == strong.get_ydata()[1]  # side by side
+    assert strong.get_xdata()[0] < strong.get_xdata()[1]
 
 
+@needs_matplotlib
 @pytest.mark.parametrize(
     "text", ["word", "\u732b \u732b\u732b " * 40, "x" * 500, "a <b> & 'c' \"d\" $5", "\u05e9\u05dc\u05d5\u05dd e\u0301"]
 )
 def test_nothing_leaves_the_picture_or_covers_its_neighbour(text):
     item = explained(text, word="z" * 30, num_words=9)
     for picture in (explanation_picture(text, item), pair_picture((text, text), (item, item), [met(0, 0, 1.0)])):
-        for label in picture.labels:
-            assert 0 <= label.x and label.x + label.width <= picture.width
-            assert 0 <= label.y <= picture.height
+        (left, right), (bottom, top) = axes_of(picture).get_xlim(), axes_of(picture).get_ylim()
         lines = {}
-        for label in picture.labels:
-            lines.setdefault(label.y, []).append((label.x, label.x + label.width))
+        for label in axes_of(picture).texts:
+            x, y = label.get_position()
+            assert left <= x and x + cell_len(label.get_text()) <= right
+            assert top <= y <= bottom
+            lines.setdefault(y, []).append((x, x + cell_len(label.get_text())))
         for spans in lines.values():
             spans.sort()
             assert all(end <= start + 1e-6 for (_, end), (start, _) in itertools.pairwise(spans))
@@ -113,10 +128,11 @@ def test_png_is_a_picture_and_always_the_same():
     painted = plot(picture, "png")
     assert painted.startswith(PNG_SIGNATURE)
     width = int.from_bytes(painted[16:20], "big")
-    assert width == pytest.approx(2 * picture.width, abs=2)
+    assert width == pytest.approx(2 * 72 * picture.get_size_inches()[0], abs=2)
     assert plot(picture, "png") == painted
 
 
+@needs_matplotlib
 def test_png_refuses_what_is_too_large():
     item = explained("one", num_facets=100, num_words=100)
     with pytest.raises(ValueError, match="SVG"):
