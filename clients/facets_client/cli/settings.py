@@ -168,7 +168,7 @@ class CommandClient(FacetsClient):
         def tell(waited_s: float) -> None:
             nonlocal said
             if self.screen and waited_s >= self.first_s:
-                waited = f"{waited_s:.0f} s of at most {limit_s:g} s (--timeout-s)"
+                waited = f"{int(waited_s)} s of at most {limit_s:g} s (--timeout-s)"
                 said = f"\r\x1b[Kfacets: no answer from {self.target} yet, trying for {waited}"
                 self._show(said)
 

@@ -10,7 +10,7 @@ import itertools
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Literal, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from rich.cells import cell_len, chop_cells
 
@@ -78,14 +78,14 @@ _PNG_SCALE = 2.0  # pixels of the file for each of the layout
 _MAX_PIXELS = 20_000  # of a side
 _SHADE, _LINK = "#d7301f", "#2b6cb0"
 _STRONGEST_SHADE = 0.6  # opacity: the text on it must stay readable
-_STYLES: dict[Role, dict[str, object]] = {
+_STYLES: dict[Role, dict[str, Any]] = {
     "title": {"color": "#1f2328", "weight": "bold"},
     "text": {"color": "#1f2328"},
     "unknown": {"color": "#6e7781", "style": "italic"},
     "faint": {"color": "#59636e"},
     "cosine": {"color": "#1a4f8b", "bbox": {"facecolor": "white", "edgecolor": "none", "pad": 1.0}},
 }
-_FONT = {
+_FONT: dict[str, Any] = {
     "fontsize": 12.8,  # a little narrower than a cell, so that no word leaves its place
     "family": ["DejaVu Sans Mono", "monospace"],
     "verticalalignment": "baseline",
