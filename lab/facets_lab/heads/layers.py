@@ -144,6 +144,8 @@ class Head(nn.Module):
         self.again_words = nn.Linear(dim, dim) if config.second_stage else None
         self.gates = _WordGates(num_words, query) if config.mixture == "words" else None
         self.slopes = nn.Parameter(torch.full((_PLIF_PIECES,), 0.5413)) if config.curve == "plif" else None  # slope 1
+        never_V = torch.zeros(num_words).index_fill(0, torch.tensor([PADDING]), _NEVER)
+        self.register_buffer("never_V", never_V, persistent=False)
         self._start_as_softmax()
 
     def _start_as_softmax(self) -> None:
@@ -167,7 +169,7 @@ class Head(nn.Module):
             read_again: Of the network below, for a second stage: the states of ``[B, L, R]`` candidates behind a facet.
 
         Returns:
-            ``[B, L, V]``; padding has ``-inf``.
+            ``[B, L, V]``; padding has a probability of 0.
         """
         query_BLQ = self._query(states)
         facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, self._sources(states), strict=True)]
@@ -177,8 +179,11 @@ class Head(nn.Module):
             facets = [mean_BLH.squeeze(-1)]
         first_BLV = self._first_products(facets[0], query_BLQ, inputs_BL)
         products = [self._curved(self._second_stage(first_BLV, query_BLQ, read_again))]
-        products += [self._curved(_without_padding(facet_BLH @ self.words_VH.T)) for facet_BLH in facets[1:]]
-        return _without_padding(self._mixed(products, query_BLQ), float("-inf"))
+        products += [self._curved(self._products(facet_BLH)) for facet_BLH in facets[1:]]
+        return self._mixed(products, query_BLQ)
+
+    def _products(self, facet_BLH: Tensor) -> Tensor:
+        return functional.linear(facet_BLH, self.words_VH, self.never_V)  # a bias costs no copy of [B, L, V]
 
     def _query(self, states: Sequence[Tensor]) -> Tensor:
         """What the facets are projected from, ``[B, L, Q]``: eq. 2.3 where several inputs are seen."""
@@ -202,13 +207,11 @@ class Head(nn.Module):
 
     def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
         """Products of the first softmax, ``[B, L, V]``, with all that is special about some words."""
-        products_BLV = facet_BLH @ self.words_VH.T
+        products_BLV = self._products(facet_BLH)
         num_partitions = self.config.num_partitions
-        if self.partitions:  # eq. 2.4: word x belongs to the facet x mod J
-            products_BLV = products_BLV.clone()
-            for part, linear in enumerate(self.partitions, start=1):
-                products_BLV[..., part::num_partitions] = linear(query_BLQ) @ self.words_VH[part::num_partitions].T
-        products_BLV = self._reranked(_without_padding(products_BLV), query_BLQ)
+        for part, linear in enumerate(self.partitions, start=1):  # eq. 2.4: word x belongs to the facet x mod J
+            products_BLV[..., part::num_partitions] = linear(query_BLQ) @ self.words_VH[part::num_partitions].T
+        products_BLV = self._reranked(products_BLV, query_BLQ)
         if self.context is not None or self.local_query is not None:
             read_BLH = facet_BLH if self.context is None else self.context(query_BLQ)
             products_BLV = self._of_words_read(products_BLV, read_BLH, query_BLQ=query_BLQ, inputs_BL=inputs_BL)
@@ -248,18 +251,18 @@ class Head(nn.Module):
             shares_BLL = same_BLL.to(met_BLL.dtype)  # eq. 2.9: the mean over the places where the word was read
             new_BLL = new_BLL + met_BLL @ shares_BLL / (causal_LL.to(met_BLL.dtype) @ shares_BLL).clamp_min(1.0)
         # Each word once, at its first place, so that one number is written and one gradient comes back; the other
-        # places write to padding, which is never predicted.
+        # places write to padding, which is never predicted. In place: no product is needed to go back.
         places_BLL = inputs_BL.unsqueeze(1).expand_as(new_BLL).masked_fill(~read_BLL, PADDING)
-        return _without_padding(products_BLV.scatter(-1, places_BLL, new_BLL))
+        return products_BLV.scatter_(-1, places_BLL, new_BLL.masked_fill(~read_BLL, _NEVER))
 
     def _curved(self, products_BLV: Tensor) -> Tensor:
         if self.config.curve == "gss":  # Parthiban 2020, eq. 4.15
             start, slope = self.config.curve_start, self.config.curve_slope
             above_BLV = products_BLV - start
-            return _without_padding(slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV))
+            return slope * above_BLV + start - (slope - 1.0) * functional.softplus(above_BLV)
         if self.slopes is None:
             return products_BLV
-        return _without_padding(piecewise_linear(products_BLV, functional.softplus(self.slopes)))
+        return piecewise_linear(products_BLV, functional.softplus(self.slopes))
 
     def _mixed(self, products: list[Tensor], query_BLQ: Tensor) -> Tensor:
         if self.config.mixture == "words":
@@ -315,7 +318,3 @@ def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
     heights = torch.cat((slopes.new_zeros(1), slopes.cumsum(0)[:-1])) * width
     heights = heights - heights[len(slopes) // 2]  # where each piece begins, with 0 at the middle
     return heights[piece] + slopes[piece] * (products - (piece * width - _PLIF_REACH))
-
-
-def _without_padding(products_BLV: Tensor, value: float = _NEVER) -> Tensor:
-    return products_BLV.index_fill(-1, torch.tensor([PADDING], device=products_BLV.device), value)
