@@ -160,27 +160,33 @@ class Head(nn.Module):
                     nn.init.eye_(linear.weight).mul_(_TINY_WEIGHT)
                     nn.init.zeros_(linear.bias)
 
-    def forward(self, states: Sequence[Tensor], inputs_BL: Tensor, read_again: ReadAgain | None = None) -> Tensor:
+    def forward(
+        self, states: Sequence[Tensor], inputs_BL: Tensor, read_again: ReadAgain | None = None, *, last: int = 0
+    ) -> Tensor:
         """Log-probabilities of the word after each position.
 
         Args:
             states: ``[B, L, H]`` of each layer of the network below, the last layer last; causal.
             inputs_BL: Words that were read, int64, 0 where there is none.
             read_again: Of the network below, for a second stage: the states of ``[B, L, R]`` candidates behind a facet.
+            last: How many of the last positions are asked for; 0: all. The others then cost nothing here.
 
         Returns:
-            ``[B, L, V]``; padding has a probability of 0.
+            ``[B, L, V]``, of the last positions only where they are asked for; padding has a probability of 0.
         """
-        query_BLQ = self._query(states)
-        facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, self._sources(states), strict=True)]
+        cut, last = last, 0 if self.config.second_stage else last  # a second stage reads behind every position
+        all_BLQ = self._query(states)
+        query_BLQ = all_BLQ[:, -last:]
+        sources = (source_BLQ[:, -last:] for source_BLQ in self._sources(states))
+        facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, sources, strict=True)]
         if self.config.mixture == "contexts":
             weights_BLS = self._prior(query_BLQ).softmax(dim=-1)
             mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
             facets = [mean_BLH.squeeze(-1)]
-        first_BLV = self._first_products(facets[0], query_BLQ, inputs_BL)
+        first_BLV = self._first_products(facets[0], query_BLQ, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
         products = [self._curved(self._second_stage(first_BLV, query_BLQ, read_again))]
         products += [self._curved(self._products(facet_BLH)) for facet_BLH in facets[1:]]
-        return self._mixed(products, query_BLQ)
+        return self._mixed(products, query_BLQ)[:, -cut:]
 
     def _products(self, facet_BLH: Tensor) -> Tensor:
         return functional.linear(facet_BLH, self.words_VH, self.never_V)  # a bias costs no copy of [B, L, V]
@@ -205,7 +211,7 @@ class Head(nn.Module):
         logits_BLS: Tensor = self.prior(query_BLQ)
         return logits_BLS
 
-    def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
+    def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
         """Products of the first softmax, ``[B, L, V]``, with all that is special about some words."""
         products_BLV = self._products(facet_BLH)
         num_partitions = self.config.num_partitions
@@ -214,7 +220,7 @@ class Head(nn.Module):
         products_BLV = self._reranked(products_BLV, query_BLQ)
         if self.context is not None or self.local_query is not None:
             read_BLH = facet_BLH if self.context is None else self.context(query_BLQ)
-            products_BLV = self._of_words_read(products_BLV, read_BLH, query_BLQ=query_BLQ, inputs_BL=inputs_BL)
+            products_BLV = self._of_words_read(products_BLV, read_BLH, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
         return products_BLV
 
     def _second_stage(self, products_BLV: Tensor, query_BLQ: Tensor, read_again: ReadAgain | None) -> Tensor:
@@ -236,18 +242,17 @@ class Head(nn.Module):
             products_BLV = products_BLV.scatter(-1, best_BLR, again_BLV.gather(-1, best_BLR))
         return products_BLV
 
-    def _of_words_read(
-        self, products_BLV: Tensor, facet_BLH: Tensor, *, query_BLQ: Tensor, inputs_BL: Tensor
-    ) -> Tensor:
+    def _of_words_read(self, products_BLV: Tensor, facet_BLH: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
         """Eq. 2.5, 2.10 and 2.11 for the words up to each position; the others keep their products."""
-        length = inputs_BL.shape[1]
+        length, last = inputs_BL.shape[1], facet_BLH.shape[1]
         same_BLL = inputs_BL.unsqueeze(2) == inputs_BL.unsqueeze(1)  # is the word at j the word at i
         causal_LL = inputs_BL.new_ones(length, length, dtype=torch.bool).tril()  # position l has read position i
         is_first_BL = ~(same_BLL & causal_LL.tril(-1)).any(dim=-1)
+        causal_LL = causal_LL[-last:]
         read_BLL = causal_LL & (is_first_BL & (inputs_BL != PADDING)).unsqueeze(1)
         new_BLL = facet_BLH @ self.words_VH[inputs_BL].mT  # [B, L, H] @ [B, H, L]: position by word read
         if self.local_query is not None and self.local_words is not None:
-            met_BLL = (self.local_query(query_BLQ) @ self.local_words(query_BLQ).mT).masked_fill(~causal_LL, 0.0)
+            met_BLL = (self.local_query(all_BLQ[:, -last:]) @ self.local_words(all_BLQ).mT).masked_fill(~causal_LL, 0.0)
             shares_BLL = same_BLL.to(met_BLL.dtype)  # eq. 2.9: the mean over the places where the word was read
             new_BLL = new_BLL + met_BLL @ shares_BLL / (causal_LL.to(met_BLL.dtype) @ shares_BLL).clamp_min(1.0)
         # Each word once, at its first place, so that one number is written and one gradient comes back; the other

@@ -84,11 +84,10 @@ class SequenceNetwork(nn.Module):
             states.append(self.norm(state_BLH))
         return states
 
-    def forward(self, inputs_BL: Tensor) -> Tensor:
-        """Log-probabilities of what follows each position, ``[B, L, V]``."""
-        log_probabilities_BLV: Tensor = self.head(
-            self.states(inputs_BL), inputs_BL, partial(self.read_again, inputs_BL)
-        )
+    def forward(self, inputs_BL: Tensor, last: int = 0) -> Tensor:
+        """Log-probabilities of what follows each position, or each of the ``last`` ones, ``[B, L, V]``."""
+        again = partial(self.read_again, inputs_BL)
+        log_probabilities_BLV: Tensor = self.head(self.states(inputs_BL), inputs_BL, again, last=last)
         return log_probabilities_BLV
 
     def read_again(self, inputs_BL: Tensor, facet_BLH: Tensor, candidates_BLR: Tensor) -> Tensor:
@@ -197,12 +196,11 @@ class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
         """Negative log-probability of all words that follow another, and how many they are."""
         tensor_BL = self.tensor(sequences)
         inputs_BL, targets_BL = tensor_BL[:, :-1].abs(), tensor_BL[:, 1:].clamp_min(PADDING)
-        used = (
-            int((targets_BL != PADDING).any(dim=0).nonzero().max()) + 1
-        )  # positions beyond the longest cost time alone
+        asked = (targets_BL != PADDING).any(dim=0).nonzero()
+        first, used = int(asked.min()), int(asked.max()) + 1  # positions before and behind cost time alone
         with self.autocast():
-            log_probabilities_BLV = self.network(inputs_BL[:, :used])
-        targets = targets_BL[:, :used].reshape(-1)
+            log_probabilities_BLV = self.network(inputs_BL[:, :used], used - first)
+        targets = targets_BL[:, first:used].reshape(-1)
         flat = log_probabilities_BLV.flatten(0, 1).float()
         total = functional.nll_loss(flat, targets, ignore_index=PADDING, reduction="sum")
         return total, int((targets != PADDING).sum())

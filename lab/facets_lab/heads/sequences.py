@@ -11,10 +11,12 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from torch.nn.utils.rnn import pad_sequence
 
 from facets.diagnose import Reach, certify
 from facets.errors import InvalidInputError
 from facets_lab.evaluation.files import fields_of, read_lines
+from facets_lab.heads.layers import PADDING
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
 from facets_lab.training.loop import train_or_read
 
@@ -107,17 +109,14 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
 @torch.no_grad()
 def _scores(network: SequenceNetwork, users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.float32]:
     """Log-probability of every item after the last one of each user, ``[N, V]``."""
-    rows = [items[-length:] for items in users]
-    inputs_BL = torch.zeros(len(rows), max(map(len, rows)), dtype=torch.int64)
-    for row, items in zip(inputs_BL, rows, strict=True):
-        row[: len(items)] = torch.from_numpy(items)
-    inputs_BL = inputs_BL.to(network.words.weight.device)
-    last = torch.tensor([len(items) - 1 for items in rows])
     parts = []
-    for start in range(0, len(rows), 32):  # all positions of all items are in memory at once
-        log_probabilities_BLV = network(inputs_BL[start : start + 32])
-        count = len(log_probabilities_BLV)
-        parts.append(log_probabilities_BLV[torch.arange(count), last[start : start + count]].float().cpu())
+    for start in range(0, len(users), 32):  # users of about one length: few positions are asked for
+        rows = [torch.from_numpy(items[-length:]) for items in users[start : start + 32]]
+        lengths_B = torch.tensor([len(row) for row in rows])
+        first = int(lengths_B.min()) - 1
+        inputs_BL = pad_sequence(rows, batch_first=True, padding_value=PADDING).to(network.words.weight.device)
+        log_probabilities_BLV = network(inputs_BL, inputs_BL.shape[1] - first)
+        parts.append(log_probabilities_BLV[torch.arange(len(rows)), lengths_B - 1 - first].float().cpu())
     return torch.cat(parts).numpy()
 
 

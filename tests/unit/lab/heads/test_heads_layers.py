@@ -73,6 +73,7 @@ def test_no_position_sees_a_later_one(name: str) -> None:
     changed = [torch.cat((state[:, :4], state[:, 4:] + 1.0), dim=1) for state in states]
     before = head(states, inputs_BL, read_again)
     torch.testing.assert_close(head(changed, later, read_again)[:, :4], before[:, :4])
+    torch.testing.assert_close(head(states, inputs_BL, read_again, last=2), before[:, -2:])
 
 
 @pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
