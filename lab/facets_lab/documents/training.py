@@ -16,12 +16,12 @@ from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.language.files import read_lines
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
+from facets.model.network import Backbone
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
-from facets.model.word_pieces import WordPieces
 from facets_lab.cards import curve_rows, fill_card, read_objects, table
-from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Teacher, Texts, vectors_of
+from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
 from facets_lab.losses import distillation_loss, facet_losses
 from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, load_checkpoint
 
@@ -96,7 +96,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         return {name: float(np.mean([float(line[name]) for line in lines])) for name in lines[0]}
 
     def _begin_with_teacher(self) -> None:
-        teacher = Teacher(self.config.teacher)
+        teacher = Backbone(self.config.teacher)
         shape = self.config.model.encoder
         if teacher.config.replaced(num_layers=shape.num_layers) != shape:
             raise ConfigError(f"model.encoder must be the shape of {teacher.folder}: {teacher.config}, got {shape}")
@@ -253,12 +253,12 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
     shape = config.model if own_weight is None else config.model.replaced(own_vector_weight=own_weight)
     network = PassageNetwork(shape)
     network.load_state_dict(state["trainer"]["network"])
-    teacher = Teacher(config.teacher)
+    teacher = Backbone(config.teacher)
     facts = {name: value for name, value in config.to_dict().items() if name in _TRAINING_FACTS}
     model = PassageModel(
         network,
         word_vectors(Path(config.words), teacher, max_words=config.num_words),
-        pieces=WordPieces.from_json((teacher.folder / "tokenizer.json").read_bytes()),
+        pieces=teacher.pieces,
         config=PassageModelConfig(
             name=config.name,
             space=Path(config.teacher).name,
@@ -273,7 +273,7 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
     return model
 
 
-def word_vectors(path: Path, teacher: Teacher, *, max_words: int) -> WordVectors:
+def word_vectors(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:
     """The teacher's vectors of frequent words, each read as a text of its own.
 
     Args:

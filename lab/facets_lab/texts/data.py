@@ -328,7 +328,7 @@ class WordPieceTable:
     @classmethod
     def of_backbone(cls, encoder: BackboneEncoder, words: Sequence[str]) -> "WordPieceTable":
         """The table of a backbone and a vocabulary's words."""
-        return cls(encoder.tokenize(words, _MAX_PIECES_OF_A_WORD), unknown_piece=encoder.unknown_piece)
+        return cls(encoder.tokenize(words, _MAX_PIECES_OF_A_WORD), unknown_piece=encoder.pieces.unknown_id)
 
     def pieces(
         self, rows_BL: NDArray[np.int64], lengths_B: NDArray[np.int64], *, max_pieces: int

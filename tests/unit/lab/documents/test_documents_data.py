@@ -5,10 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from facets_lab.documents.data import Passage, PassageDataConfig, SourceConfig, from_bert, read_groups
+from facets_lab.documents.data import Passage, PassageDataConfig, SourceConfig, read_groups
 
 from facets.config import SentenceEncoderConfig
 from facets.errors import ConfigError, InvalidInputError
+from facets.model.network import from_bert
 from facets.model.passage_network import RaggedBatch, SentenceEncoder
 
 

@@ -14,7 +14,6 @@ from facets_lab.documents.data import (
     PassageTrainingConfig,
     PreparedPassages,
     SourceConfig,
-    Teacher,
     prepare_passages,
     vectors_of,
 )
@@ -30,6 +29,7 @@ from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResu
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.model import load
+from facets.model.network import Backbone
 from facets.model.passage_model import PassageModel
 
 ENCODER = SentenceEncoderConfig(
@@ -73,7 +73,7 @@ def data(raw_texts: Path, teacher_folder: Path) -> Path:
 def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
     data: Path, raw_texts: Path, teacher_folder: Path
 ) -> None:
-    texts, teacher = PreparedPassages(data).texts, Teacher(str(teacher_folder))
+    texts, teacher = PreparedPassages(data).texts, Backbone(str(teacher_folder))
     passages, sentences = texts["passage"], texts["sentence"]
     assert len(passages) == 8 * 2 + 6 + 6
     assert sorted(len(passages.of(group)) for group in range(10)) == [2] * 8 + [6] * 2
@@ -208,7 +208,7 @@ def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, t
     with pytest.raises(CheckpointError, match="to begin with"):
         PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
     with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
-        Teacher(str(tmp_path))
+        Backbone(str(tmp_path))
 
 
 def test_groups_that_resemble_one_another_stand_together() -> None:
