@@ -55,6 +55,7 @@ VALID: dict[str, list[dict[str, Any]]] = {
     "ModelService/ListModels": [{"pageSize": 1}],
     "ModelService/GetModel": [{}],
     "ModelService/GetServerStatus": [{}],
+    "ModelService/TakeBackup": [{}],
     "RelationService/ExtractRelations": [{"texts": [_TEXT], "gazetteerNames": ["Marie Curie", "Warsaw"]}],
     "RelationService/FillSlots": [
         {"slots": [{"head": "Marie Curie", "relation": "per:city_of_birth"}], "texts": [_TEXT]}

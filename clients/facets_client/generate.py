@@ -95,6 +95,8 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         *_same("AttendedToken", "FacetWords", "TokenAttention", "FacetMatch"),
         _Record("Limits", "Limits", "Limits of a server for requests to a model; 0: the server did not say."),
         _Record("Model", "Model", "A model of the server."),
+        _Record("Backup", "Backup", "A copy of the server's data directory."),
+        _Record("TakenBackup", "TakeBackupResponse", "A backup that was taken."),
     ),
     "texts": (
         _Names("Method", "SimilarityMethod"),

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from facets_client.core.asynchronous import AsyncRunner
 from facets_client.core.blocking import BlockingRunner
 from facets_client.core.operations import ModelOperations, ServerStatus
-from facets_client.core.types import DTypeName, Model, ModelVersion
+from facets_client.core.types import DTypeName, Model, ModelVersion, TakenBackup
 from facets_client.core.values import FacetsArray, check_pairs, check_sequences
 from facets_client.documents.operations import CollectionOperations, DocumentOperations
 from facets_client.documents.results import SearchResults, StreamAck, WriteResult
@@ -749,6 +749,14 @@ class BlockingMethods(BlockingRunner):
         """How the server is now: version, load, disk, last backup."""
         return self._run(self._operations.status())
 
+    def take_backup(self) -> TakenBackup:
+        """Copies the server's data directory into its folder of backups, and compares the copy.
+
+        Raises:
+            FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.
+        """
+        return self._run(self._operations.take_backup())
+
     def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
         return self._run(self._operations.health())
@@ -1447,6 +1455,14 @@ class AsyncMethods(AsyncRunner):
     async def status(self) -> ServerStatus:
         """How the server is now: version, load, disk, last backup."""
         return await self._run(self._operations.status())
+
+    async def take_backup(self) -> TakenBackup:
+        """Copies the server's data directory into its folder of backups, and compares the copy.
+
+        Raises:
+            FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.
+        """
+        return await self._run(self._operations.take_backup())
 
     async def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""

@@ -2,8 +2,10 @@
 
 from facets.storage.backup import (
     BACKUP_MANIFEST,
+    Backup,
     BackupFile,
     back_up,
+    backups_in,
     check_backup,
     last_backup,
     note_backup,
@@ -31,6 +33,7 @@ __all__ = [
     "FITTED_FORMAT",
     "MANIFEST",
     "NO_NEWS",
+    "Backup",
     "BackupFile",
     "Database",
     "DirectoryLock",
@@ -49,6 +52,7 @@ __all__ = [
     "SqlDatabase",
     "add_checksums",
     "back_up",
+    "backups_in",
     "check_backup",
     "clear_errors",
     "last_backup",

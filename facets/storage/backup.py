@@ -33,7 +33,7 @@ _MAY_BE_THERE = {LOCK, "lost+found", UNFINISHED_RESTORE}  # in a directory that 
 _BUFFER = 1024 * 1024
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, what only SQLite needs, application id
-_MOST = 20  # problems of its pages that SQLite names
+_MOST = 20  # problems of its pages that SQLite names; backups that are listed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -49,6 +49,21 @@ class BackupFile:
     num_bytes: int
     sha256: str
     writes: int | None
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Backup:
+    """A backup.
+
+    Attributes:
+        folder: Its whole path.
+        made: When, UTC.
+        num_bytes: Of its stores.
+    """
+
+    folder: str
+    made: datetime
+    num_bytes: int
 
 
 def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:
@@ -123,6 +138,18 @@ def last_backup(directory: Path) -> datetime | None:
         return datetime.fromisoformat(made)
     except (OSError, ValueError, KeyError, TypeError):
         return None
+
+
+def backups_in(folder: Path) -> list[Backup]:
+    """The latest backups of a folder, the newest first; what is no backup is passed over, none is compared."""
+    found = []
+    for manifest in folder.glob(f"*/{BACKUP_MANIFEST}"):
+        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+            content = json.loads(manifest.read_text(encoding="utf-8"))
+            num_bytes = sum(int(file["num_bytes"]) for file in content["files"].values())
+            made = datetime.fromisoformat(content["made"]).astimezone(UTC)
+            found.append(Backup(folder=str(manifest.parent.absolute()), made=made, num_bytes=num_bytes))
+    return sorted(found, key=lambda one: (one.made, one.folder), reverse=True)[:_MOST]
 
 
 def check_backup(source: Path) -> dict[str, BackupFile]:

@@ -2,7 +2,7 @@
 
 from playwright.sync_api import Page
 
-__all__ = ["EXAMPLES", "PLAIN", "ask", "example", "open_view", "settled"]
+__all__ = ["EXAMPLES", "PLAIN", "ask", "enter_key", "example", "open_view", "settled"]
 
 EXAMPLES = {
     "search": "games played with a ball",
@@ -41,3 +41,10 @@ def open_view(page: Page, name: str) -> None:
     """Goes to another view by its link."""
     page.locator(f'.bar a[href="#{name}"]:not(.brand)').click()
     page.locator(f".view.{name} .card").first.wait_for()
+
+
+def enter_key(page: Page, key: str) -> None:
+    """Uses another key from now on."""
+    page.get_by_role("button", name="Key").click()
+    page.get_by_role("textbox", name="Key").fill(key)
+    page.get_by_role("button", name="Use this key").click()

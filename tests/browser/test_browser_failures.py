@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from asking import ask
+from asking import ask, enter_key
 from conftest import WebServer
 from facets_client import Document, FacetsClient
 from playwright.sync_api import Page, expect
@@ -27,12 +27,6 @@ def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> I
             payload = {"title": "<i>cat</i>", "kind": "<u>k</u>"}
             client.upsert("evil", [Document(id="<b>x</b>", text=EVIL, payload=payload)])
         yield server
-
-
-def enter_key(page: Page, key: str) -> None:
-    page.get_by_role("button", name="Key").click()
-    page.get_by_role("textbox", name="Key").fill(key)
-    page.get_by_role("button", name="Use this key").click()
 
 
 def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(

@@ -2,17 +2,20 @@
 
 import json
 import re
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import ask, settled
+from asking import ask, enter_key, settled
 from conftest import WebServer
 from facets_client import Document, FacetsClient
+from facets_server.__main__ import main
 from playwright.sync_api import Page, expect
 
 Opening = Callable[..., Page]
 TICKETS = ("The tap drips at night.", "I was charged twice and want a refund.", "The reset mail never arrives.")
+ADMIN, READER = "a-key-that-may-do-everything-0123", "a-key-that-may-only-read-01234567"
 LONG = "n" * 10_000
 MARKUP = "<img src=x onerror=alert(1)>"
 
@@ -152,6 +155,8 @@ def test_two_tabs_that_delete_one_collection_both_end_well(
     pages = [open_page(f"{own_server.url}#status") for _ in range(2)]
     for page in pages:
         page.get_by_role("button", name="Delete old").wait_for()
+        expect(page.get_by_role("region", name="Backup")).to_contain_text("facets-server backup NEW-FOLDER")
+        expect(page.get_by_role("button", name="Take a backup")).to_have_count(0)
     for page, says in zip(pages, ("old is deleted", "old was gone already"), strict=True):
         page.get_by_role("button", name="Delete old").click()
         page.get_by_role("button", name="Delete it").click()
@@ -174,6 +179,38 @@ def test_a_collection_is_kept_when_asked_and_downloaded_whole(
     downloading.value.save_as(tmp_path / "kept.jsonl")
     rows = [json.loads(line) for line in (tmp_path / "kept.jsonl").read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 250 and rows[7] == {"id": "n007", "text": TICKETS[1], "n": 7}
+
+
+def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
+    open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
+) -> None:
+    keys = tmp_path / "keys"
+    keys.write_text(f"{ADMIN}\n{READER} read\n", encoding="utf-8")
+    keys.chmod(0o600)
+    settings = {"SECURITY_API_KEYS_FILE": keys, "BACKUP_DIR": tmp_path / "my backups"}
+    environment = {f"FACETS_SERVER_{name}": str(value) for name, value in settings.items()}
+    with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
+        with FacetsClient(server.target, api_key=ADMIN) as client:
+            client.create_collection("notes")
+            client.upsert("notes", [Document("n", TICKETS[0])])
+        page = open_page(f"{server.url}#status")
+        enter_key(page, READER)
+        page.get_by_role("button", name="Take a backup").click()
+        expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("the call needs admin")
+        assert not list(tmp_path.glob("my backups/*"))
+        enter_key(page, ADMIN)
+        expect(page.get_by_text("None has been taken yet.")).to_be_visible()
+        page.get_by_role("button", name="Take a backup").click()
+        expect(page.locator(".notice")).to_contain_text("compared with its checksums")
+        [folder] = tmp_path.glob("my backups/*")
+        expect(page.get_by_role("region", name="Backup").locator("tbody tr")).to_contain_text(str(folder))
+        command = shlex.split(page.get_by_role("region", name="Backup").get_by_label("Command").inner_text())
+        page.close()
+    assert command[0] == "facets-server" and command[-1] == "NEW-FOLDER"
+    assert main([*command[1:-1], str(tmp_path / "restored")]) == 0
+    assert main(["verify", str(tmp_path / "restored")]) == 0
+    assert all("401" in error or "403" in error for error in errors)
+    errors.clear()
 
 
 def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:

@@ -93,6 +93,7 @@ TIMEOUTS_S = {
         "facets.v1.CollectionService.MapCollection",
         "facets.v1.CollectionService.ReindexCollection",
         "facets.v1.DocumentService.UpsertStream",
+        "facets.v1.ModelService.TakeBackup",
         "facets.v1.RecommendationService.AddAuthors",
         "facets.v1.RecommendationService.AddPapers",
         "facets.v1.RecommendationService.RankPapers",

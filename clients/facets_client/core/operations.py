@@ -21,7 +21,7 @@ from grpc_health.v1 import health_pb2
 from facets_client import filters
 from facets_client.core.channel import SERVICES, RequestT, ResponseT
 from facets_client.core.commands import Operation, call, call_pages, call_part
-from facets_client.core.types import Limits, Model, Timings
+from facets_client.core.types import Backup, Limits, Model, TakenBackup, Timings
 from facets_client.core.values import finite_double
 from facets_client.errors import NotFoundError, OddFilterWarning
 
@@ -253,6 +253,8 @@ class ServerStatus:
     disk_bytes: dict[str, int]  # part of the data directory -> bytes
     free_bytes: int  # left on the disk; 0: not known
     last_backup_time: datetime | None  # None: never, as far as the server knows
+    backup_dir: str  # of the server, where take_backup puts them; empty: it takes none
+    backups: tuple[Backup, ...]  # the latest 20 there, the newest first
 
 
 class ModelOperations(RoomOperations):
@@ -282,6 +284,15 @@ class ModelOperations(RoomOperations):
             num_requests={count.code: count.num_requests for count in reply.request_counts},
             disk_bytes={use.part: use.num_bytes for use in reply.disk_uses},
         )
+
+    def take_backup(self) -> Operation[TakenBackup]:
+        """Copies the server's data directory into its folder of backups, and compares the copy.
+
+        Raises:
+            FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.
+        """
+        reply = yield from call(models_pb2.TakeBackupRequest(), models_pb2.TakeBackupResponse)
+        return from_message(reply, TakenBackup)
 
     def health(self) -> Operation[dict[str, str]]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""

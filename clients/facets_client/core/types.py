@@ -4,6 +4,7 @@ Not to be edited: change the message in the proto, or the table in ``generate.py
 """
 
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 
 from facets_client.core.values import Added
@@ -269,3 +270,31 @@ class Model:
     is_default: bool
     limits: Limits
     space: str
+
+
+@dataclass(frozen=True, slots=True)
+class Backup:
+    """A copy of the server's data directory.
+
+    Attributes:
+        folder: Its folder on the disk of the server, named by the time: what facets-server restore takes.
+        made: When it was taken.
+        num_bytes: Bytes of its stores.
+    """
+
+    folder: str
+    made: datetime
+    num_bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class TakenBackup:
+    """A backup that was taken.
+
+    Attributes:
+        backup: What was taken.
+        problems: What is damaged in it, and so where it was taken from; empty: it is whole.
+    """
+
+    backup: Backup
+    problems: tuple[str, ...]

@@ -23,6 +23,10 @@ type ModelServiceClient interface {
 	GetModel(ctx context.Context, in *GetModelRequest, opts ...grpc.CallOption) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(ctx context.Context, in *GetServerStatusRequest, opts ...grpc.CallOption) (*GetServerStatusResponse, error)
+	// Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
+	// its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
+	// server has no such folder (backup_dir), or its documents are in PostgreSQL.
+	TakeBackup(ctx context.Context, in *TakeBackupRequest, opts ...grpc.CallOption) (*TakeBackupResponse, error)
 }
 
 type modelServiceClient struct {
@@ -60,6 +64,15 @@ func (c *modelServiceClient) GetServerStatus(ctx context.Context, in *GetServerS
 	return out, nil
 }
 
+func (c *modelServiceClient) TakeBackup(ctx context.Context, in *TakeBackupRequest, opts ...grpc.CallOption) (*TakeBackupResponse, error) {
+	out := new(TakeBackupResponse)
+	err := c.cc.Invoke(ctx, "/facets.v1.ModelService/TakeBackup", in, out, opts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 // ModelServiceServer is the server API for ModelService service.
 // All implementations must embed UnimplementedModelServiceServer
 // for forward compatibility
@@ -70,6 +83,10 @@ type ModelServiceServer interface {
 	GetModel(context.Context, *GetModelRequest) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(context.Context, *GetServerStatusRequest) (*GetServerStatusResponse, error)
+	// Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
+	// its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
+	// server has no such folder (backup_dir), or its documents are in PostgreSQL.
+	TakeBackup(context.Context, *TakeBackupRequest) (*TakeBackupResponse, error)
 	mustEmbedUnimplementedModelServiceServer()
 }
 
@@ -85,6 +102,9 @@ func (UnimplementedModelServiceServer) GetModel(context.Context, *GetModelReques
 }
 func (UnimplementedModelServiceServer) GetServerStatus(context.Context, *GetServerStatusRequest) (*GetServerStatusResponse, error) {
 	return nil, status.Errorf(codes.Unimplemented, "method GetServerStatus not implemented")
+}
+func (UnimplementedModelServiceServer) TakeBackup(context.Context, *TakeBackupRequest) (*TakeBackupResponse, error) {
+	return nil, status.Errorf(codes.Unimplemented, "method TakeBackup not implemented")
 }
 func (UnimplementedModelServiceServer) mustEmbedUnimplementedModelServiceServer() {}
 
@@ -153,6 +173,24 @@ func _ModelService_GetServerStatus_Handler(srv interface{}, ctx context.Context,
 	return interceptor(ctx, in, info, handler)
 }
 
+func _ModelService_TakeBackup_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(TakeBackupRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(ModelServiceServer).TakeBackup(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: "/facets.v1.ModelService/TakeBackup",
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(ModelServiceServer).TakeBackup(ctx, req.(*TakeBackupRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 var _ModelService_serviceDesc = grpc.ServiceDesc{
 	ServiceName: "facets.v1.ModelService",
 	HandlerType: (*ModelServiceServer)(nil),
@@ -168,6 +206,10 @@ var _ModelService_serviceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "GetServerStatus",
 			Handler:    _ModelService_GetServerStatus_Handler,
+		},
+		{
+			MethodName: "TakeBackup",
+			Handler:    _ModelService_TakeBackup_Handler,
 		},
 	},
 	Streams:  []grpc.StreamDesc{},

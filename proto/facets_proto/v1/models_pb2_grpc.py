@@ -50,6 +50,11 @@ class ModelServiceStub:
                 request_serializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.SerializeToString,
                 response_deserializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.FromString,
                 _registered_method=True)
+        self.TakeBackup = channel.unary_unary(
+                '/facets.v1.ModelService/TakeBackup',
+                request_serializer=facets__proto_dot_v1_dot_models__pb2.TakeBackupRequest.SerializeToString,
+                response_deserializer=facets__proto_dot_v1_dot_models__pb2.TakeBackupResponse.FromString,
+                _registered_method=True)
 
 
 class ModelServiceServicer:
@@ -77,6 +82,15 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def TakeBackup(self, request, context):
+        """Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
+        its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
+        server has no such folder (backup_dir), or its documents are in PostgreSQL.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
 
 def add_ModelServiceServicer_to_server(servicer, server):
     rpc_method_handlers = {
@@ -94,6 +108,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.GetServerStatus,
                     request_deserializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.FromString,
                     response_serializer=facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.SerializeToString,
+            ),
+            'TakeBackup': grpc.unary_unary_rpc_method_handler(
+                    servicer.TakeBackup,
+                    request_deserializer=facets__proto_dot_v1_dot_models__pb2.TakeBackupRequest.FromString,
+                    response_serializer=facets__proto_dot_v1_dot_models__pb2.TakeBackupResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -178,6 +197,33 @@ class ModelService:
             '/facets.v1.ModelService/GetServerStatus',
             facets__proto_dot_v1_dot_models__pb2.GetServerStatusRequest.SerializeToString,
             facets__proto_dot_v1_dot_models__pb2.GetServerStatusResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def TakeBackup(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/facets.v1.ModelService/TakeBackup',
+            facets__proto_dot_v1_dot_models__pb2.TakeBackupRequest.SerializeToString,
+            facets__proto_dot_v1_dot_models__pb2.TakeBackupResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -92,6 +92,7 @@ class ServerConfig(Settings):
     host: str = "127.0.0.1"  # this machine only; "0.0.0.0" or "[::]": everybody who reaches it
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
+    backup_dir: File | None = None  # where TakeBackup puts copies of it, as folders; None: it takes none
     models: Names = ()  # names or folders, the first one is the default; empty: the shipped models
     # Of models of texts and of large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU where there is one.
     device: str = "cpu"

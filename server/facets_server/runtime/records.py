@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 import facets
 from facets.errors import ErrorPath, InvalidInputError
 from facets.model.contract import ModelInfo
+from facets.storage import backups_in
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.limits import LimitsConfig, check_number
 from facets_server.runtime.metrics import Disk
@@ -143,6 +144,7 @@ def model_to_message(model: ModelInfo, config: ServerConfig, *, is_default: bool
 
 def server_status_to_message(parts: ServerParts, disk: Disk, started: datetime) -> models_pb2.GetServerStatusResponse:
     """How the server is now."""
+    folder = parts.config.backup_dir
     return message_of(
         models_pb2.GetServerStatusResponse,
         version=facets.__version__,
@@ -155,4 +157,6 @@ def server_status_to_message(parts: ServerParts, disk: Disk, started: datetime) 
         disk_uses=disk.num_bytes,
         free_bytes=disk.free_bytes,
         last_backup_time=disk.last_backup,
+        backup_dir=str(folder.absolute()) if folder else "",
+        backups=backups_in(folder) if folder else [],
     )

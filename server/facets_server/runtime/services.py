@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
+from facets_proto.codec import message_of
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 
 from facets_server.runtime.call_context import CallContext
@@ -19,6 +20,7 @@ from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.models import ServedModel
 from facets_server.runtime.records import model_to_message, server_status_to_message
 from facets_server.runtime.rooms import ServerParts, rooms
+from facets_server.runtime.upkeep import take_backup
 
 Handler = Any  # grpc.RpcMethodHandler; its four behaviours have four types
 
@@ -52,8 +54,13 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
     def GetServerStatus(
         self, request: models_pb2.GetServerStatusRequest, call: CallContext
     ) -> models_pb2.GetServerStatusResponse:
-        """Load, disk, last backup."""
+        """Load, disk, backups."""
         return server_status_to_message(self._parts, disk_of(self._config.data_dir), self._started)
+
+    def TakeBackup(self, request: models_pb2.TakeBackupRequest, call: CallContext) -> models_pb2.TakeBackupResponse:
+        """A copy of the data directory."""
+        backup, problems = take_backup(self._config)
+        return message_of(models_pb2.TakeBackupResponse, backup=backup, problems=problems)
 
     def _to_proto(self, served: ServedModel[Any]) -> models_pb2.Model:
         return model_to_message(served.info, self._config, is_default=self._models.is_default(served))

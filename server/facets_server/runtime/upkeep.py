@@ -4,6 +4,7 @@ Which files there are stands in the rooms: each names its stores and what they h
 """
 
 from collections.abc import Callable, Iterable, Iterator
+from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
 
@@ -15,10 +16,12 @@ from facets.index.snapshot import check_snapshot
 from facets.storage import (
     BACKUP_MANIFEST,
     MANIFEST,
+    Backup,
     DirectoryLock,
     DirectoryManifest,
     Schema,
     back_up,
+    backups_in,
     check_backup,
     clear_errors,
     note_backup,
@@ -57,6 +60,29 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
         say(f"{error}: the server will not know of this backup")
     say(f"backup of {data_dir} written to {destination}")
     return is_whole
+
+
+def take_backup(config: ServerConfig) -> tuple[Backup, list[str]]:
+    """The same into a folder of the server's backups, named by the time.
+
+    Returns:
+        The backup; what is damaged in it, empty where it is whole.
+
+    Raises:
+        ConfigError: The server has no folder for backups, or its documents are not in its data directory.
+        ConflictError, StorageError: See :func:`facets.storage.back_up`.
+    """
+    if config.backup_dir is None:
+        raise ConfigError(
+            "this server has no folder for backups: expected the setting backup_dir, or facets-server backup"
+        )
+    if config.engine.store.get_secret_value() != "sqlite":
+        raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
+    destination = config.backup_dir.absolute() / f"{datetime.now(tz=UTC):%Y-%m-%dT%H-%M-%SZ}"
+    said: list[str] = []
+    is_whole = back_up_directory(config.data_dir, destination, said.append)
+    taken = next(one for one in backups_in(destination.parent) if one.folder == str(destination))
+    return taken, [] if is_whole else said
 
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:

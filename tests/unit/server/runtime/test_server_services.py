@@ -2,14 +2,24 @@
 
 import json
 import time
+from pathlib import Path
 
 import pytest
-from facets_proto.v1 import models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
-from facets_server.runtime import app
+from facets_proto.v1 import (
+    documents_pb2,
+    documents_pb2_grpc,
+    models_pb2,
+    models_pb2_grpc,
+    texts_pb2,
+    texts_pb2_grpc,
+)
+from facets_server.runtime import app, upkeep
+from facets_server.runtime.config import ServerConfig
 from waiting import wait_until
 
 import facets
-from facets.errors import StorageError
+from facets.errors import ConfigError, StorageError
+from facets.index.config import EngineConfig
 
 
 def status(running):
@@ -54,6 +64,43 @@ def test_the_last_backup_is_known(running):
     made = "2026-05-04T03:02:01+00:00"
     (running.config.data_dir / "last-backup.json").write_text(json.dumps({"made": made, "folder": "b"}))
     assert status(running).last_backup_time.ToJsonString() == "2026-05-04T03:02:01Z"
+
+
+def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
+    folder = tmp_path / "backups"
+    running = make_server(config=ServerConfig(backup_dir=folder))
+    (folder / "notes").mkdir(parents=True)
+    (folder / "notes" / "backup.json").write_text("[]")  # not ours
+    documents_pb2_grpc.CollectionServiceStub(running.channel).CreateCollection(
+        documents_pb2.CreateCollectionRequest(name="kept")
+    )
+    assert (status(running).backup_dir, list(status(running).backups)) == (str(folder), [])
+    reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+    assert not reply.problems and reply.backup.num_bytes > 0
+    assert list(status(running).backups) == [reply.backup]
+    assert status(running).last_backup_time == reply.backup.made
+    upkeep.restore_directory(Path(reply.backup.folder), tmp_path / "restored", print)
+    restored = make_server(data_dir=tmp_path / "restored")
+    found = documents_pb2_grpc.CollectionServiceStub(restored.channel).ListCollections(
+        documents_pb2.ListCollectionsRequest()
+    )
+    assert [collection.name for collection in found.collections] == ["kept"]
+
+
+def test_a_backup_of_damaged_data_says_so(make_server, tmp_path, monkeypatch):
+    running = make_server(config=ServerConfig(backup_dir=tmp_path / "backups"))
+    monkeypatch.setattr(upkeep, "problems_of", lambda path, schema: [f"{path.name}: page 3 is damaged"])
+    reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+    assert any("page 3 is damaged" in problem for problem in reply.problems)
+
+
+@pytest.mark.parametrize(
+    ("settings", "says"),
+    [({}, "backup_dir"), ({"backup_dir": Path("b"), "engine": EngineConfig(store="postgres://h/d")}, "PostgreSQL")],
+)
+def test_a_backup_that_cannot_be_taken_is_refused(settings, says):
+    with pytest.raises(ConfigError, match=says):
+        upkeep.take_backup(ServerConfig(**settings))
 
 
 def test_what_was_opened_is_closed_when_the_server_cannot_be_made(make_server, monkeypatch):

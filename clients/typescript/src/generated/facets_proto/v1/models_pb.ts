@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/models.proto.
  */
 export const file_facets_proto_v1_models: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEi+gEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRIvCg1ub3JtYWxpemF0aW9uGAggASgOMhguZmFjZXRzLnYxLk5vcm1hbGl6YXRpb24SEgoKaXNfZGVmYXVsdBgJIAEoCBIhCgZsaW1pdHMYCiABKAsyES5mYWNldHMudjEuTGltaXRzEg0KBXNwYWNlGAsgASgJIucECgZMaW1pdHMSHQoVbWF4X3RleHRzX3Blcl9yZXF1ZXN0GAEgASgNEhYKDm1heF90ZXh0X2J5dGVzGAIgASgNEhkKEW1heF9tZXNzYWdlX2J5dGVzGAMgASgNEh0KFW1heF9wYWlyc19wZXJfcmVxdWVzdBgEIAEoDRIaChJtYXhfZG9jdW1lbnRfYnl0ZXMYBSABKA0SIgoabWF4X3NlbnRlbmNlc19wZXJfZG9jdW1lbnQYBiABKA0SIAoYbWF4X2RvY3VtZW50c19wZXJfdXBzZXJ0GAcgASgNEh4KFm1heF9xdWVyaWVzX3Blcl9zZWFyY2gYCCABKA0SEQoJbWF4X3RvcF9rGAkgASgNEhUKDW1heF9wYWdlX3NpemUYCiABKA0SGQoRbWF4X25lYXJlc3Rfd29yZHMYCyABKA0SHwoXbWF4X2NvbmN1cnJlbnRfcmVxdWVzdHMYDCABKA0SGwoTbWF4X3F1ZXVlZF9yZXF1ZXN0cxgNIAEoDRIZChFtYXhfc3RyZWFtX3dpbmRvdxgOIAEoDRIZChFtYXhfZXZpZGVuY2VfaGl0cxgPIAEoDRIgChhtYXhfcGF0dGVybnNfcGVyX3JlcXVlc3QYECABKA0SGwoTbWF4X2dhemV0dGVlcl9uYW1lcxgRIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDRIZChFtYXhfcmFua2VkX3BhcGVycxgUIAEoDRIbChNtYXhfbG9uZ190ZXh0X2J5dGVzGBUgASgNIjoKEUxpc3RNb2RlbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIk8KEkxpc3RNb2RlbHNSZXNwb25zZRIgCgZtb2RlbHMYASADKAsyEC5mYWNldHMudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIh8KD0dldE1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJIjMKEEdldE1vZGVsUmVzcG9uc2USHwoFbW9kZWwYASABKAsyEC5mYWNldHMudjEuTW9kZWwiGAoWR2V0U2VydmVyU3RhdHVzUmVxdWVzdCLnAgoXR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtudW1fcnVubmluZxgDIAEoDRISCgpudW1fcXVldWVkGAQgASgNEhMKC251bV9zdHJlYW1zGAUgASgNEisKDG1vZGVsX3F1ZXVlcxgGIAMoCzIVLmZhY2V0cy52MS5Nb2RlbFF1ZXVlEi8KDnJlcXVlc3RfY291bnRzGAcgAygLMhcuZmFjZXRzLnYxLlJlcXVlc3RDb3VudBIlCglkaXNrX3VzZXMYCCADKAsyEi5mYWNldHMudjEuRGlza1VzZRISCgpmcmVlX2J5dGVzGAkgASgEEjQKEGxhc3RfYmFja3VwX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wIjAKCk1vZGVsUXVldWUSDQoFbW9kZWwYASABKAkSEwoLbnVtX3dhaXRpbmcYAiABKA0iMgoMUmVxdWVzdENvdW50EgwKBGNvZGUYASABKAkSFAoMbnVtX3JlcXVlc3RzGAIgASgEIioKB0Rpc2tVc2USDAoEcGFydBgBIAEoCRIRCgludW1fYnl0ZXMYAiABKAQqXgoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFgoSTk9STUFMSVpBVElPTl9VTklUEAIy+AEKDE1vZGVsU2VydmljZRJJCgpMaXN0TW9kZWxzEhwuZmFjZXRzLnYxLkxpc3RNb2RlbHNSZXF1ZXN0Gh0uZmFjZXRzLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJDCghHZXRNb2RlbBIaLmZhY2V0cy52MS5HZXRNb2RlbFJlcXVlc3QaGy5mYWNldHMudjEuR2V0TW9kZWxSZXNwb25zZRJYCg9HZXRTZXJ2ZXJTdGF0dXMSIS5mYWNldHMudjEuR2V0U2VydmVyU3RhdHVzUmVxdWVzdBoiLmZhY2V0cy52MS5HZXRTZXJ2ZXJTdGF0dXNSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEi+gEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRIvCg1ub3JtYWxpemF0aW9uGAggASgOMhguZmFjZXRzLnYxLk5vcm1hbGl6YXRpb24SEgoKaXNfZGVmYXVsdBgJIAEoCBIhCgZsaW1pdHMYCiABKAsyES5mYWNldHMudjEuTGltaXRzEg0KBXNwYWNlGAsgASgJIucECgZMaW1pdHMSHQoVbWF4X3RleHRzX3Blcl9yZXF1ZXN0GAEgASgNEhYKDm1heF90ZXh0X2J5dGVzGAIgASgNEhkKEW1heF9tZXNzYWdlX2J5dGVzGAMgASgNEh0KFW1heF9wYWlyc19wZXJfcmVxdWVzdBgEIAEoDRIaChJtYXhfZG9jdW1lbnRfYnl0ZXMYBSABKA0SIgoabWF4X3NlbnRlbmNlc19wZXJfZG9jdW1lbnQYBiABKA0SIAoYbWF4X2RvY3VtZW50c19wZXJfdXBzZXJ0GAcgASgNEh4KFm1heF9xdWVyaWVzX3Blcl9zZWFyY2gYCCABKA0SEQoJbWF4X3RvcF9rGAkgASgNEhUKDW1heF9wYWdlX3NpemUYCiABKA0SGQoRbWF4X25lYXJlc3Rfd29yZHMYCyABKA0SHwoXbWF4X2NvbmN1cnJlbnRfcmVxdWVzdHMYDCABKA0SGwoTbWF4X3F1ZXVlZF9yZXF1ZXN0cxgNIAEoDRIZChFtYXhfc3RyZWFtX3dpbmRvdxgOIAEoDRIZChFtYXhfZXZpZGVuY2VfaGl0cxgPIAEoDRIgChhtYXhfcGF0dGVybnNfcGVyX3JlcXVlc3QYECABKA0SGwoTbWF4X2dhemV0dGVlcl9uYW1lcxgRIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDRIZChFtYXhfcmFua2VkX3BhcGVycxgUIAEoDRIbChNtYXhfbG9uZ190ZXh0X2J5dGVzGBUgASgNIjoKEUxpc3RNb2RlbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIk8KEkxpc3RNb2RlbHNSZXNwb25zZRIgCgZtb2RlbHMYASADKAsyEC5mYWNldHMudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIh8KD0dldE1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJIjMKEEdldE1vZGVsUmVzcG9uc2USHwoFbW9kZWwYASABKAsyEC5mYWNldHMudjEuTW9kZWwiGAoWR2V0U2VydmVyU3RhdHVzUmVxdWVzdCKfAwoXR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtudW1fcnVubmluZxgDIAEoDRISCgpudW1fcXVldWVkGAQgASgNEhMKC251bV9zdHJlYW1zGAUgASgNEisKDG1vZGVsX3F1ZXVlcxgGIAMoCzIVLmZhY2V0cy52MS5Nb2RlbFF1ZXVlEi8KDnJlcXVlc3RfY291bnRzGAcgAygLMhcuZmFjZXRzLnYxLlJlcXVlc3RDb3VudBIlCglkaXNrX3VzZXMYCCADKAsyEi5mYWNldHMudjEuRGlza1VzZRISCgpmcmVlX2J5dGVzGAkgASgEEjQKEGxhc3RfYmFja3VwX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmJhY2t1cF9kaXIYCyABKAkSIgoHYmFja3VwcxgMIAMoCzIRLmZhY2V0cy52MS5CYWNrdXAiEwoRVGFrZUJhY2t1cFJlcXVlc3QiSQoSVGFrZUJhY2t1cFJlc3BvbnNlEiEKBmJhY2t1cBgBIAEoCzIRLmZhY2V0cy52MS5CYWNrdXASEAoIcHJvYmxlbXMYAiADKAkiVQoGQmFja3VwEg4KBmZvbGRlchgBIAEoCRIoCgRtYWRlGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBIRCgludW1fYnl0ZXMYAyABKAQiMAoKTW9kZWxRdWV1ZRINCgVtb2RlbBgBIAEoCRITCgtudW1fd2FpdGluZxgCIAEoDSIyCgxSZXF1ZXN0Q291bnQSDAoEY29kZRgBIAEoCRIUCgxudW1fcmVxdWVzdHMYAiABKAQiKgoHRGlza1VzZRIMCgRwYXJ0GAEgASgJEhEKCW51bV9ieXRlcxgCIAEoBCpeCg1Ob3JtYWxpemF0aW9uEh0KGU5PUk1BTElaQVRJT05fVU5TUEVDSUZJRUQQABIWChJOT1JNQUxJWkFUSU9OX05PTkUQARIWChJOT1JNQUxJWkFUSU9OX1VOSVQQAjLDAgoMTW9kZWxTZXJ2aWNlEkkKCkxpc3RNb2RlbHMSHC5mYWNldHMudjEuTGlzdE1vZGVsc1JlcXVlc3QaHS5mYWNldHMudjEuTGlzdE1vZGVsc1Jlc3BvbnNlEkMKCEdldE1vZGVsEhouZmFjZXRzLnYxLkdldE1vZGVsUmVxdWVzdBobLmZhY2V0cy52MS5HZXRNb2RlbFJlc3BvbnNlElgKD0dldFNlcnZlclN0YXR1cxIhLmZhY2V0cy52MS5HZXRTZXJ2ZXJTdGF0dXNSZXF1ZXN0GiIuZmFjZXRzLnYxLkdldFNlcnZlclN0YXR1c1Jlc3BvbnNlEkkKClRha2VCYWNrdXASHC5mYWNldHMudjEuVGFrZUJhY2t1cFJlcXVlc3QaHS5mYWNldHMudjEuVGFrZUJhY2t1cFJlc3BvbnNlYgZwcm90bzM", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message facets.v1.Model
@@ -443,6 +443,20 @@ export type GetServerStatusResponse = Message<"facets.v1.GetServerStatusResponse
    * @generated from field: google.protobuf.Timestamp last_backup_time = 10;
    */
   lastBackupTime?: Timestamp | undefined;
+
+  /**
+   * Where TakeBackup puts backups, on the disk of the server; empty: it takes none.
+   *
+   * @generated from field: string backup_dir = 11;
+   */
+  backupDir: string;
+
+  /**
+   * The latest 20 of that folder, the newest first.
+   *
+   * @generated from field: repeated facets.v1.Backup backups = 12;
+   */
+  backups: Backup[];
 };
 
 /**
@@ -451,6 +465,78 @@ export type GetServerStatusResponse = Message<"facets.v1.GetServerStatusResponse
  */
 export const GetServerStatusResponseSchema: GenMessage<GetServerStatusResponse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 7);
+
+/**
+ * @generated from message facets.v1.TakeBackupRequest
+ */
+export type TakeBackupRequest = Message<"facets.v1.TakeBackupRequest"> & {
+};
+
+/**
+ * Describes the message facets.v1.TakeBackupRequest.
+ * Use `create(TakeBackupRequestSchema)` to create a new message.
+ */
+export const TakeBackupRequestSchema: GenMessage<TakeBackupRequest> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_models, 8);
+
+/**
+ * @generated from message facets.v1.TakeBackupResponse
+ */
+export type TakeBackupResponse = Message<"facets.v1.TakeBackupResponse"> & {
+  /**
+   * What was taken.
+   *
+   * @generated from field: facets.v1.Backup backup = 1;
+   */
+  backup?: Backup | undefined;
+
+  /**
+   * What is damaged in it, and so where it was taken from; empty: it is whole.
+   *
+   * @generated from field: repeated string problems = 2;
+   */
+  problems: string[];
+};
+
+/**
+ * Describes the message facets.v1.TakeBackupResponse.
+ * Use `create(TakeBackupResponseSchema)` to create a new message.
+ */
+export const TakeBackupResponseSchema: GenMessage<TakeBackupResponse> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_models, 9);
+
+/**
+ * @generated from message facets.v1.Backup
+ */
+export type Backup = Message<"facets.v1.Backup"> & {
+  /**
+   * Its folder on the disk of the server, named by the time: what facets-server restore takes.
+   *
+   * @generated from field: string folder = 1;
+   */
+  folder: string;
+
+  /**
+   * When it was taken.
+   *
+   * @generated from field: google.protobuf.Timestamp made = 2;
+   */
+  made?: Timestamp | undefined;
+
+  /**
+   * Bytes of its stores.
+   *
+   * @generated from field: uint64 num_bytes = 3;
+   */
+  numBytes: bigint;
+};
+
+/**
+ * Describes the message facets.v1.Backup.
+ * Use `create(BackupSchema)` to create a new message.
+ */
+export const BackupSchema: GenMessage<Backup> = /*@__PURE__*/
+  messageDesc(file_facets_proto_v1_models, 10);
 
 /**
  * @generated from message facets.v1.ModelQueue
@@ -476,7 +562,7 @@ export type ModelQueue = Message<"facets.v1.ModelQueue"> & {
  * Use `create(ModelQueueSchema)` to create a new message.
  */
 export const ModelQueueSchema: GenMessage<ModelQueue> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 8);
+  messageDesc(file_facets_proto_v1_models, 11);
 
 /**
  * @generated from message facets.v1.RequestCount
@@ -502,7 +588,7 @@ export type RequestCount = Message<"facets.v1.RequestCount"> & {
  * Use `create(RequestCountSchema)` to create a new message.
  */
 export const RequestCountSchema: GenMessage<RequestCount> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 9);
+  messageDesc(file_facets_proto_v1_models, 12);
 
 /**
  * @generated from message facets.v1.DiskUse
@@ -528,7 +614,7 @@ export type DiskUse = Message<"facets.v1.DiskUse"> & {
  * Use `create(DiskUseSchema)` to create a new message.
  */
 export const DiskUseSchema: GenMessage<DiskUse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_models, 10);
+  messageDesc(file_facets_proto_v1_models, 13);
 
 /**
  * Length of the facets that Embed returns when normalize is false.
@@ -599,6 +685,18 @@ export const ModelService: GenService<{
     methodKind: "unary";
     input: typeof GetServerStatusRequestSchema;
     output: typeof GetServerStatusResponseSchema;
+  },
+  /**
+   * Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
+   * its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
+   * server has no such folder (backup_dir), or its documents are in PostgreSQL.
+   *
+   * @generated from rpc facets.v1.ModelService.TakeBackup
+   */
+  takeBackup: {
+    methodKind: "unary";
+    input: typeof TakeBackupRequestSchema;
+    output: typeof TakeBackupResponseSchema;
   },
 }> = /*@__PURE__*/
   serviceDesc(file_facets_proto_v1_models, 0);

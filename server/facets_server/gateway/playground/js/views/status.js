@@ -6,6 +6,7 @@ import { problem } from "../panel.js";
 import { listCollections, listModels } from "../served.js";
 
 const PAGE = 200;
+const BACKUP_MS = 3_600_000; // many gigabytes take a while
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 
 /** Fills `root` with the view. */
@@ -15,7 +16,7 @@ export async function open(root) {
   root.replaceChildren(h("h1", {}, "Status"), h("p", { class: "lede" }, "How this server is, what it holds, and when it was last backed up."), notice, body);
   const show = async () => {
     const [state, models, collections] = await Promise.all([serverStatus(), listModels(), listCollections()]);
-    body.replaceChildren(...[server(state), backup(state), collectionCard(collections, { notice, show }), modelCard(models)].filter(Boolean));
+    body.replaceChildren(...[server(state), backup(state, { notice, show }), collectionCard(collections, { notice, show }), modelCard(models)].filter(Boolean));
   };
   await show();
   return { open: () => {}, close: () => {} };
@@ -65,11 +66,32 @@ function server(state) {
   return card("Server", h("table", {}, facts.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value)))));
 }
 
-/** A backup is taken where the server runs; a page in a browser shall not write there. */
-function backup(state) {
+/** Taken here where the server has a folder for backups; put back by command, for no server may be using the data then. */
+function backup(state, { notice, show }) {
   if (!state) return null;
-  const last = state.lastBackupTime ? `The last one is of ${new Date(state.lastBackupTime).toLocaleString("en")}.` : "None has been taken yet.";
-  return card("Backup", h("p", {}, last, " It is taken where the server runs, also while it answers:"), h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, "facets-server backup NEW-FOLDER --data-dir DATA")));
+  const command = (text) => h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));
+  const time = (text) => new Date(text).toLocaleString("en");
+  const last = state.lastBackupTime ? `The last one is of ${time(state.lastBackupTime)}.` : "None has been taken yet.";
+  if (!state.backupDir) {
+    const how = " Started with the setting backup_dir, this server takes them from here; where it runs, also while it answers:";
+    return card("Backup", h("p", {}, last, how), command("facets-server backup NEW-FOLDER --data-dir DATA"));
+  }
+  const button = h("button", { type: "button", class: "primary" }, "Take a backup");
+  button.addEventListener("click", async () => {
+    [button.disabled, button.textContent] = [true, "Taking a backup"];
+    try {
+      const { backup: taken, problems = [] } = await call("ModelService/TakeBackup", {}, undefined, BACKUP_MS);
+      await show();
+      notice.replaceChildren(problems.length ? `What was copied is damaged: ${problems.join("; ")}` : `All of ${bytes(taken.numBytes)} is in ${taken.folder}, compared with its checksums.`);
+    } catch (error) {
+      [button.disabled, button.textContent] = [false, "Take a backup"];
+      notice.replaceChildren(problem(error));
+    }
+    notice.scrollIntoView({ block: "nearest" });
+  });
+  const rows = (state.backups ?? []).map((one) => h("tr", {}, [time(one.made), bytes(one.numBytes), one.folder].map((value) => h("td", {}, value))));
+  const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To go back to one, stop the server, and start it again with the folder that this makes:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
+  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers.`), h("div", {}, button), back);
 }
 
 function modelCard(models) {
