@@ -605,6 +605,16 @@ class BlockingMethods(BlockingRunner):
         check_sequences(texts=texts)
         return self._run(self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype, spans=spans))
 
+    def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
+        """One vector a text, for what knows no facets: ``[len(texts), dim]``, of unit length for models of passages.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+        """
+        check_sequences(texts=texts)
+        return self._run(self._operations.embed_vectors(texts, model=model))
+
     def embed_stream(
         self,
         texts: Iterable[str],
@@ -1309,6 +1319,16 @@ class AsyncMethods(AsyncRunner):
         return await self._run(
             self._operations.embed(texts, model=model, normalize=normalize, dtype=dtype, spans=spans)
         )
+
+    async def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
+        """One vector a text, for what knows no facets: ``[len(texts), dim]``, of unit length for models of passages.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+        """
+        check_sequences(texts=texts)
+        return await self._run(self._operations.embed_vectors(texts, model=model))
 
     def embed_stream(
         self,

@@ -4,15 +4,15 @@ Nothing here is imported by the client itself: ``from facets_client.adapters.lan
 LangChain, and nothing else does.
 """
 
-import importlib.util
-
-from facets_client.core.extras import install_command
+from facets_client.core.extras import require_extra
 
 # Extra -> the module that it brings, under the name that is imported.
 MODULES = {
     "langchain": "langchain_core",
     "llama-index": "llama_index",
     "haystack": "haystack",
+    "dspy": "dspy",
+    "chroma": "chromadb",
     "qdrant": "qdrant_client",
     "parquet": "pyarrow",
 }
@@ -27,6 +27,4 @@ def require(extra: str) -> None:
     Raises:
         ImportError: It is not; the message has the command that installs it.
     """
-    module = MODULES[extra]
-    if importlib.util.find_spec(module) is None:
-        raise ImportError(f"{module} not installed: {install_command(extra)}")
+    require_extra(extra, MODULES[extra])

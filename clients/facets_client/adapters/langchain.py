@@ -16,7 +16,7 @@ from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, Callba
 from langchain_core.documents import Document as LangChainDocument  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, Retrieval, content_id, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, Retrieval, SearchSettings, content_id, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.documents.types import Document, SearchHit, SearchMode  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
@@ -29,12 +29,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         client: For ``invoke``; also for ``ainvoke`` where there is no ``async_client``, in a thread.
         collection: Name of the collection.
         async_client: For ``ainvoke``.
-        top_k: Documents for each query.
-        mode: ``hybrid``, ``facets`` or ``lexical``.
-        where: Condition on the payload; None: all documents.
-        min_confidence: Only hits of at least this confidence, in [0, 1]; None: all.
-        diversify: How much the hits shall differ, in [0, 1].
-        model: That embeds the queries; empty: the collection's.
+        top_k, mode, where, min_confidence, diversify, model: See ``SearchSettings``.
     """
 
     client: FacetsClient
@@ -61,15 +56,8 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         return list(map(_to_langchain, await self._retrieval().hits_async(self.async_client, query)))
 
     def _retrieval(self) -> Retrieval:
-        return Retrieval(
-            collection=self.collection,
-            top_k=self.top_k,
-            mode=self.mode,
-            where=self.where,
-            min_confidence=self.min_confidence,
-            diversify=self.diversify,
-            model=self.model,
-        )
+        asked = {name: getattr(self, name) for name in SearchSettings.__annotations__}
+        return Retrieval(collection=self.collection, **asked)
 
 
 def from_langchain(documents: Iterable[LangChainDocument]) -> Iterator[Document]:

@@ -10,6 +10,7 @@ Example:
 """
 
 from collections.abc import Iterable, Iterator
+from typing import Unpack
 
 from facets_client.adapters import require
 
@@ -17,10 +18,9 @@ require("llama-index")
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, Retrieval, SearchSettings, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
-from facets_client.documents.types import Document, SearchHit, SearchMode  # noqa: E402
-from facets_client.filters import Filter  # noqa: E402
+from facets_client.documents.types import Document, SearchHit  # noqa: E402
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
@@ -32,12 +32,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         client: For ``retrieve``; also for ``aretrieve`` where there is no ``async_client``.
         collection: Name of the collection.
         async_client: For ``aretrieve``.
-        top_k: Documents for each query.
-        mode: ``hybrid``, ``facets`` or ``lexical``.
-        where: Condition on the payload; None: all documents.
-        min_confidence: Only hits of at least this confidence, in [0, 1]; None: all.
-        diversify: How much the hits shall differ, in [0, 1].
-        model: That embeds the queries; empty: the collection's.
+        settings: See ``SearchSettings``.
     """
 
     def __init__(
@@ -46,25 +41,12 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
         collection: str,
         *,
         async_client: AsyncFacetsClient | None = None,
-        top_k: int = 10,
-        mode: SearchMode = "hybrid",
-        where: Filter | None = None,
-        min_confidence: float | None = None,
-        diversify: float = 0.0,
-        model: str = "",
+        **settings: Unpack[SearchSettings],
     ) -> None:
         super().__init__()
         self._client = client
         self._async_client = async_client
-        self._retrieval = Retrieval(
-            collection=collection,
-            top_k=top_k,
-            mode=mode,
-            where=where,
-            min_confidence=min_confidence,
-            diversify=diversify,
-            model=model,
-        )
+        self._retrieval = Retrieval(collection=collection, **settings)
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         return list(map(_to_node, self._retrieval.hits(self._client, query_bundle.query_str)))

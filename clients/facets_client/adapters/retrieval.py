@@ -2,7 +2,7 @@
 
 import hashlib
 from dataclasses import asdict, dataclass, fields
-from typing import Any
+from typing import Any, TypedDict
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.documents.types import SearchHit, SearchMode
@@ -11,9 +11,20 @@ from facets_client.filters import Filter
 HIT_KEY = "facets_hit"  # of the metadata; everything else in there is the document's payload
 
 
+class SearchSettings(TypedDict, total=False):
+    """How a retriever searches, as far as it is said; see ``FacetsClient.search`` for what each setting means."""
+
+    top_k: int  # documents for each query; 10
+    mode: SearchMode  # hybrid, facets or lexical; hybrid
+    where: Filter | None  # condition on the payload; None: all documents
+    min_confidence: float | None  # only hits of at least this confidence, in [0, 1]; None: all
+    diversify: float  # how much the hits shall differ, in [0, 1]; 0
+    model: str  # that embeds the queries; empty: the collection's
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Retrieval:
-    """How a retriever searches; see ``FacetsClient.search`` for what each setting means."""
+    """A collection and ``SearchSettings`` for it."""
 
     collection: str
     top_k: int = 10
@@ -23,9 +34,10 @@ class Retrieval:
     diversify: float = 0.0
     model: str = ""
 
-    def hits(self, client: FacetsClient, query: str) -> tuple[SearchHit, ...]:
-        """Hits of one query, best first."""
-        return client.search(self.collection, [query], **self._settings())[0].hits
+    def hits(self, client: FacetsClient, query: str, *, top_k: int | None = None) -> tuple[SearchHit, ...]:
+        """Hits of one query, best first; ``top_k`` in place of the retriever's."""
+        asked = self._settings() if top_k is None else {**self._settings(), "top_k": top_k}
+        return client.search(self.collection, [query], **asked)[0].hits
 
     async def hits_async(self, client: AsyncFacetsClient, query: str) -> tuple[SearchHit, ...]:
         """The same, awaited."""

@@ -3,6 +3,7 @@
 from collections import deque
 from collections.abc import Sequence
 
+import numpy as np
 from facets_proto.codec import from_message
 from facets_proto.v1 import texts_pb2
 from facets_proto.values import array_from_message
@@ -72,6 +73,23 @@ class TextOperations(RoomOperations):
             model=model,
         )
         return join([from_message(part, Embeddings) for part in parts])
+
+    def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> Operation[FacetsArray]:
+        """One vector a text, for what knows no facets: ``[len(texts), dim]``, of unit length for models of passages.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+        """
+        parts = yield from self._requests.call_parts(
+            "texts",
+            [text_bytes(text) for text in texts],
+            lambda part: texts_pb2.EmbedRequest(texts=texts[part], model=model, vectors_only=True),
+            texts_pb2.EmbedResponse,
+            max_items=lambda limits: limits.max_texts_per_request,
+            model=model,
+        )
+        return np.concatenate([array_from_message(part.vectors) for part in parts])
 
     def embed_stream(
         self,
