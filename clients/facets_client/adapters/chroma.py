@@ -22,7 +22,7 @@ from facets_client.core.channel import DEFAULT_TARGET  # noqa: E402
 
 
 @register_embedding_function  # type: ignore[untyped-decorator]
-class FacetsEmbeddingFunction(EmbeddingFunction[Documents]):  # type: ignore[misc]  # its types are skipped
+class FacetsEmbeddingFunction(EmbeddingFunction[Documents]):  # its types are skipped, see pyproject.toml
     """Embeds texts with a model of a Facets server; Chroma keeps these settings with its collection.
 
     Args:

@@ -37,6 +37,13 @@ def test_embed_splits_into_requests_and_keeps_the_order(client, world):
     assert world.count("GetModel") == 1  # asked once
 
 
+def test_one_vector_a_text_comes_in_parts_too(client):
+    texts = [f"text {i}" for i in range(9)]
+    vectors = client.embed_vectors(texts)
+    assert vectors.shape == (9, DIM)
+    assert np.allclose(vectors[7], fake_facets("text 7").mean(0))
+
+
 def test_embed_splits_by_bytes(client, world):
     world.max_texts, world.max_text_bytes = 1_000, 10_000
     client.embed(["x" * 9_000] * 20)

@@ -25,7 +25,8 @@ class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
     def reply(self, request):
         arrays = np.stack([fake_facets(text) for text in request.texts])
         return texts_pb2.EmbedResponse(
-            facet_embeddings=facet_array(arrays, request.dtype),
+            facet_embeddings=None if request.vectors_only else facet_array(arrays, request.dtype),
+            vectors=facet_array(arrays.mean(1), request.dtype) if request.vectors_only else None,
             token_stats=[common_pb2.TokenStats(num_tokens=len(text.split())) for text in request.texts],
             model=MODEL,
             timings=common_pb2.Timings(total_ms=1.0),
