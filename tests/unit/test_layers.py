@@ -53,12 +53,11 @@ LIBRARY_ROOMS = {
 }
 
 # The same for the laboratory: its task rooms know the library and the shared rooms, not each other.
-_LAB_SHARED = {"losses", "training", "evaluation", "cards"}
+_LAB_SHARED = {"losses", "training", "evaluation"}
 LAB_ROOMS = {
     "": set(),
     "program": set(),
     "losses": set(),
-    "cards": set(),
     "training": {"program"},
     "evaluation": {"program"},
     "heads": {"program", "training", "evaluation"},

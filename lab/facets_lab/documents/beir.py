@@ -4,20 +4,20 @@ import importlib
 import inspect
 import re
 import unicodedata
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from pathlib import Path
+from typing import Annotated, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator, BeforeValidator, Field, model_validator
 
 from facets.documents.encoding import check_ids, check_text
 from facets.documents.types import JsonValue
 from facets.errors import ConfigError, InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES
-from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
+from facets_lab.evaluation.files import Record, Said, fields_of, number_of, read_as, read_lines
 
 _PACKED = ("", ".xz", ".gz")
 _COLUMNS = ("query-id", "corpus-id", "score")
@@ -67,9 +67,9 @@ def read_beir(folder: Path) -> RetrievalData:
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
     corpus, queries, qrels = (_file(folder, name) for name in ("corpus.jsonl", "queries.jsonl", "qrels/test.tsv"))
-    titles: dict[str, str] = {}
-    documents = _texts(corpus, partial(_document, titles))
-    asked = _texts(queries, _query)
+    parts = {key: record.parts() for key, record in _keyed(_DocumentRecord, corpus).items()}
+    documents = {key: "\n".join(of_one) for key, of_one in parts.items()}
+    asked = {key: record.text for key, record in _keyed(_QueryRecord, queries).items()}
     judgements = _judgements(qrels, asked, documents)
     kept = [query for query in asked if any(grade > 0 for grade in judgements.get(query, {}).values())]
     if not kept:
@@ -81,7 +81,7 @@ def read_beir(folder: Path) -> RetrievalData:
         query_ids=tuple(kept),
         queries=tuple(asked[query] for query in kept),
         judgements={query: judgements[query] for query in kept},
-        titles=titles,
+        titles={key: of_one[0] for key, of_one in parts.items() if len(of_one) > 1},
     )
 
 
@@ -131,77 +131,73 @@ def _file(folder: Path, name: str) -> Path:
     return found[0]
 
 
-def _texts(path: Path, text_of: Callable[[Mapping[str, object], str], str]) -> dict[str, str]:
-    """Id -> text."""
-    texts: dict[str, str] = {}
+def _number_as_text(value: object) -> object:
+    """Some tools write numbers as ids; the judgements have texts in any case."""
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+def _checked_id(value: str) -> str:
+    check_ids([value], path=())
+    return value
+
+
+def _checked_text(value: str) -> str:
+    check_text(value, path=(), max_bytes=MAX_TEXT_BYTES)
+    return value
+
+
+def _asked(value: str) -> str:
+    if not _is_visible(value):
+        raise ValueError("must be a text with words")
+    return value
+
+
+_Text = Annotated[str, AfterValidator(_checked_text)]
+_Query = Annotated[_Text, AfterValidator(_asked)]
+
+
+class _Keyed(Record):
+    id: Annotated[str, BeforeValidator(_number_as_text), AfterValidator(_checked_id), Field(alias="_id")]
+
+
+class _DocumentRecord(_Keyed):
+    title: str | None = None
+    text: str
+
+    def parts(self) -> list[str]:
+        """What is visible of title and text."""
+        return [part for part in (self.title or "", self.text) if _is_visible(part)]
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        _checked_text("\n".join(self.parts()))
+        return self
+
+
+class _QueryRecord(_Keyed):
+    text: _Query
+
+
+KeyedT = TypeVar("KeyedT", bound=_Keyed)
+
+
+def _keyed(kind: type[KeyedT], path: Path) -> dict[str, KeyedT]:
+    """Records by id."""
+    records: dict[str, KeyedT] = {}
     places: dict[str, str] = {}
-    for place, record in read_records(path):
-        key = _id(record, place)
-        if key in texts:
-            raise InvalidInputError(f"{place}: expected an _id of its own, got {key!r}, also at {places[key]}")
-        texts[key] = text_of(record, place)
-        places[key] = place
-    if not texts:
+    for place, record in read_as(kind, path):
+        if record.id in records:
+            first = places[record.id]
+            raise InvalidInputError(f"{place}: expected an _id of its own, got {record.id!r}, also at {first}")
+        records[record.id], places[record.id] = record, place
+    if not records:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    return texts
-
-
-def _document(titles: dict[str, str], record: Mapping[str, object], place: str) -> str:
-    title = record.get("title")
-    if title is not None and not isinstance(title, str):
-        raise InvalidInputError(f"{place}: expected a string as title, got {type(title).__name__}")
-    parts = [part for part in (title or "", _string(record, "text", place)) if _is_visible(part)]
-    if len(parts) > 1:
-        titles[_id(record, place)] = parts[0]
-    text = "\n".join(parts)
-    with _at(place, "document"):
-        check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
-    return text
-
-
-def _query(record: Mapping[str, object], place: str) -> str:
-    text = _string(record, "text", place)
-    if not _is_visible(text):
-        raise InvalidInputError(f"{place}: expected a text with words, got a blank one")
-    with _at(place, "query"):
-        check_text(text, path=(), max_bytes=MAX_TEXT_BYTES)
-    return text
+    return records
 
 
 def _is_visible(text: str) -> bool:
     """Whether there is anything to encode: letters, numbers, punctuation or symbols."""
     return any(unicodedata.category(letter)[0] in "LNPS" and letter != "\ufffd" for letter in text)
-
-
-def _id(record: Mapping[str, object], place: str) -> str:
-    value = record.get("_id")
-    if isinstance(value, int) and not isinstance(value, bool):
-        value = str(value)  # some tools write numbers; the judgements have texts in any case
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{place}: expected a string as _id, got {_kind(record, '_id')}")
-    with _at(place, "_id"):
-        check_ids([value], path=())
-    return value
-
-
-def _string(record: Mapping[str, object], name: str, place: str) -> str:
-    value = record.get(name)
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{place}: expected a string as {name}, got {_kind(record, name)}")
-    return value
-
-
-def _kind(record: Mapping[str, object], name: str) -> str:
-    return type(record[name]).__name__ if name in record else "none"
-
-
-@contextmanager
-def _at(place: str, what: str) -> Iterator[None]:
-    """Names the line where the engine's rules are broken."""
-    try:
-        yield
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{place}: the {what} {error.rule}") from error
 
 
 def _judgements(path: Path, queries: Mapping[str, str], documents: Mapping[str, str]) -> dict[str, dict[str, int]]:
@@ -232,7 +228,11 @@ def _judged(path: Path) -> Iterator[tuple[str, str, int, str]]:
         yield query, document, int(value), place
 
 
-_FIELDS = ("query", "positive")
+class Pair(Record):
+    """A question and a passage that answers it."""
+
+    query: Annotated[Said, AfterValidator(_checked_text)]
+    positive: Annotated[Said, AfterValidator(_checked_text)]
 
 
 def read_pairs(path: Path) -> RetrievalData:
@@ -251,10 +251,9 @@ def read_pairs(path: Path) -> RetrievalData:
     documents: dict[str, str] = {}
     queries: dict[str, str] = {}
     judgements: dict[str, dict[str, int]] = {}
-    for place, record in read_records(path):
-        query, positive = (_text(record, name, place) for name in _FIELDS)
-        document_id = documents.setdefault(positive, f"d{len(documents)}")
-        query_id = queries.setdefault(query, f"q{len(queries)}")
+    for _, pair in read_as(Pair, path):
+        document_id = documents.setdefault(pair.positive, f"d{len(documents)}")
+        query_id = queries.setdefault(pair.query, f"q{len(queries)}")
         judgements.setdefault(query_id, {})[document_id] = 1
     if not queries:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
@@ -306,20 +305,6 @@ def read_docstrings(modules: Sequence[str]) -> RetrievalData:
         queries=tuple(found),
         judgements={id.replace("d", "q"): {id: 1} for id in ids},
     )
-
-
-def _text(record: dict[str, object], name: str, place: str) -> str:
-    value = record.get(name)
-    if not isinstance(value, str):
-        got = type(value).__name__ if name in record else "none"
-        raise InvalidInputError(f"{place}: expected a string as {name}, got {got}")
-    if not value.strip():
-        raise InvalidInputError(f"{place}: expected a {name} with words, got a blank one")
-    try:
-        check_text(value, path=(), max_bytes=MAX_TEXT_BYTES)
-    except InvalidInputError as error:
-        raise InvalidInputError(f"{place}: the {name} {error.rule}") from error
-    return value
 
 
 DEPTH = 100

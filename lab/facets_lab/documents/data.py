@@ -25,13 +25,13 @@ from facets.config import (
     Settings,
     Share,
 )
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
-from facets.language.files import read_lines
+from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import Backbone
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
 from facets.storage import write_atomically
-from facets_lab.training.corpus import expand_files
+from facets_lab.evaluation.files import Record, read_as
+from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 
@@ -104,9 +104,6 @@ class PassageTrainingConfig(TrainingConfig):
         return self
 
 
-_TITLE = "# "
-
-
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A passage and what is asked about it.
@@ -143,7 +140,7 @@ def read_groups(config: PassageDataConfig) -> list[list[Passage]]:
 
 
 def _wikipedia(source: SourceConfig, size: int, random_choice: random.Random) -> Iterator[list[Passage]]:
-    for title, paragraphs in _articles(source):
+    for title, paragraphs in chain.from_iterable(map(read_titled_documents, expand_files(source.files))):
         fitting = [text for text in paragraphs if _fits(text, source)]
         if len(fitting) >= 2:
             first = random_choice.randrange(max(1, len(fitting) - size + 1))
@@ -151,30 +148,19 @@ def _wikipedia(source: SourceConfig, size: int, random_choice: random.Random) ->
             yield [Passage(f"{title}. {text}" if has_title else text) for text in fitting[first : first + size]]
 
 
-def _articles(source: SourceConfig) -> Iterator[tuple[str, list[str]]]:
-    title, paragraphs = "", list[str]()
-    for line in chain.from_iterable(map(read_lines, expand_files(source.files))):
-        if line.startswith(_TITLE):
-            yield title, paragraphs
-            title, paragraphs = line.removeprefix(_TITLE), []
-        elif line:
-            paragraphs.append(line)
-    yield title, paragraphs
-
-
-def _questions(source: SourceConfig, size: int, _: random.Random) -> Iterator[list[Passage]]:
+def _questions(source: SourceConfig, size: int, _random_choice: random.Random) -> Iterator[list[Passage]]:
     asked: dict[str, list[str]] = {}
-    for line in _json_lines(source, ("query", "positive")):
-        if _fits(line["positive"], source):
-            asked.setdefault(line["positive"], []).append(line["query"])
+    for _, line in chain.from_iterable(read_as(_Asked, path) for path in expand_files(source.files)):
+        if _fits(line.positive, source):
+            asked.setdefault(line.positive.strip(), []).append(line.query.strip())
     passages = [Passage(text, tuple(dict.fromkeys(questions))) for text, questions in asked.items()]
     yield from _in_groups(passages, size)
 
 
 def _papers(source: SourceConfig, size: int, random_choice: random.Random) -> Iterator[list[Passage]]:
     def read() -> Iterator[Passage]:
-        for line in _json_lines(source, ("title", "abstract")):
-            title, abstract = line["title"], line["abstract"]
+        for _, line in chain.from_iterable(read_as(_Abstract, path) for path in expand_files(source.files)):
+            title, abstract = line.title.strip(), line.abstract.strip()
             if not _fits(abstract, source):
                 continue
             if random_choice.random() < source.with_title:  # else the title is what is asked: it must not be read
@@ -190,20 +176,14 @@ def _in_groups(passages: list[Passage], size: int) -> Iterator[list[Passage]]:
         yield passages[start : start + size]
 
 
-def _json_lines(source: SourceConfig, names: tuple[str, ...]) -> Iterator[dict[str, str]]:
-    for path in expand_files(source.files):
-        for number, text in enumerate(read_lines(path), start=1):
-            yield _strings(text, names, path, number)
+class _Asked(Record):
+    query: str
+    positive: str
 
 
-def _strings(text: str, names: tuple[str, ...], path: Path, number: int) -> dict[str, str]:
-    try:
-        line = json.loads(text)
-        found = {name: line[name].strip() for name in names}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        expected = f"expected a JSON object with text under {' and '.join(names)}"
-        raise InvalidInputError(f"{path}, line {number}: {expected}, got {text[:80]!r}") from error
-    return found
+class _Abstract(Record):
+    title: str
+    abstract: str
 
 
 def _fits(text: str, source: SourceConfig) -> bool:

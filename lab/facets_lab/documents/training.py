@@ -1,27 +1,25 @@
 """Trains passage models: facets that meet sentences and questions, and encoders distilled from a teacher."""
 
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
-from facets.language.files import read_lines
+from facets.errors import CheckpointError, ConfigError
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.network import Backbone
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
-from facets_lab.cards import curve_rows, fill_card, read_objects, table
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
+from facets_lab.evaluation.files import count_of, read_table
 from facets_lab.losses import distillation_loss, facet_losses
 from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, load_checkpoint
 
@@ -281,65 +279,8 @@ def word_vectors(path: Path, teacher: Backbone, *, max_words: int) -> WordVector
         teacher: What reads them.
         max_words: How many, from the beginning; the counts of the others still make up the total.
     """
-    words, counts = [], []
-    for number, line in enumerate(read_lines(path), start=1):
-        word, _, count = line.partition("\t")
-        if not word or not count.isdecimal():
-            raise InvalidInputError(f"{path}, line {number}: expected a word, a tab and a count, got {line[:80]!r}")
-        words.append(word)
-        counts.append(int(count))
+    lines = list(read_table(path, {"word": str, "count": count_of}))
+    words, counts = [word for word, _ in lines], [count for _, count in lines]
     rows = teacher.ids(list(islice(words, max_words)), _MAX_WORD_TOKENS)
     vectors = vectors_of(teacher.encoder(), rows).astype(np.float32)
     return WordVectors(Vocabulary(words[:max_words], np.array(counts[:max_words]), total_count=sum(counts)), vectors)
-
-
-def write_passage_card(model: Path, *, run_dir: Path, summary: str, report: Path | None = None) -> None:
-    """Writes ``README.md`` of a checkpoint folder.
-
-    Args:
-        model: The folder.
-        run_dir: Folder of its training run.
-        summary: Opening paragraphs, Markdown.
-        report: Output of ``facets-eval retrieval``; its nDCG@10 goes in.
-
-    Raises:
-        ConfigError: A file cannot be read.
-        CheckpointError: The folder holds no model of passages.
-    """
-    loaded = PassageModel.from_folder(model)
-    training = loaded.config.training
-    points = curve_rows(run_dir / "curve.jsonl")
-    losses = [name for name in points[-1] if name.startswith("validation_")]
-    rows = [
-        f"| {point['step']:,} | {point['training_loss']:.4f} | "
-        + " | ".join(f"{point[name]:.4f}" for name in losses)
-        + " |"
-        for point in points
-    ]
-    held_out = [f"held out: {name.removeprefix('validation_')}" for name in losses]
-    values = {
-        "model": loaded,
-        "network": loaded.config.network,
-        "training": training,
-        "summary": summary.strip(),
-        "minutes": training["seconds"] / 60,
-        "num_words": len(loaded.words),
-        "curve": table(["step", "training loss", *held_out], rows),
-        "measured": "" if report is None else _measured(read_objects(report)[0], loaded.name),
-    }
-    (model / "README.md").write_text(fill_card("passages", values), encoding="utf-8")
-
-
-def _measured(report: Mapping[str, Any], name: str) -> str:
-    try:
-        folders = report["folders"]
-        rows = [
-            f"| {method} | {100 * mean['ndcg_10']:.1f} | "
-            + " | ".join(f"{100 * systems[name][method]['ndcg_10']:.1f}" for systems in folders.values())
-            + " |"
-            for method, mean in report["models"][name].items()
-        ]
-    except (KeyError, TypeError) as error:
-        raise ConfigError(f"expected a report of facets-eval retrieval with {name}, got: {error}") from error
-    head = f"## Measured\n\n`facets-eval retrieval`, {report['rows']:,} queries.\n\n"
-    return head + table(["nDCG@10 of", "mean", *folders], rows)

@@ -42,6 +42,22 @@ class Evaluate(Protocol[_SystemT_contra, _DataT_contra]):
         ...
 
 
+ScoresT = TypeVar("ScoresT")
+
+
+@dataclass(frozen=True, slots=True)
+class System(Generic[DataT, ScoresT]):
+    """What is compared, where one function says it all.
+
+    Attributes:
+        name: Its key in the report.
+        methods: The data -> scores by method.
+    """
+
+    name: str
+    methods: Callable[[DataT], Mapping[str, ScoresT]]
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EvaluationTask(Generic[DataT, SystemT]):
     """One of the paper's tables: how its file is read, what is compared, what is measured.

@@ -3,8 +3,11 @@
 import json
 import math
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.files import DAMAGED_FILE_ERRORS, open_binary
@@ -45,11 +48,92 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
         raise ConfigError(f"cannot read {path}: {error.strerror or error}") from error
 
 
-def read_records(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
+class Record(BaseModel):
+    """A line of JSON with the fields of a subclass, of these very types; others are ignored."""
+
+    model_config = ConfigDict(strict=True, frozen=True)
+
+
+RecordT = TypeVar("RecordT", bound=Record)
+
+
+def _said(text: str) -> str:
+    if not text.strip():
+        raise ValueError("must have words")
+    return text
+
+
+Said = Annotated[str, AfterValidator(_said)]
+"""A text that is not blank."""
+
+
+def read_as(kind: type[RecordT], path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, RecordT]]:
+    """As :func:`read_records`, each checked against a schema.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: As there, or a field is missing or breaks its rule; the message names file, line and field.
+    """
+    for place, record in read_records(path, skip_blank=skip_blank):
+        try:
+            yield place, kind.model_validate(record)
+        except ValidationError as error:
+            raise InvalidInputError(f"{place}: {_first_of(error)}") from error
+
+
+def _first_of(error: ValidationError) -> str:
+    """The first broken rule: what, expected, got."""
+    first = error.errors()[0]
+    field, cause = ".".join(map(str, first["loc"])), first.get("ctx", {}).get("error")
+    if first["type"] == "missing":
+        return f"expected a field {field}, got none"
+    if cause is not None:  # a rule of ours
+        return f"{field} {getattr(cause, 'rule', cause)}, got {first['input']!r:.60}".lstrip()
+    return f"expected {first['msg'].removeprefix('Input should be ')} as {field}, got {first['input']!r:.60}"
+
+
+Columns = dict[str, Callable[[str], Any]]
+
+
+def read_table(path: Path, columns: Columns) -> Iterator[tuple[Any, ...]]:
+    """Lines of fields by tabs, none of them blank; blank lines are passed over.
+
+    Args:
+        path: As for ``read_lines``.
+        columns: Name of each -> what reads a field; a ValueError says that it cannot.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line has other fields; the message names file and line.
+    """
+    names, readers = tuple(columns), tuple(columns.values())
+    for place, line in read_lines(path):
+        if not line.strip():
+            continue
+        fields = fields_of(line, names, place)
+        try:
+            yield tuple([read(field) for read, field in zip(readers, fields, strict=True)])
+        except ValueError as error:
+            raise InvalidInputError(f"{place}: expected {'<TAB>'.join(names)}, got {line[:80]!r}: {error}") from error
+
+
+def count_of(text: str) -> int:
+    """A number of things, for ``read_table``.
+
+    Raises:
+        ValueError: It is none.
+    """
+    if not (text.isascii() and text.isdigit()):
+        raise ValueError(f"expected a count, got {text!r}")
+    return int(text)
+
+
+def read_records(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, dict[str, object]]]:
     """JSON objects of a file, one a line, with where they stand.
 
     Args:
         path: As for ``read_lines``.
+        skip_blank: Whether blank lines are passed over; else they are an error.
 
     Yields:
         ``"FILE, line 3"`` and the object.
@@ -59,6 +143,8 @@ def read_records(path: Path) -> Iterator[tuple[str, dict[str, object]]]:
         InvalidInputError: It is damaged, or a line is no JSON object; the message names the line.
     """
     for place, line in read_lines(path):
+        if skip_blank and not line.strip():
+            continue
         try:
             record = json.loads(line)
             json.dumps(record, ensure_ascii=False).encode("utf-8")

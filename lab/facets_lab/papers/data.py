@@ -8,9 +8,8 @@ Shape letters: I or N papers, B those of a batch, T words of all papers, L words
 papers, U distinct ones of a batch, V words, D dimensions.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Self
@@ -23,12 +22,12 @@ from scipy.sparse.linalg import svds
 
 from facets.config import AtLeastOne, FacetModelConfig, NonNegative, NonNegativeInt, Positive, Probability, VectorWidth
 from facets.errors import InvalidInputError
-from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
+from facets_lab.evaluation.files import Record, Said, read_as
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 
@@ -373,6 +372,38 @@ def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> 
     return unit_rows(np.ascontiguousarray(rows_DV[::-1].T))
 
 
+class _AuthorRecord(Record):
+    name: str = ""
+    id: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not (self.name or self.id):
+            raise ValueError("must have a name or an id")
+        return self
+
+
+class _PaperRecord(Record):
+    id: Said
+    title: Said
+    abstract: str | None = None
+    authors: list[str | _AuthorRecord] | None = None
+    cited_by: list[Said] | None = None
+    year: int | None = None
+
+    def paper(self) -> Paper:
+        named = [_AuthorRecord(name=one) if isinstance(one, str) else one for one in self.authors or () if one != ""]
+        return Paper(
+            title=self.title,
+            abstract=self.abstract or "",
+            id=self.id,
+            # An empty name is nobody: real lists have them where an author was lost.
+            authors=tuple(Author(one.name or one.id, one.id) for one in named),
+            cited_by_ids=tuple(self.cited_by or ()),
+            year=year_of_id(self.id) if self.year is None else self.year,
+        )
+
+
 def read_papers(path: Path) -> list[Paper]:
     """Papers of a file, in order; blank lines are passed over.
 
@@ -384,82 +415,9 @@ def read_papers(path: Path) -> list[Paper]:
         ConfigError: The file cannot be read.
         InvalidInputError: A line is no such record, has no title, or its id came before; names file and line.
     """
-    papers: list[Paper] = []
-    lines: dict[str, int] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line:
-            continue
-        where = f"{path}, line {number}"
-        try:
-            record = json.loads(line)
-        except json.JSONDecodeError as error:
-            raise InvalidInputError(f"{where}: expected a JSON object, got {error}") from error
-        if not isinstance(record, dict):
-            raise InvalidInputError(f"{where}: expected a JSON object, got {type(record).__name__}")
-        paper = paper_from_record(record, where)
-        if paper.id in lines:
-            raise InvalidInputError(f"{where}: expected distinct ids, got {paper.id!r} as in line {lines[paper.id]}")
-        lines[paper.id] = number
-        papers.append(paper)
-    return papers
-
-
-def paper_from_record(record: Mapping[str, object], where: str) -> Paper:
-    """One paper from a decoded JSON object.
-
-    Args:
-        record: Keys ``id`` and ``title`` are needed; others than the known ones are ignored.
-        where: For messages.
-
-    Raises:
-        InvalidInputError: A value is missing or of the wrong kind.
-    """
-    paper_id = _text(record, "id", where)
-    title = _text(record, "title", where)
-    if not paper_id or not title.strip():
-        raise InvalidInputError(f"{where}: expected an id and a title, got an empty one")
-    year = record.get("year")
-    if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
-        raise InvalidInputError(f"{where}: year must be an integer, got {year!r}")
-    return Paper(
-        title=title,
-        abstract=_text(record, "abstract", where, default=""),
-        id=paper_id,
-        # An empty name is nobody: real lists have them where an author was lost.
-        authors=tuple(_author(value, where) for value in _list(record, "authors", where) if value != ""),
-        cited_by_ids=tuple(_item(value, "cited_by", where) for value in _list(record, "cited_by", where)),
-        year=year_of_id(paper_id) if year is None else year,
-    )
-
-
-def _text(record: Mapping[str, object], key: str, where: str, *, default: str | None = None) -> str:
-    value = record.get(key, default)
-    if value is None and default is not None:
-        return default
-    if not isinstance(value, str):
-        raise InvalidInputError(f"{where}: {key} must be a string, got {value!r:.60}")
-    return value
-
-
-def _list(record: Mapping[str, object], key: str, where: str) -> list[object]:
-    value = record.get(key)
-    if value is None:
-        return []
-    if not isinstance(value, list):
-        raise InvalidInputError(f"{where}: {key} must be a list, got {value!r:.60}")
-    return value
-
-
-def _item(value: object, key: str, where: str) -> str:
-    if not isinstance(value, str) or not value:
-        raise InvalidInputError(f"{where}: {key} must hold ids, got {value!r:.60}")
-    return value
-
-
-def _author(value: object, where: str) -> Author:
-    if isinstance(value, Mapping):
-        name, author_id = value.get("name", ""), value.get("id", "")
-        if isinstance(name, str) and isinstance(author_id, str) and (name or author_id):
-            return Author(name or author_id, author_id)
-        raise InvalidInputError(f"{where}: an author must have a name or an id, got {value!r:.60}")
-    return Author(_item(value, "authors", where))
+    papers: dict[str, Paper] = {}
+    for place, record in read_as(_PaperRecord, path, skip_blank=True):
+        if record.id in papers:
+            raise InvalidInputError(f"{place}: expected distinct ids, got {record.id!r} twice")
+        papers[record.id] = record.paper()
+    return list(papers.values())

@@ -6,10 +6,9 @@ Shape letters: N texts, E of the encoder.
 import hashlib
 import json
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,6 @@ from facets.papers.trained import (
     write_sentence_vectors,
 )
 from facets.storage import write_atomically
-from facets_lab.cards import curve_rows, fill_card, read_objects, table
 from facets_lab.papers.data import (
     PaperCorpus,
     PaperTrainingConfig,
@@ -47,8 +45,6 @@ from facets_lab.papers.data import (
 from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingResult, train
 
-# Metric of a report -> its name in a card.
-_METRICS = {"map": "MAP", "auc": "AUC", "ndcg": "NDCG", "recall_50": "R@50", "recall_200": "R@200"}
 _SPREAD_PAPERS = 4000
 
 
@@ -273,67 +269,3 @@ def embed_texts(
             with write_atomically(path, durable=False) as part, part.open("wb") as file:
                 np.save(file, vectors.astype(np.float16))
     return unit_rows(np.concatenate([np.load(path) for path in paths]).astype(np.float32))
-
-
-def write_paper_card(model: Path, *, run_dir: Path, summary: str, report: Path | None = None) -> None:
-    """Writes ``README.md`` of a checkpoint folder.
-
-    Args:
-        model: The folder.
-        run_dir: Folder of its training run.
-        summary: Opening paragraphs, Markdown.
-        report: Output of ``facets-eval recommendation``; its table goes in.
-
-    Raises:
-        ConfigError: A file cannot be read.
-        CheckpointError: The folder holds no model of papers.
-    """
-    loaded = PaperModel.from_folder(model)
-    training, columns = loaded.config.training, loaded.papers.column_ids
-    points = [
-        f"| {point['step']:,} | {point['training_loss']:.4f} | {point['validation_authors']:.4f} | "
-        f"{point['validation_citations']:.4f} | {point['validation_autoencoder']:.4f} |"
-        for point in curve_rows(run_dir / "curve.jsonl")
-    ]
-    values = {
-        "model": loaded,
-        "shape": loaded.config.model,
-        "training": training,
-        "summary": summary.strip(),
-        "minutes": training["seconds"] / 60,
-        "num_authors": len(columns["authors"]),
-        "num_citing": len(columns["citations"]),
-        "num_words": len(loaded.words),
-        "facet_weights": dict(loaded.settings.facet_weights),
-        "document_modes": dict(loaded.settings.document_modes),
-        "sentences": _sentences(loaded),
-        "curve": table(["step", "training loss", "held out: authors", "citations", "autoencoder"], points),
-        "measured": "" if report is None else _measured(read_objects(report)[0]),
-    }
-    (model / "README.md").write_text(fill_card("papers", values), encoding="utf-8")
-
-
-def _sentences(model: PaperModel) -> str:
-    settings = model.settings.sentences
-    if settings is None or model.sentences is None:
-        return "word averages alone"
-    return (
-        f"share of sentences {settings.share}: {model.sentences.trained.axes.shape[1]} components of the vectors of "
-        f"{model.sentences.encoder.name}, of titles and {settings.abstract_chars} characters of abstracts"
-    )
-
-
-def _measured(report: Mapping[str, Any]) -> str:
-    rows = [
-        f"| {kind} | {name} | {method} | " + " | ".join(f"{100 * metrics[metric]:.2f}" for metric in _METRICS) + " |"
-        for name, methods in report["models"].items()
-        for method, kinds in methods.items()
-        for kind, metrics in kinds.items()
-    ]
-    counts = report["columns"]
-    head = (
-        f"## Measured\n\n`facets-eval recommendation` on {report['rows']:,} papers never trained on; "
-        f"{counts.get('authors', 0):,} authors and {counts.get('citations', 0):,} citing papers with at least one of "
-        "them. Times 100.\n\n"
-    )
-    return head + table(["of", "model", "method", *_METRICS.values()], sorted(rows))

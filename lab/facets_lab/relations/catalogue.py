@@ -14,11 +14,10 @@ from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
 from facets.config import Settings
-from facets.errors import InvalidInputError
-from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY, mirrored, tokenize_patterns
+from facets_lab.evaluation.files import read_table
 
 # TOML gives the names of kinds.
 _Kinds = Annotated[list[Annotated[EntityType, Field(strict=False)]], Field(min_length=1)]
@@ -120,15 +119,16 @@ def read_phrases(path: Path) -> dict[str, list[str]]:
         ConfigError: The file cannot be read.
     """
     phrases: dict[str, list[str]] = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        relation, tab, pattern = line.partition("\t")
-        tokens = pattern.split()
-        if not tab or not relation or tokens.count(ARG1) != 1 or tokens.count(ARG2) != 1:
-            raise InvalidInputError(
-                f"{path}, line {number}: expected relation<TAB>pattern with {ARG1} and {ARG2}, got {line[:80]!r}"
-            )
-        phrases.setdefault(relation, []).append(" ".join(tokens))
+    for relation, pattern in read_table(path, {"relation": str, "pattern": _pattern}):
+        phrases.setdefault(relation, []).append(pattern)
     return phrases
+
+
+def _pattern(text: str) -> str:
+    tokens = text.split()
+    if tokens.count(ARG1) != 1 or tokens.count(ARG2) != 1:
+        raise ValueError(f"expected {ARG1} and {ARG2} once")
+    return " ".join(tokens)
 
 
 def phrase_patterns(phrases: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:

@@ -19,12 +19,13 @@ from numpy.typing import NDArray
 from pydantic import Field
 
 from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positive, Settings, Share
-from facets.errors import ConfigError, InvalidInputError
-from facets.language.files import read_lines
+from facets.errors import ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.patterns import mirrored, tokenize_patterns
+from facets_lab.evaluation.files import Columns, count_of, read_table
 from facets_lab.relations.catalogue import LabelledPatterns, composed
 from facets_lab.relations.entity_pairs import bare_name, name_variants
+from facets_lab.training.corpus import in_blocks
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
 
@@ -127,16 +128,8 @@ def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
         InvalidInputError: A bad line; the message names file and line.
         ConfigError: The file cannot be read.
     """
-    for number, line in enumerate(read_lines(path), start=1):
-        if not line:
-            continue
-        parts = line.split("\t")
-        if len(parts) != 4 or not all(parts) or not (parts[3].isascii() and parts[3].isdigit()):
-            raise InvalidInputError(
-                f"{path}, line {number}: expected entity<TAB>entity<TAB>pattern or kb:relation<TAB>count, "
-                f"got {line[:80]!r}"
-            )
-        yield parts[0], parts[1], parts[2], int(parts[3])
+    columns: Columns = {"entity": str, "other entity": str, "pattern or kb:relation": str, "count": count_of}
+    yield from read_table(path, columns)
 
 
 def read_triples(path: Path) -> list[Triple]:
@@ -184,7 +177,8 @@ def load_matrix(
     sizes: list[int] = []  # cells of each pair
     found: list[tuple[int, int]] = []
     for path in cells:
-        for block in _blocks(read_cells(path)):
+        said = (cell for cell in read_cells(path) if not cell[2].startswith(KB_PREFIX))
+        for block in in_blocks(said, lambda _: 1, _BLOCK_LINES):
             tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
             for cell, words in zip(block, tokens, strict=True):
                 column = columns.setdefault(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", len(columns))
@@ -202,18 +196,6 @@ def load_matrix(
         relations,
         _fact_cells(facts, {name: row for row, name in enumerate(relations)}, columns),
     )
-
-
-def _blocks(cells: Iterator[tuple[str, str, str, int]]) -> Iterator[list[tuple[str, str, str, int]]]:
-    block = []
-    for cell in cells:
-        if not cell[2].startswith(KB_PREFIX):
-            block.append(cell)
-        if len(block) == _BLOCK_LINES:
-            yield block
-            block = []
-    if block:
-        yield block
 
 
 def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str, int]) -> NDArray[np.int64]:

@@ -7,8 +7,8 @@ import re
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ from facets.relations.entailment_features import PairFeatures, word_features
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.relations.thresholds import EntailmentWeights
-from facets_lab.evaluation.comparison import EvaluationTask, if_installed, minilm
+from facets_lab.evaluation.comparison import Embed, EvaluationTask, System, if_installed, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.evaluation import load_relation_models
@@ -184,14 +184,7 @@ class PairScores:
     directions: NDArray[np.float64]
 
 
-class EntailmentSystem(Protocol):
-    """Something that scores pairs."""
-
-    name: str
-
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """Scores by method."""
-        ...
+EntailmentSystem = System[EntailmentData, PairScores]
 
 
 def weighed(features: PairFeatures, weights: EntailmentWeights) -> PairScores:
@@ -200,23 +193,18 @@ def weighed(features: PairFeatures, weights: EntailmentWeights) -> PairScores:
     return PairScores(entails_P + entailed_by_P, entails_P + paraphrase_P, entails_P - entailed_by_P)
 
 
-class FacetEntailment:
-    """A relation model: all features weighed; the asymmetric scores of its facets alone."""
+def by_facets(model: RelationModel) -> EntailmentSystem:
+    """A relation model: all features weighed; the asymmetric scores of its facets alone.
 
-    def __init__(self, model: RelationModel) -> None:
-        self.name = model.name
-        self._model = model
-        self._engine = RelationEngine(model)
+    Methods are ``asymmetric`` (what the model answers), ``asymmetric_plain`` (eq. 3.10 alone), and with frequencies.
+    """
+    engine, weights = RelationEngine(model), model.relations.confidence.entailment
 
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """``asymmetric`` (what the model answers), ``asymmetric_plain`` (eq. 3.10 alone), and with frequencies."""
-        features = self._engine.entailment_features(data.premises, data.hypotheses)
-        answers = weighed(features, self._model.relations.confidence.entailment)
+    def methods(data: EntailmentData) -> dict[str, PairScores]:
+        features = engine.entailment_features(data.premises, data.hypotheses)
+        answers = weighed(features, weights)
         forward, backward = features.column("coverage")
-        found = {
-            "asymmetric": answers,
-            "asymmetric_plain": PairScores(forward, forward, forward - backward),
-        }
+        found = {"asymmetric": answers, "asymmetric_plain": PairScores(forward, forward, forward - backward)}
         if data.frequencies.any():
             difference = data.frequencies[:, 1] - data.frequencies[:, 0]
             found["asymmetric+frequency"] = PairScores(
@@ -226,81 +214,61 @@ class FacetEntailment:
             )
         return found
 
+    return EntailmentSystem(model.name, methods)
 
-class FrequencyDifference:
-    """The general pattern occurs with more entity pairs: in the file, or in the training of a model."""
 
-    name = "frequency"
+def by_frequency(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
+    """The general pattern occurs with more entity pairs: in the file, or in the training of a model.
 
-    def __init__(self, model: RelationModel) -> None:
-        self._model = model
+    The difference is score and direction.
+    """
 
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """``frequency_difference``: as score and as direction."""
-        if data.frequencies.any():
-            difference = data.frequencies[:, 1] - data.frequencies[:, 0]
-        else:
-            difference = self._counts(data.hypotheses) - self._counts(data.premises)
-        return {"frequency_difference": PairScores(difference, difference, difference)}
-
-    def _counts(self, patterns: Sequence[str]) -> NDArray[np.float64]:
+    def counts(patterns: Sequence[str]) -> NDArray[np.float64]:
         """Entity pairs that each pattern was seen with in training, 0 for one that was not."""
-        table = self._model.table
-        rows = table.find(tokenize_patterns(patterns, self._model.tokenizer))
-        return np.where(rows >= 0, table.counts[rows], 0).astype(np.float64)
+        rows = model.table.find(tokenize_patterns(patterns, model.tokenizer))
+        return np.where(rows >= 0, model.table.counts[rows], 0).astype(np.float64)
+
+    if data.frequencies.any():
+        difference = data.frequencies[:, 1] - data.frequencies[:, 0]
+    else:
+        difference = counts(data.hypotheses) - counts(data.premises)
+    return {"frequency_difference": PairScores(difference, difference, difference)}
 
 
-class RandomScores:
-    """Chance."""
-
-    name = "random"
-
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """Seeded scores, no direction."""
-        scores = np.random.default_rng(_SEED).random(len(data.premises))
-        return {"random": PairScores(scores, scores, np.zeros(len(scores)))}
+def by_chance(data: EntailmentData) -> dict[str, PairScores]:
+    """Seeded scores, no direction."""
+    scores = np.random.default_rng(_SEED).random(len(data.premises))
+    return {"random": PairScores(scores, scores, np.zeros(len(scores)))}
 
 
-class MiniLmCosine:
-    """Cosine of MiniLM embeddings of the patterns with X and Y as arguments; it has no direction."""
-
-    def __init__(self) -> None:
-        self.name = "minilm"
-        self._embed = minilm()
-
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """``cosine``."""
-        first, second = (
-            unit_rows(self._embed([text.replace(ARG1, "X").replace(ARG2, "Y") for text in side]))
-            for side in (data.premises, data.hypotheses)
-        )
-        cosines = (first * second).sum(axis=1).astype(np.float64)
-        return {"cosine": PairScores(cosines, cosines, np.zeros(len(cosines)))}
+def by_cosine(embed: Embed, data: EntailmentData) -> dict[str, PairScores]:
+    """Cosine of embeddings of the patterns with X and Y as arguments; it has no direction."""
+    first, second = (
+        unit_rows(embed([text.replace(ARG1, "X").replace(ARG2, "Y") for text in side]))
+        for side in (data.premises, data.hypotheses)
+    )
+    cosines = (first * second).sum(axis=1).astype(np.float64)
+    return {"cosine": PairScores(cosines, cosines, np.zeros(len(cosines)))}
 
 
-class WordNetAlone:
+def by_wordnet(data: EntailmentData) -> dict[str, PairScores]:
     """WordNet without a model: a word of one side is a kind of one of the other, or the same."""
-
-    name = "wordnet"
-
-    def methods(self, data: EntailmentData) -> dict[str, PairScores]:
-        """``hypernyms``."""
-        tokens = ([tuple(text.split()) for text in side] for side in (data.premises, data.hypotheses))
-        features = word_features(*tokens)
-        forward, backward = features.column("hypernym")
-        included, _ = features.column("included")
-        return {"hypernyms": PairScores(np.maximum(forward, backward), included, forward - backward)}
+    tokens = ([tuple(text.split()) for text in side] for side in (data.premises, data.hypotheses))
+    features = word_features(*tokens)
+    forward, backward = features.column("hypernym")
+    included, _ = features.column("included")
+    return {"hypernyms": PairScores(np.maximum(forward, backward), included, forward - backward)}
 
 
 def entailment_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[EntailmentSystem]:
     """The models; chance, the frequency difference, WordNet and MiniLM."""
     models = load_relation_models(names_or_paths, baselines)
-    yield from map(FacetEntailment, models)
+    yield from map(by_facets, models)
     if baselines:
-        yield RandomScores()
-        yield FrequencyDifference(models[0])
-        yield WordNetAlone()
-        yield from if_installed("minilm", MiniLmCosine)
+        yield EntailmentSystem("random", by_chance)
+        yield EntailmentSystem("frequency", partial(by_frequency, models[0]))
+        yield EntailmentSystem("wordnet", by_wordnet)
+        yield from (EntailmentSystem("minilm", partial(by_cosine, embed)) for embed in if_installed("minilm", minilm))
 
 
 def evaluate_entailment(

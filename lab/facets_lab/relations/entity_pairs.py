@@ -10,9 +10,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice, pairwise
 from operator import itemgetter
-from pathlib import Path
 
-from facets.language.files import read_lines
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType, Gazetteer
@@ -255,38 +253,3 @@ def distinctive_names(names: Iterable[str], texts: Iterable[str]) -> list[str]:
             continue
         kept.add(name)
     return sorted(kept)
-
-
-def read_titled_documents(path: Path) -> Iterator[tuple[str, list[str]]]:
-    """Title and paragraphs of each document: ``# Title``, one paragraph a line, an empty line.
-
-    Raises:
-        InvalidInputError: A line is not UTF-8 or the file is cut or damaged; the message names file and line.
-        ConfigError: The file cannot be opened.
-    """
-    title = ""
-    paragraphs: list[str] = []
-    for line in read_lines(path):
-        if line.startswith("# "):
-            if paragraphs:
-                yield title, paragraphs
-            title, paragraphs = line[2:].strip(), []
-        elif line:
-            paragraphs.append(line)
-    if paragraphs:
-        yield title, paragraphs
-
-
-def document_blocks(files: Sequence[Path], max_chars: int) -> Iterator[list[tuple[str, list[str]]]]:
-    """Documents (title, paragraphs) of all files in blocks of about ``max_chars``."""
-    block: list[tuple[str, list[str]]] = []
-    num_chars = 0
-    for file in files:
-        for title, paragraphs in read_titled_documents(file):
-            block.append((title, paragraphs))
-            num_chars += sum(map(len, paragraphs))
-            if num_chars >= max_chars:
-                yield block
-                block, num_chars = [], 0
-    if block:
-        yield block

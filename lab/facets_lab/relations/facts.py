@@ -6,10 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from facets.errors import InvalidInputError
-from facets.language.files import read_lines
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY
+from facets_lab.evaluation.files import Columns, count_of, read_table
 from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue
 
 _DATE = re.compile(
@@ -142,12 +141,5 @@ def read_facts(path: Path) -> list[Fact]:
         InvalidInputError: A bad line; the message names file and line.
         ConfigError: The file cannot be read.
     """
-    facts = []
-    for number, line in enumerate(read_lines(path), start=1):
-        parts = line.split("\t")
-        if len(parts) != 4 or not all(parts) or not (parts[3].isascii() and parts[3].isdigit()):
-            raise InvalidInputError(
-                f"{path}, line {number}: expected head<TAB>tail<TAB>relation<TAB>support, got {line[:80]!r}"
-            )
-        facts.append(Fact(parts[0], parts[1], parts[2], int(parts[3])))
-    return facts
+    columns: Columns = {"head": str, "tail": str, "relation": str, "support": count_of}
+    return [Fact(*fields) for fields in read_table(path, columns)]

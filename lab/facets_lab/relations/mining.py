@@ -16,6 +16,7 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Self
 
@@ -33,12 +34,10 @@ from facets_lab.relations.entity_pairs import (
     DocumentMiner,
     bare_name,
     distinctive_names,
-    document_blocks,
     name_variants,
-    read_titled_documents,
 )
 from facets_lab.relations.title_types import TitleTypes, write_types
-from facets_lab.training.corpus import clean_paragraph
+from facets_lab.training.corpus import clean_paragraph, in_blocks, read_titled_documents
 
 _BLOCKS = ".mining"
 NUM_RANGES = 32
@@ -267,7 +266,9 @@ def mine_cells(
     tally = _Tally()
     with ProcessPoolExecutor(workers, initializer=_start_worker, initargs=(gazetteer, recognizer)) as pool:
         size = _RECOGNIZED_BLOCK_CHARS if recognizer else _BLOCK_CHARS
-        _mine_blocks(pool, document_blocks(files, size), folder, tally, 2 * workers, show_progress=show_progress)
+        documents = chain.from_iterable(map(read_titled_documents, files))
+        blocks = in_blocks(documents, lambda document: sum(map(len, document[1])), size)
+        _mine_blocks(pool, blocks, folder, tally, 2 * workers, show_progress=show_progress)
         num_found, num_cells, num_pairs = _write_cells(pool, folder, tally, kept, out_dir / CELLS_FILE)
     types = _types(titles, tally.types)
     write_types(out_dir / TYPES_FILE, types)

@@ -10,9 +10,8 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 
-from facets.errors import InvalidInputError
-from facets.language.files import read_lines
 from facets.relations.entities import EntityType
+from facets_lab.evaluation.files import read_table
 from facets_lab.relations.entity_pairs import bare_name
 
 _MONTH = "January|February|March|April|May|June|July|August|September|October|November|December"
@@ -133,10 +132,4 @@ def read_types(path: Path) -> dict[str, EntityType]:
         InvalidInputError: A bad line; the message names file and line.
         ConfigError: The file cannot be read.
     """
-    types = {}
-    for number, line in enumerate(read_lines(path), start=1):
-        name, tab, kind = line.partition("\t")
-        if not tab or not name or kind not in set(EntityType):
-            raise InvalidInputError(f"{path}, line {number}: expected name<TAB>kind of entity, got {line[:80]!r}")
-        types[name] = EntityType(kind)
-    return types
+    return dict(read_table(path, {"name": str, "kind of entity": EntityType}))

@@ -7,16 +7,18 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from typing import Annotated
 
 import numpy as np
 from numpy.typing import NDArray
+from pydantic import AfterValidator
 from scipy.stats import pearsonr, spearmanr
 
 from facets.errors import InvalidInputError
 from facets.texts.comparison import InferenceLabel
 from facets.texts.coverage import PAPER_COVERAGE
 from facets_lab.evaluation.comparison import EvaluationTask
-from facets_lab.evaluation.files import fields_of, number_of, read_lines, read_records
+from facets_lab.evaluation.files import Record, fields_of, number_of, read_as, read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.texts.systems import (
     Budget,
@@ -308,6 +310,17 @@ class ReferenceSummaries:
     references: tuple[tuple[str, ...], ...]  # at least one for each document
 
 
+def _some(texts: list[str]) -> list[str]:
+    if not any(text.strip() for text in texts):
+        raise ValueError("must have at least one that is not blank")
+    return texts
+
+
+class _Summarized(Record):
+    sentences: Annotated[list[str], AfterValidator(_some)]
+    references: Annotated[list[str], AfterValidator(_some)]
+
+
 def read_summaries(path: Path) -> ReferenceSummaries:
     """Reads JSON lines ``{"id", "sentences", "references"}``.
 
@@ -317,18 +330,11 @@ def read_summaries(path: Path) -> ReferenceSummaries:
         ConfigError: The file cannot be read.
         InvalidInputError: A line has another form, or there is none; the message names file and line.
     """
-    documents, references = [], []
-    for place, record in read_records(path):
-        sentences = [text for text in _strings(record, "sentences", place) if text.strip()]
-        if not sentences:
-            raise InvalidInputError(f"{place}: expected at least one sentence, got none")
-        documents.append(tuple(sentences))
-        references.append(_strings(record, "references", place))
-        if not any(text.strip() for text in references[-1]):
-            raise InvalidInputError(f"{place}: expected at least one reference, got none")
-    if not documents:
+    read = [record for _, record in read_as(_Summarized, path)]
+    if not read:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    return ReferenceSummaries(tuple(documents), tuple(references))
+    documents = tuple(tuple(text for text in one.sentences if text.strip()) for one in read)
+    return ReferenceSummaries(documents, tuple(tuple(one.references) for one in read))
 
 
 def evaluate_summarization(
@@ -382,16 +388,6 @@ def rouge_of_each(summaries: Sequence[str], references: Sequence[Sequence[str]])
     scores = [scorer.score_multi(list(of_one), summary) for of_one, summary in zip(references, summaries, strict=True)]
     result = {name: np.array([score[name].fmeasure for score in scores]) for name in _ROUGE}
     return result | {"length": np.array([float(len(summary.split())) for summary in summaries])}
-
-
-def _strings(record: dict[str, object], name: str, place: str) -> tuple[str, ...]:
-    values = record.get(name)
-    if not isinstance(values, list):
-        raise InvalidInputError(f"{place}: expected a list under {name!r}, got {type(values).__name__}")
-    for position, value in enumerate(values):
-        if not isinstance(value, str):
-            raise InvalidInputError(f"{place}: expected text in {name}[{position}], got {type(value).__name__}")
-    return tuple(values)
 
 
 PHRASE_PAIRS = EvaluationTask(

@@ -6,10 +6,12 @@ right answer is to say so.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
+
+from pydantic import ConfigDict, Field
 
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
@@ -17,7 +19,7 @@ from facets.model.contract import TextModel
 from facets.texts.coverage import CoverageConfig
 from facets.texts.summarization import summarize
 from facets_lab.evaluation.comparison import EvaluationTask
-from facets_lab.evaluation.files import read_records
+from facets_lab.evaluation.files import Record, read_as
 from facets_lab.evaluation.statistics import Metrics
 from facets_lab.texts.systems import RankingSummarizer, load_text_model, summarization_baselines
 
@@ -49,8 +51,10 @@ _OPENER = re.compile(
 )
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class JudgedText:
+_Texts = Annotated[tuple[str, ...], Field(strict=False)]  # JSON has lists
+
+
+class JudgedText(Record):
     """A text with what its summary is judged by.
 
     Attributes:
@@ -64,13 +68,15 @@ class JudgedText:
         has_prose: Whether there is any prose.
     """
 
+    model_config = ConfigDict(extra="forbid")
+
     kind: str
     name: str
     text: str
     subject: str
-    key_facts: tuple[str, ...]
+    key_facts: _Texts
     num_key_facts: int
-    never: tuple[str, ...]
+    never: _Texts
     has_prose: bool
 
 
@@ -132,18 +138,10 @@ def read_judged(path: Path) -> tuple[JudgedText, ...]:
         ConfigError: The file cannot be read.
         InvalidInputError: A line has other fields, or there is none; the message names file and line.
     """
-    texts = []
-    for place, record in read_records(path):
-        try:
-            given: Mapping[str, object] = {
-                name: tuple(value) if isinstance(value, list) else value for name, value in record.items()
-            }
-            texts.append(JudgedText(**given))  # type: ignore[arg-type]
-        except TypeError as error:
-            raise InvalidInputError(f"{place}: expected the fields of a judged text, {error}") from error
+    texts = tuple(text for _, text in read_as(JudgedText, path))
     if not texts:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
-    return tuple(texts)
+    return texts
 
 
 def judge(picked: Picked, case: JudgedText) -> dict[str, bool]:

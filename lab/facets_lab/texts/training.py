@@ -1,17 +1,15 @@
-"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and what a run leaves: a checkpoint, its card.
+"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the checkpoint that a run leaves.
 
 Shape suffixes: B texts, K facets, D dimensions.
 """
 
 import json
 import os
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.errors import CheckpointError, ConfigError
@@ -21,7 +19,6 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
-from facets_lab.cards import curve_rows, fill_card, table
 from facets_lab.losses import sparse_coding_loss
 from facets_lab.texts.data import (
     PhraseStream,
@@ -36,22 +33,6 @@ from facets_lab.training.loop import CHECKPOINT, CURVE, LOSS, Trainer
 # KKT residual and sweeps: a gradient needs less accuracy than a figure that is reported.
 _TRAINING_ACCURACY = (1e-3, 12)
 _VALIDATION_ACCURACY = (1e-5, 200)
-
-_SPREAD_TEXTS = 1024
-
-# The first is the sentence of Chang 2022, table 3.1, the second that of figure 3.3.
-SAMPLE_SENTENCES = (
-    "SMS messages are used in some countries as reminders of hospital appointments.",
-    "A man is lifting weights in a garage.",
-    "The bank raised interest rates to slow inflation.",
-    "The orchestra performed the symphony to a sold-out hall in Vienna.",
-    "Volcanic ash closed the airports of northern Europe for a week.",
-    "The vaccine protects children against measles and mumps.",
-    "She scored the winning goal in the last minute of the final.",
-    "The court ruled that the patent was invalid.",
-    "Farmers plant rice in flooded fields during the rainy season.",
-    "The telescope detected light from a galaxy formed soon after the Big Bang.",
-)
 
 
 class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
@@ -181,104 +162,3 @@ def _training_texts(corpus: PackedCorpus, config: SentenceTrainingConfig) -> lis
     chosen = rng.choice(corpus.num_sentences, min(_COMPONENT_SENTENCES, corpus.num_sentences), replace=False)
     words = np.array([*corpus.vocabulary.words, ""], dtype=object)
     return [text for text in (" ".join(words[corpus.sentence(row)]).strip() for row in chosen) if text]
-
-
-@dataclass(frozen=True, slots=True)
-class FacetSpread:
-    """How different facets are; a collapsed model has ``between_texts`` near 1.
-
-    Attributes:
-        within_text: Mean cosine of two facets of one text, in ``[-1, 1]``; NaN for K = 1.
-        between_texts: Mean cosine of facet k of one text and facet k of another.
-        best_match: Mean, over the facets of a text, of the best cosine with any facet of another text.
-    """
-
-    within_text: float
-    between_texts: float
-    best_match: float
-
-
-def facet_spread(facets_BKD: NDArray[np.float32]) -> FacetSpread:
-    """Measures the spread of the facets of different texts.
-
-    Args:
-        facets_BKD: ``[B, K, D]``, at least two texts in random order; each is compared with the one after it.
-
-    Returns:
-        Mean cosines.
-    """
-    unit_BKD = facets_BKD / np.maximum(np.linalg.norm(facets_BKD, axis=-1, keepdims=True), 1e-12)
-    num_facets = unit_BKD.shape[1]
-    within_BKK = unit_BKD @ unit_BKD.transpose(0, 2, 1)
-    other_BKK = unit_BKD @ np.roll(unit_BKD, 1, axis=0).transpose(0, 2, 1)
-    off_diagonal = ~np.eye(num_facets, dtype=bool)
-    return FacetSpread(
-        within_text=float(within_BKK[:, off_diagonal].mean()) if num_facets > 1 else float("nan"),
-        between_texts=float(np.einsum("bkk->bk", other_BKK).mean()),
-        best_match=float(other_BKK.max(axis=2).mean()),
-    )
-
-
-def write_card(
-    config: SentenceTrainingConfig, folder: Path, *, run_dir: Path, summary: str, baselines: Sequence[Path]
-) -> None:
-    """Measures a checkpoint on held-out sentences of its corpus and writes its ``README.md``.
-
-    Args:
-        config: Settings of the run that made it.
-        folder: The checkpoint.
-        run_dir: Folder of the run, for its curve.
-        summary: Opening paragraphs of the card.
-        baselines: Checkpoints to compare with.
-    """
-    model = load(folder, FacetModel)
-    corpus = PackedCorpus.open(Path(config.corpus))
-    encoder = model.network.encoder
-    table = None
-    if isinstance(encoder, BackboneEncoder):
-        table = WordPieceTable.of_backbone(encoder, corpus.vocabulary.words)
-    rows: list[NDArray[np.int64]] = []
-    for batch in SentenceStream(corpus, config).validation_batches():
-        inputs = batch.rows, batch.lengths
-        if table is not None:
-            inputs = table.pieces(*inputs, max_pieces=model.max_tokens)
-        rows += [row[:length] for row, length in zip(*inputs, strict=True)]
-    # Batches hold texts of one length, so neighbours are mixed before they are compared.
-    order = np.random.default_rng(config.seed).permutation(len(rows))[:_SPREAD_TEXTS]
-    spread = facet_spread(model.encode_rows([rows[i] for i in order]))
-    compared = [model, *(load(path, FacetModel) for path in baselines)]
-    card = _card(model, spread, summary=summary, curve=run_dir / "curve.jsonl", compared=compared)
-    (folder / "README.md").write_text(card, encoding="utf-8")
-
-
-def _card(model: FacetModel, spread: FacetSpread, *, summary: str, curve: Path, compared: Sequence[FacetModel]) -> str:
-    shape, training = model.config.model, model.config.training
-    frozen = shape.backbone and not shape.tune_backbone
-    losses = [
-        f"| {m.name} | {m.config.training['loss']} | {m.num_facets} | {m.config.training['presentations']:,} "
-        f"| {m.config.training['validation_loss']:.4f} |"
-        for m in compared
-    ]
-    points = [
-        f"| {point['presentations']:,} | {point['training_loss']:.4f} | {point['validation_loss']:.4f} |"
-        for point in curve_rows(curve)
-    ]
-    samples = []
-    for sentence, facets_KD in zip(SAMPLE_SENTENCES, model.encode(SAMPLE_SENTENCES), strict=True):
-        nearest = enumerate(model.words.nearest(facets_KD, 3), 1)
-        words = [f"{k}. " + ", ".join(f"{word} {cosine:.2f}" for word, cosine in found) for k, found in nearest]
-        samples.append(f"**{sentence}**\n\n" + "\n".join(words))
-    values = {
-        "model": model,
-        "shape": shape,
-        "training": training,
-        "summary": summary.strip(),
-        "minutes": training["seconds"] / 60,
-        "encoder": f"{shape.backbone}, frozen," if frozen else f"{shape.num_encoder_layers} encoder",
-        "losses": table(["model", "training loss", "K", "presentations", "validation loss"], losses),
-        "curve": table(["presentations", "training loss", "validation loss"], points),
-        "within_text": f"two facets of one text {spread.within_text:.2f}; " if model.num_facets > 1 else "",
-        "spread": spread,
-        "samples": "\n\n".join(samples),
-    }
-    return fill_card("texts", values)

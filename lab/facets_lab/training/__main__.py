@@ -111,16 +111,13 @@ def export(config: RunConfigFile, run: RunFolder, out: CheckpointOut, words_of: 
 def card(
     model: Annotated[Path, typer.Option(help="Checkpoint folder; its README.md is written.")],
     run: RunFolder,
-    config: RunConfigFile,
     summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
-    baseline: Annotated[list[Path] | None, typer.Option(help="Checkpoint folders to compare with.")] = None,
+    report: Annotated[list[Path] | None, typer.Option(help="Output of facets-eval; repeatable.")] = None,
 ) -> None:
-    """Write a model card: training, validation loss beside the baselines', spread, sample sentences."""
-    from facets_lab.texts.data import SentenceTrainingConfig
-    from facets_lab.texts.training import write_card
+    """Write the model card of a model of any task: settings and curve of its training, what was measured."""
+    from facets_lab.training.cards import write_card
 
-    settings = SentenceTrainingConfig.from_toml(config)
-    write_card(settings, model, run_dir=run, summary=read_text(summary), baselines=baseline or [])
+    write_card(model, run_dir=run, summary=read_text(summary), reports=report or [])
 
 
 def prepare_passages(
@@ -160,18 +157,6 @@ def export_passages(config: RunConfigFile, run: RunFolder, out: CheckpointOut) -
     from facets_lab.documents.training import export_passage_model
 
     export_passage_model(PassageTrainingConfig.from_toml(config), run, out)
-
-
-def passages_card(
-    model: Annotated[Path, typer.Option(help="Checkpoint folder of a model of passages; its README.md is written.")],
-    run: RunFolder,
-    summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
-    report: Annotated[Path | None, typer.Option(help="Output of facets-eval retrieval.")] = None,
-) -> None:
-    """Write the model card of a model of passages."""
-    from facets_lab.documents.training import write_passage_card
-
-    write_passage_card(model, run_dir=run, summary=read_text(summary), report=report)
 
 
 def relations(
@@ -339,18 +324,6 @@ def paper_sentences(
     )
 
 
-def papers_card(
-    model: Annotated[Path, typer.Option(help="Checkpoint folder of a model of papers; its README.md is written.")],
-    run: RunFolder,
-    summary: Annotated[Path, typer.Option(help="Markdown file with the opening paragraphs.")],
-    report: Annotated[Path | None, typer.Option(help="Output of facets-eval recommendation.")] = None,
-) -> None:
-    """Write the model card of a model of papers."""
-    from facets_lab.papers.export import write_paper_card
-
-    write_paper_card(model, run_dir=run, summary=read_text(summary), report=report)
-
-
 # Command -> what it does. A new one is a line here.
 COMMANDS: dict[str, Callable[..., Any]] = {
     "pack": pack,
@@ -361,13 +334,11 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "prepare-passages": prepare_passages,
     "passages": passages,
     "export-passages": export_passages,
-    "passages-card": passages_card,
     "relations": relations,
     "relation-facts": relation_facts,
     "export-relations": export_relations,
     "papers": papers,
     "paper-sentences": paper_sentences,
-    "papers-card": papers_card,
 }
 
 

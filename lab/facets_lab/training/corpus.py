@@ -14,13 +14,13 @@ import re
 import shutil
 import tempfile
 from collections import Counter, deque
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ProcessPoolExecutor
 from dataclasses import asdict, dataclass, field
 from glob import glob
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +33,7 @@ from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
 
 _TITLE = "# "
+ItemT = TypeVar("ItemT")
 FORMAT = 1
 
 
@@ -69,26 +70,49 @@ def expand_files(patterns: Sequence[str]) -> list[Path]:
     return list(files)
 
 
-def read_documents(path: Path) -> Iterator[list[str]]:
-    """Documents of one file as lists of paragraphs, in order; titles are left out.
+def read_titled_documents(path: Path, *, blank_ends: bool = False) -> Iterator[tuple[str, list[str]]]:
+    """Title and paragraphs of each document of one file, in order; documents without a paragraph are left out.
 
-    A line ``# Title`` or an empty line starts a new document, every other line is a paragraph. Files ending in
-    ``.xz`` or ``.gz`` are unpacked on the way; only one document is in memory at a time.
+    A line ``# Title`` starts a new document, every other line is a paragraph. Files ending in ``.xz`` or ``.gz`` are
+    unpacked on the way; only one document is in memory at a time.
+
+    Args:
+        path: The file.
+        blank_ends: Whether an empty line ends a document; what follows has no title. Else it is passed over.
 
     Raises:
         InvalidInputError: A line is not UTF-8 or the file is cut or damaged; the message names file and line.
         ConfigError: The file cannot be opened.
     """
-    paragraphs: list[str] = []
+    title, paragraphs = "", list[str]()
     for line in read_lines(path):
-        if line.startswith(_TITLE) or not line:
+        is_title = line.startswith(_TITLE)
+        if is_title or (blank_ends and not line):
             if paragraphs:
-                yield paragraphs
-            paragraphs = []
-        else:
+                yield title, paragraphs
+            title, paragraphs = line.removeprefix(_TITLE).strip() if is_title else "", []
+        elif line:
             paragraphs.append(line)
     if paragraphs:
-        yield paragraphs
+        yield title, paragraphs
+
+
+def read_documents(path: Path) -> Iterator[list[str]]:
+    """Documents of one file as lists of paragraphs, without titles; an empty line starts a new one, too."""
+    return (paragraphs for _, paragraphs in read_titled_documents(path, blank_ends=True))
+
+
+def in_blocks(items: Iterable[ItemT], size_of: Callable[[ItemT], int], most: int) -> Iterator[list[ItemT]]:
+    """Items in their order in blocks, each cut once it has reached a size."""
+    block, size = list[ItemT](), 0
+    for item in items:
+        block.append(item)
+        size += size_of(item)
+        if size >= most:
+            yield block
+            block, size = [], 0
+    if block:
+        yield block
 
 
 def file_sha256(path: Path) -> str:
@@ -340,7 +364,8 @@ def _collect(
 
 def _tokenized_blocks(files: Sequence[Path], min_words: int, workers: int) -> Iterator[_Block]:
     """Blocks in the order of the text; a few are in flight, so a slow reader never fills the memory."""
-    blocks = _document_blocks(files)
+    read = chain.from_iterable(map(read_documents, files))
+    blocks = in_blocks(read, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
     if workers == 1:
         for documents in blocks:
             yield _tokenize_block(documents, min_words)
@@ -357,19 +382,6 @@ def _tokenized_blocks(files: Sequence[Path], min_words: int, workers: int) -> It
         finally:
             for future in waiting:
                 future.cancel()
-
-
-def _document_blocks(files: Sequence[Path]) -> Iterator[list[list[str]]]:
-    block: list[list[str]] = []
-    num_chars = 0
-    for document in chain.from_iterable(map(read_documents, files)):
-        block.append(document)
-        num_chars += sum(map(len, document))
-        if num_chars >= BLOCK_CHARS:
-            yield block
-            block, num_chars = [], 0
-    if block:
-        yield block
 
 
 _process_tokenizer: list[Tokenizer] = []

@@ -89,7 +89,7 @@ BAD_LINES = {
         '{"_id": "x", "text": "\\u200b \\u0000"}',
         "text with words",
     ),
-    "query too long": ("queries.jsonl", f'{{"_id": "x", "text": "{"x" * 2**20}y"}}', "query.*limit"),
+    "query too long": ("queries.jsonl", f'{{"_id": "x", "text": "{"x" * 2**20}y"}}', "text.*limit"),
     "document twice": ("corpus.jsonl", '{"_id": "dog", "text": "x"}', "'dog'.*line 1"),
     "query twice": ("queries.jsonl", '{"_id": "q2", "text": "x"}', "'q2'.*line 2"),
     "two fields": ("qrels/test.tsv", "q1\tlift", "fields"),
@@ -152,9 +152,9 @@ def test_texts_are_documents_and_those_of_a_query_answer_it(tmp_path: Path) -> N
 @pytest.mark.parametrize(
     ("line", "message"),
     [
-        ('{"query": "a tap"}', "line 2: expected a string as positive, got none"),
-        ('{"query": 7, "positive": "seven"}', "line 2: expected a string as query, got int"),
-        ('{"query": " ", "positive": "seven"}', "line 2: expected a query with words, got a blank one"),
+        ('{"query": "a tap"}', "line 2: expected a field positive, got none"),
+        ('{"query": 7, "positive": "seven"}', "line 2: expected a valid string as query, got 7"),
+        ('{"query": " ", "positive": "seven"}', "line 2: query must have words, got ' '"),
         ("[]", "line 2: expected a JSON object, got list"),
     ],
 )

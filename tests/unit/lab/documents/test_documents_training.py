@@ -22,7 +22,6 @@ from facets_lab.documents.training import (
     PassageTrainer,
     export_passage_model,
     similar_neighbours,
-    write_passage_card,
 )
 from facets_lab.training.loop import OptimizerConfig, TrainingLoop, TrainingResult, train
 
@@ -147,14 +146,6 @@ def test_a_run_becomes_a_model_that_loads(data: Path, teacher_folder: Path, tmp_
     np.testing.assert_allclose(model.encode([text]), saved.encode([text]), atol=2e-2)
     assert model.space == teacher_folder.name
     assert [word for word, _ in model.words.nearest(model.embed(["cat"]), top_k=1)[0]] == ["cat"]
-    metrics = {"facets": {"ndcg_10": 0.5}}
-    report = {"rows": 9, "models": {model.name: metrics}, "folders": {"one": {model.name: metrics}}}
-    (tmp_path / "report.json").write_text(json.dumps(report))
-    write_passage_card(
-        tmp_path / "model", run_dir=tmp_path / "run", summary="What it is.", report=tmp_path / "report.json"
-    )
-    card = (tmp_path / "model" / "README.md").read_text()
-    assert "What it is." in card and "| facets | 50.0 | 50.0 |" in card and "held out: ranking" in card
     (data.parent / "words.tsv").write_text("the\t9\ncat\n")
     with pytest.raises(InvalidInputError, match=r"words\.tsv, line 2"):
         export_passage_model(config, tmp_path / "run", tmp_path / "model")

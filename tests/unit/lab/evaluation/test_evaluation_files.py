@@ -102,11 +102,11 @@ def test_lines_with_other_fields_are_refused(line: str) -> None:
         ("[" * 100_000, "nested"),
         ('{"n": ' + "9" * 5000 + "}", "digits"),
         ('{"id": "1", "sentences": ["a \\ud800"], "references": ["a"]}', "surrogate"),
-        ('{"id": "1", "sentences": "a", "references": ["a"]}', "list under 'sentences'"),
-        ('{"id": "1", "sentences": ["a", 3], "references": ["a"]}', r"text in sentences\[1\]"),
-        ('{"id": "1", "sentences": [" "], "references": ["a"]}', "at least one sentence"),
-        ('{"id": "1", "sentences": ["a"]}', "list under 'references'"),
-        ('{"id": "1", "sentences": ["a"], "references": [""]}', "at least one reference"),
+        ('{"id": "1", "sentences": "a", "references": ["a"]}', "valid list as sentences"),
+        ('{"id": "1", "sentences": ["a", 3], "references": ["a"]}', r"valid string as sentences\.1, got 3"),
+        ('{"id": "1", "sentences": [" "], "references": ["a"]}', "sentences must have at least one"),
+        ('{"id": "1", "sentences": ["a"]}', "a field references, got none"),
+        ('{"id": "1", "sentences": ["a"], "references": [""]}', "references must have at least one"),
     ],
 )
 def test_bad_records_are_named_by_file_and_line(tmp_path: Path, line: str, what: str) -> None:

@@ -58,11 +58,11 @@ def test_an_author_id_wins_over_the_name(tmp_path: Path) -> None:
     [
         ("{", "JSON object"),
         ("[1]", "JSON object"),
-        ('{"id": "a"}', "title must be a string"),
-        ('{"id": "a", "title": " "}', "an id and a title"),
-        ('{"id": "a", "title": "t", "authors": "Ann"}', "authors must be a list"),
-        ('{"id": "a", "title": "t", "cited_by": [7]}', "cited_by must hold ids"),
-        ('{"id": "a", "title": "t", "year": "1999"}', "year must be an integer"),
+        ('{"id": "a"}', "a field title, got none"),
+        ('{"id": "a", "title": " "}', "title must have words"),
+        ('{"id": "a", "title": "t", "authors": "Ann"}', "valid list as authors"),
+        ('{"id": "a", "title": "t", "cited_by": [7]}', r"valid string as cited_by\.0, got 7"),
+        ('{"id": "a", "title": "t", "year": "1999"}', "valid integer as year"),
         ('{"id": "one", "title": "t"}', "distinct ids"),
     ],
 )

@@ -2,11 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from facets_lab.evaluation.comparison import System
 from facets_lab.relations.entailment import (
     EntailmentData,
     PairScores,
-    WordNetAlone,
     average_precision_from,
+    by_wordnet,
     evaluate_entailment,
     read_entailment,
 )
@@ -113,5 +114,7 @@ def test_precision_below_a_half_counts_nothing() -> None:
 
 def test_wordnet_alone_tells_kinds(tmp_path: Path) -> None:
     lines = [">\t$ARG1 assassinated $ARG2\t$ARG1 killed $ARG2\t1\t1", "N\t$ARG1 ate $ARG2\t$ARG1 wrote $ARG2\t1\t1"]
-    [metrics] = evaluate_entailment(WordNetAlone(), read_entailment(write_lines(tmp_path / "w.tsv", lines))).values()
+    [metrics] = evaluate_entailment(
+        System("wordnet", by_wordnet), read_entailment(write_lines(tmp_path / "w.tsv", lines))
+    ).values()
     assert metrics["ap"] == metrics["micro_accuracy"] == 1.0

@@ -11,10 +11,10 @@ from facets_lab.relations.entity_pairs import (
     DocumentMiner,
     distinctive_names,
     name_variants,
-    read_titled_documents,
 )
 from facets_lab.relations.mining import MiningReport, mine_cells
 from facets_lab.relations.title_types import read_types
+from facets_lab.training.corpus import read_titled_documents
 
 from facets.errors import ConfigError, InvalidInputError, NotFoundError
 from facets.relations import EntitySpan, EntityType, SpacyEntities

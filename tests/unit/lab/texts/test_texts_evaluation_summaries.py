@@ -43,11 +43,11 @@ def test_read_leaves_out_blank_sentences(tmp_path: Path, name: str) -> None:
     ("record", "what"),
     [
         ([], "object, got list"),
-        ({"references": ["a"]}, "'sentences', got NoneType"),
-        ({"sentences": "text", "references": ["a"]}, "'sentences', got str"),
-        ({"sentences": ["a", 3], "references": ["a"]}, r"sentences\[1\], got int"),
-        ({"sentences": [" "], "references": ["a"]}, "at least one sentence"),
-        ({"sentences": ["a"], "references": []}, "at least one reference"),
+        ({"references": ["a"]}, "a field sentences, got none"),
+        ({"sentences": "text", "references": ["a"]}, "valid list as sentences, got 'text'"),
+        ({"sentences": ["a", 3], "references": ["a"]}, r"sentences\.1, got 3"),
+        ({"sentences": [" "], "references": ["a"]}, "sentences must have at least one"),
+        ({"sentences": ["a"], "references": []}, "references must have at least one"),
     ],
 )
 def test_bad_records_are_named_by_file_and_line(tmp_path: Path, record: object, what: str) -> None:

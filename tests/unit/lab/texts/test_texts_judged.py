@@ -47,7 +47,7 @@ def test_every_rule_is_judged() -> None:
 def test_other_fields_are_named_by_file_and_line(tmp_path: Path) -> None:
     file = tmp_path / "bad.jsonl"
     file.write_text('{"kind": "mail"}\n')
-    with pytest.raises(InvalidInputError, match=r"bad\.jsonl, line 1: expected the fields"):
+    with pytest.raises(InvalidInputError, match=r"bad\.jsonl, line 1: expected a field name"):
         read_judged(file)
 
 
