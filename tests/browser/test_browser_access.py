@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from asking import EXAMPLES, example, open_view, settled
+from asking import EXAMPLES, RULES, example, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])

@@ -4,13 +4,14 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from asking import ask, enter_key
+from asking import EXAMPLES, PLAIN, ask, enter_key, example, open_view
 from conftest import WebServer
 from facets_client import Document, FacetsClient
 from playwright.sync_api import Page, expect
 
 KEY = "a-key-of-the-test-0123456789abcdef"
 BOUND = "a-key-of-one-collection-0123456789"
+FIELDS = "input:is([type=text], [type=search], :not([type])):visible, textarea:visible"
 EVIL = "<img src=x onerror=alert(1)> A cat sat on the mat. <script>alert(2)</script>"
 
 
@@ -127,3 +128,52 @@ def test_answer_that_breaks_off_is_told_and_asked_again(view: Callable[..., Page
     page.unroute_all()
     expect(page.locator(".facet-card").first).to_be_visible()
     errors.clear()
+
+
+def test_ten_thousand_characters_of_markup_in_every_field_do_no_harm(
+    view: Callable[..., Page], errors: list[str]
+) -> None:
+    page = view("search")
+    ran: list[str] = []
+    page.on("dialog", lambda dialog: (ran.append(dialog.message), dialog.dismiss()))
+    filled = 0
+    for name in (*EXAMPLES, *PLAIN):
+        open_view(page, name)
+        for add in page.get_by_role("button", name="Add a filter").all():
+            add.click()
+        for control in page.locator("main").locator(FIELDS).all():
+            control.fill((EVIL * 200)[:10_000])
+            filled += 1
+        for submit in page.locator("main form button[type=submit]:visible").all():
+            submit.click()
+            page.locator("form[aria-busy=false]").wait_for()
+            page.locator(".results > *").first.wait_for()
+        assert page.evaluate("document.documentElement.scrollWidth") <= 1180, name
+        assert page.locator("main img, main script").count() == 0, name
+        for told in page.get_by_role("main").get_by_role("alert").all():
+            assert len(told.inner_text()) < 500, f"{name}: {told.inner_text()}"
+    for key in (EVIL * 100, "k" * 10_000, "\u043a\u043b\u044e\u0447"):  # none that a header may have
+        enter_key(page, key)
+        expect(page.get_by_role("button", name="Use this key")).to_be_visible()
+        page.keyboard.press("Escape")
+    expect(page.get_by_text("Connected")).to_be_visible()
+    assert (ran, filled > 12) == ([], True)
+    assert all(status in error for error in errors for status in ("400",))
+    errors.clear()
+
+
+def test_a_browser_without_webgl_draws_the_map(view: Callable[..., Page]) -> None:
+    page = view("search")
+    page.add_init_script(
+        "const given = HTMLCanvasElement.prototype.getContext;"
+        "HTMLCanvasElement.prototype.getContext = function (kind, ...rest) {"
+        " return kind === '2d' ? given.call(this, kind, ...rest) : null; };"
+    )
+    page.reload()
+    open_view(page, "map")
+    example(page, "The samples")
+    drawn = page.locator("canvas").evaluate(
+        "canvas => new Set(new Uint32Array(canvas.getContext('2d')"
+        ".getImageData(0, 0, canvas.width, canvas.height).data.buffer)).size"
+    )
+    assert drawn > 20, "colours on the map"

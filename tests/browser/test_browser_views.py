@@ -263,7 +263,11 @@ def test_an_answer_leads_to_what_may_come_next(view: View) -> None:
     page.get_by_role("button", name="Explore next").first.click()
     topics = page.get_by_role("group", name="What may come next").get_by_role("button")
     expect(topics.first).to_be_visible()
-    words = topics.first.inner_text()
+    words = topics.all_inner_texts()
     topics.first.click()
-    expect(page.get_by_label("Question")).to_have_value(words)
+    expect(page.get_by_label("Question")).to_have_value(words[0])
     settled(page)
+    for topic in words:
+        page.get_by_label("Question").fill(topic)
+        ask(page, "Search")
+        expect(page.locator(".hit h2").first).to_be_visible()

@@ -3,12 +3,11 @@
 from collections.abc import Callable
 
 import pytest
-from asking import EXAMPLES, PLAIN, example, open_view
+from asking import EXAMPLES, PLAIN, RULES, example, open_view
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
-RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 WIDTHS = {390: 812, 820: 1180, 1440: 900}
 # Selects whose chosen text is wider than the room for it, measured with the select's own font.
 CLIPPED = """() => [...document.querySelectorAll("select")].filter((select) => {

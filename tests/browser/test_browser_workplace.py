@@ -7,7 +7,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import ask, enter_key, settled
+from asking import RULES, ask, enter_key, settled
+from axe_playwright_python.sync_playwright import Axe
 from conftest import WebServer
 from facets_client import Document, FacetsClient
 from facets_server.__main__ import main
@@ -203,6 +204,7 @@ def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
         page.get_by_role("button", name="Take a backup").click()
         expect(page.locator(".notice")).to_contain_text("compared with its checksums")
         [folder] = tmp_path.glob("my backups/*")
+        assert Axe().run(page, options=RULES).response["violations"] == []
         expect(page.get_by_role("region", name="Backup").locator("tbody tr")).to_contain_text(str(folder))
         command = shlex.split(page.get_by_role("region", name="Backup").get_by_label("Command").inner_text())
         page.close()
@@ -227,6 +229,30 @@ def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:
     settled(page)
     expect(page.get_by_label("Ranked by").nth(1)).to_have_value("SEARCH_MODE_LEXICAL")
     expect(page.locator(".hit").first).to_be_visible()
+
+
+def test_two_collections_are_asked_at_once_and_a_refusal_of_one_leaves_the_other(
+    view: Opening, sample_server: WebServer, errors: list[str]
+) -> None:
+    with FacetsClient(sample_server.target) as client:
+        client.create_collection("tickets")
+        client.upsert("tickets", [Document(f"t{n}", text, {"title": f"Ticket {n}"}) for n, text in enumerate(TICKETS)])
+        page = view("sides")
+        page.get_by_label("Question").fill("I paid two times, give it back")
+        for name, place in (("samples", 0), ("tickets", 1)):
+            page.get_by_label("Collection").nth(place).select_option(name)
+            page.get_by_label("Ranked by").nth(place).select_option("Facets and words")
+        ask(page, "Compare")
+        right = page.get_by_role("region", name="Right")
+        expect(right.locator(".hit").first.get_by_role("heading")).to_have_text("Ticket 1")
+        expect(right.locator(".hit .chip").first).to_have_text("only here")
+        page.get_by_label("Model").first.select_option("facets-en")  # of another space than the samples
+        ask(page, "Compare")
+        expect(page.get_by_role("main").get_by_role("alert")).to_have_count(1)
+        expect(right.locator(".hit").first).to_be_visible()
+        client.delete_collection("tickets")
+    assert all("400" in error for error in errors)
+    errors.clear()
 
 
 def test_diagnosis_says_whether_facets_pay(view: Callable[..., Page]) -> None:

@@ -51,7 +51,7 @@ function nextButton(hit, context) {
     button.disabled = true;
     const found = await context.next(hit).catch((error) => ({ why: error.message, topics: [] }));
     const chips = found.topics.map(({ words, ask }) => h("button", { type: "button", class: "chip small", on: { click: ask } }, words));
-    button.replaceWith(h("span", { class: "row", role: "group", "aria-label": "What may come next" }, chips.length ? chips : (found.why ?? "Nothing more comes to mind.")));
+    button.replaceWith(h("span", { class: "row", role: "group", "aria-label": "What may come next" }, chips.length ? chips : (found.why ?? "No other document here goes on from it.")));
   });
   return button;
 }

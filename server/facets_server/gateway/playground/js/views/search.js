@@ -64,18 +64,27 @@ export async function open(root) {
     filters.add({ field: name, value });
     view.run();
   }
-  /** Topics that a text may go on with, as questions of their own. */
+  /** Topics that a text may go on with, as questions of their own: those that another document here answers. */
   async function next(hit) {
     const reply = await call("TopicService/SuggestTopics", { texts: [hit.text.slice(-LONGEST_TOLD)], numTopics: NUM_TOPICS });
-    const topics = (reply.texts?.[0]?.topics ?? []).map((topic) => topic.words.map((near) => near.word).join(" "));
+    const topics = (reply.texts?.[0]?.topics ?? []).map((topic) => unlike(topic.words.map((near) => near.word)).join(" "));
+    if (!topics.length) return { topics };
+    const asked = { collection: collection.control.value, queries: topics.map((text) => ({ text })), topK: 3, filter: filters.message() };
+    const { results = [] } = await call("DocumentService/Search", asked);
     const ask = (words) => () => {
       query.value = words;
       view.run();
     };
-    return { topics: topics.map((words) => ({ words, ask: ask(words) })) };
+    const leads = (_, place) => results[place]?.hits?.some((other) => other.id !== hit.id && !unlikely(other));
+    return { topics: topics.filter(leads).map((words) => ({ words, ask: ask(words) })) };
   }
   await learn();
   return view;
+}
+
+/** Words without those that begin as one before them does: "cell", not "cell cells cellular". */
+function unlike(words) {
+  return words.filter((word, place) => !words.slice(0, place).some((other) => other.slice(0, 4) === word.slice(0, 4)));
 }
 
 /** Offers the fields that some of the documents have. */
