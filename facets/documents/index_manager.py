@@ -7,8 +7,8 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,56 +16,33 @@ from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite, deleted_meanwhile
+from facets.documents.sources import CollectionSource, Quarantine
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
-from facets.errors import DamagedDocumentsError, FacetsError, IndexAwayError, NotFoundError, NotReadyError, StorageError
+from facets.errors import (
+    FacetsError,
+    IndexAwayError,
+    IndexFormatError,
+    NotFoundError,
+    NotReadyError,
+    StorageError,
+)
 from facets.index.backends import make_backend
-from facets.index.base import IndexBackend, paged
+from facets.index.base import IndexBackend
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
-from facets.index.snapshot import SnapshotIdentity, load_snapshot, write_snapshot
+from facets.index.snapshot import SnapshotIdentity, load_snapshot, set_aside, write_snapshot
 
 logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
 _TERMS_CHUNK = 1024  # documents whose terms are read at a time
 _RETRY_S = 5.0  # after maintenance failed
+# A snapshot is written whole: when so much of the index is not in it, while the server runs and when it ends. The rest
+# is read from the store when it is opened.
+_SAVED_SHARE, _REREAD_SHARE = 8, 64
 CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
-
-
-class Quarantine:
-    """The damaged documents of a data directory that are known by now; thread-safe."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._ids: dict[int, dict[int, str]] = {}  # of each collection: row -> id
-
-    def add(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
-        """Takes documents of a collection in, row -> id, each logged once."""
-        with self._lock:
-            known = self._ids.setdefault(record.number, {})
-            new = {row: id for row, id in damaged.items() if row not in known}
-            known.update(new)
-        for id in new.values():
-            logger.error(
-                "document %r of collection %s is damaged on disk and left out of searches: store it again or delete it",
-                id, record.name,
-            )  # fmt: skip
-
-    def forget(self, record: CollectionRecord, rows: Iterable[int] | None = None) -> None:
-        """Lets documents go that were stored again or deleted; None: the whole collection."""
-        with self._lock:
-            known = self._ids.get(record.number)
-            if known and rows is not None:
-                for row in rows:
-                    known.pop(row, None)
-            elif known is not None:
-                del self._ids[record.number]
-
-    def count(self, record: CollectionRecord) -> int:
-        """How many documents of a collection are in it."""
-        return len(set(self._ids.get(record.number, {}).values()))
 
 
 class IndexManager:
@@ -269,6 +246,13 @@ class IndexManager:
         if live.is_due():
             self._wake.set()
 
+    def distrust(self, record: CollectionRecord, live: LiveIndex, error: IndexFormatError) -> None:
+        """Sets a snapshot aside that turned out to be damaged when it was wanted; its index is made anew."""
+        with self.write_lock:
+            if self._live.get(record.number) is live:  # another thread may have met it, too
+                set_aside(self._path(record), error)
+                del self._live[record.number]
+
     def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
         """Takes documents that are damaged on disk out of the indexes."""
         rows = np.array(sorted(damaged), dtype=np.int64)
@@ -311,9 +295,13 @@ class IndexManager:
                     continue
                 self._prepare_lexical(record)
                 if live.is_due():
-                    live.maintain(self._closing.is_set)
+                    try:
+                        live.maintain(self._closing.is_set)
+                    except IndexFormatError as error:
+                        self.distrust(record, live, error)
+                        continue
                     _return_free_memory()
-                if live.num_unsaved >= self._config.snapshot_every_writes:
+                if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _SAVED_SHARE):
                     self._save(record, live)
 
     def close(self) -> None:
@@ -329,7 +317,11 @@ class IndexManager:
         with self._maintenance_lock:
             for number, live in list(self._live.items()):
                 record = self._records.get(number)  # None: deleted meanwhile
-                if record is not None and self._config.snapshot_on_close and live.num_unsaved:
+                if (
+                    record is not None
+                    and self._config.snapshot_on_close
+                    and live.num_unsaved > len(live) // _REREAD_SHARE
+                ):
                     try:
                         self._save(record, live)
                     except StorageError as error:
@@ -366,7 +358,7 @@ class IndexManager:
     def _load(self, record: CollectionRecord) -> LiveIndex:
         source, backend = CollectionSource(self._store, record, self.quarantine), self._backend_of(record)
         kept = backend.open(source)
-        base = load_snapshot(self._path(record), self._identity(record), backend, source) if kept is None else kept
+        base = load_snapshot(self._path(record), self._identity(record), backend) if kept is None else kept
         with source.one_state() as record:
             live = LiveIndex(source, backend, self._config, base=base, revision=record.revision)
             live.catch_up()
@@ -430,71 +422,3 @@ def _return_free_memory() -> None:
     """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)
-
-
-class CollectionSource:
-    """The facets of one collection for its index; see :class:`facets.index.base.FacetSource`.
-
-    Each read has a view of its own: one long view would keep the log of SQLite from being emptied.
-    """
-
-    def __init__(
-        self,
-        store: DocumentStore,
-        record: CollectionRecord,
-        quarantine: Quarantine,
-        *,
-        state: StoreView | None = None,
-    ) -> None:
-        """Names the collection; ``quarantine`` takes damaged documents, ``state`` is one that every read sees."""
-        self._state = state
-        self._store = store
-        self._record = record
-        self._quarantine = quarantine
-        self.num_facets = record.num_facets
-        self.dim = record.dim
-
-    @contextmanager
-    def one_state(self) -> Iterator[CollectionRecord]:
-        """Reads see one state until the block ends, whose collection this gives; where nobody else writes, they do."""
-        if not self._store.is_shared:
-            yield self._record
-            return
-        with self._store.view() as self._state:
-            try:
-                yield self._state.collection_unchanged(self._record)
-            finally:
-                self._state = None
-
-    def _view(self) -> AbstractContextManager[StoreView]:
-        return self._store.view() if self._state is None else nullcontext(self._state)
-
-    def revision(self) -> int:
-        """Of the store."""
-        with self._view() as view:
-            return view.revision()
-
-    def rows(self) -> NDArray[np.int64]:
-        """Rows of all documents, ascending."""
-        with self._view() as view:
-            return view.rows(self._record)
-
-    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
-        """Those of the rows that still exist whole, ascending, and the terms of each."""
-        try:
-            with self._view() as view:
-                return view.terms(self._record, rows)
-        except DamagedDocumentsError as error:
-            self._quarantine.add(self._record, error.damaged)
-            return self.terms(np.setdiff1d(rows, list(error.damaged)))
-
-    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist whole, ascending, one a place, and their facets ``[S, K, D]``."""
-        try:
-            with self._view() as view:
-                existing = view.existing(rows)
-                found = view.facets(self._record, existing)
-                return paged(existing, found.units, found.starts, num_facets=self.num_facets)
-        except DamagedDocumentsError as error:
-            self._quarantine.add(self._record, error.damaged)
-            return self.read(np.setdiff1d(rows, list(error.damaged)))

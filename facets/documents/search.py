@@ -23,7 +23,7 @@ from facets.documents.records import CollectionRecord, DocumentRows
 from facets.documents.store import DocumentStore
 from facets.documents.types import Combination, SearchMode, SearchResult
 from facets.documents.views import StoreView
-from facets.errors import IndexAwayError, InvalidInputError
+from facets.errors import IndexAwayError, IndexFormatError, InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.index.lexical import LexicalIndex
 from facets.index.live import LiveIndex
@@ -88,10 +88,14 @@ class Searcher:
         depth = search.num_pooled if search.mode == "facets" else max(search.num_pooled, _MIN_DEPTH)
         if search.mode != "lexical":
             try:
-                facets = _FacetSearch(self._indexes.live(record), search, allowed_rows)
+                live = self._indexes.live(record)
+                facets = _FacetSearch(live, search, allowed_rows)
                 lines = facets.search(depth, documents)
                 revisions |= facets.revisions
                 exhaustive, kind = facets.exhaustive, facets.kind
+            except IndexFormatError as error:  # damaged where nobody had looked yet
+                self._indexes.distrust(record, live, error)
+                return None, revisions
             except IndexAwayError as error:  # the words find candidates, which are scored by both all the same
                 if search.mode == "facets" or search.request.exact:
                     raise

@@ -430,7 +430,7 @@ def row_list(rows: NDArray[np.int64]) -> str:
 
 def rows_of(cursor: SqlCursor) -> NDArray[np.int64]:
     """Rows that a statement found, in its order."""
-    return np.array(cursor.fetchall(), dtype=np.int64).reshape(-1)
+    return np.fromiter((row for (row,) in cursor), dtype=np.int64)
 
 
 def document_rows(cursor: SqlCursor) -> DocumentRows:
@@ -452,6 +452,13 @@ def rows_by_filter(
     connection: SqlConnection, record: CollectionRecord, filter: Filter | None, dialect: Dialect
 ) -> DocumentRows:
     """The documents that match, ascending."""
+    if filter is None:  # by indexes alone, which hold their rows
+        where = "FROM documents WHERE collection = ?"
+        long = document_rows(connection.execute(f"SELECT row, num_parts {where} AND num_parts > 1", [record.number]))
+        firsts = np.sort(rows_of(connection.execute(f"SELECT row {where}", [record.number])))
+        counts = np.ones_like(firsts)
+        counts[np.searchsorted(firsts, long.firsts)] = long.counts
+        return DocumentRows(firsts, counts)
     where, parameters = condition(record, filter, dialect)
     return document_rows(connection.execute(f"SELECT row, num_parts FROM documents WHERE {where}", parameters))
 

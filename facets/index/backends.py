@@ -7,8 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.devices import compute_device
-from facets.errors import IndexFormatError
-from facets.index.base import Chunks, FacetSource, IndexBackend
+from facets.index.base import Chunks, IndexBackend, MappedFile
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 from facets.index.faiss_index import FaissIndex
@@ -44,32 +43,10 @@ class FaissBackend(IndexBackend):
         return index
 
     def read(
-        self,
-        source: Callable[[int], bytes],
-        slots: NDArray[np.int64],
-        description: Mapping[str, int | float | str],
-        facets: FacetSource,
+        self, file: MappedFile, slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FaissIndex:
-        """Restores an index from its snapshot.
-
-        Raises:
-            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
-        """
-        try:
-            reader = faiss.PyCallbackIOReader(source)  # type: ignore[attr-defined]  # missing in the stubs
-            index = faiss.read_index(reader)
-        except RuntimeError as error:
-            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
-        dim, num_facets = description.get("dim"), int(description["num_facets"])
-        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim:
-            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
-        trained = int(description["trained_documents"])
-        restored = FaissIndex(index, num_facets=num_facets, trained_documents=trained)
-        content = source(4 * len(slots) * num_facets)
-        if restored.num_vectors or len(content) != 4 * len(slots) * num_facets:
-            raise IndexFormatError(f"expected the lists of {len(slots)} documents, got {len(content)} bytes")
-        restored.restore(facets, slots, np.frombuffer(content, dtype="<i4").reshape(len(slots), num_facets))
-        return restored
+        """Maps an index that a snapshot holds, see :meth:`FaissIndex.map`."""
+        return FaissIndex.map(file, slots, description)
 
     def enter_background(self) -> None:
         """Leaves half of the cores to requests: training on every one would stall them."""

@@ -6,9 +6,11 @@ Q queries, J facets of a query, K facets of a place, S places, D dimensions.
 """
 
 import threading
+import zlib
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
@@ -188,7 +190,7 @@ class FacetIndex(ABC):
         """
         return None
 
-    def write(self, sink: Callable[[bytes], object]) -> None:
+    def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams to ``sink`` what a snapshot holds beside places and description."""
         raise NotImplementedError(f"{self.kind} is not saved")
 
@@ -243,19 +245,14 @@ class IndexBackend(ABC):
         """Lets go of what it holds of all collections."""
 
     def read(
-        self,
-        source: Callable[[int], bytes],
-        slots: NDArray[np.int64],
-        description: Mapping[str, int | float | str],
-        facets: FacetSource,
+        self, file: "MappedFile", slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FacetIndex:
         """Restores an index from what a snapshot holds.
 
         Args:
-            source: Gives the next bytes of what :meth:`FacetIndex.write` wrote.
+            file: What :meth:`FacetIndex.write` wrote.
             slots: Its slots.
             description: Its description.
-            facets: The documents, for an index that does not write their facets. Not all may be there any more.
 
         Raises:
             IndexFormatError: It cannot be restored, as by a backend that saves none; the index is built anew.
@@ -264,6 +261,60 @@ class IndexBackend(ABC):
 
     def enter_background(self) -> None:  # noqa: B027 - most have nothing to do
         """The calling thread will train and fill beside requests: it must leave them room."""
+
+
+class MappedFile:
+    """The first bytes of a file, mapped; what is wanted of them is compared with its checksums the first time.
+
+    A file that was replaced stays as it was for who has it mapped. Thread-safe.
+
+    Attributes:
+        path: Of the file.
+        num_bytes: How many.
+    """
+
+    BLOCK_BYTES = 65_536
+
+    def __init__(self, path: Path, num_bytes: int, checksums_B: NDArray[np.uint32]) -> None:
+        """Maps it; ``checksums_B`` are the CRC-32 of each block."""
+        self.path = path
+        self.num_bytes = num_bytes
+        self._bytes: NDArray[np.uint8] = np.memmap(path, np.uint8, "r", shape=(num_bytes,))
+        self._checksums = checksums_B
+        self._is_unseen = np.ones(len(checksums_B), dtype=np.bool_)
+
+    def up_to(self, num_bytes: int) -> "MappedFile":
+        """The same with fewer bytes."""
+        fewer = copy(self)
+        fewer.num_bytes = num_bytes
+        return fewer
+
+    def view(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
+        """Bytes that :meth:`check` must have seen before they are looked at."""
+        return np.asarray(self._bytes[start : start + num_bytes])
+
+    def read(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
+        """Bytes, compared and copied."""
+        self.check(np.array([start]), num_bytes)
+        return self.view(start, num_bytes).copy()
+
+    def check(self, starts_R: NDArray[np.int64], sizes_R: NDArray[np.int64] | int) -> None:
+        """Compares the blocks that ranges of bytes touch, unless they were compared before.
+
+        Raises:
+            IndexFormatError: One of them is damaged.
+        """
+        if not self._is_unseen.any():
+            return
+        ends_R = np.minimum(starts_R + np.maximum(sizes_R, 1), self.num_bytes)
+        wanted = np.zeros(len(self._is_unseen) + 1, dtype=np.int64)
+        np.add.at(wanted, starts_R // self.BLOCK_BYTES, 1)
+        np.add.at(wanted, (ends_R - 1) // self.BLOCK_BYTES + 1, -1)
+        for block in np.flatnonzero((np.cumsum(wanted)[:-1] > 0) & self._is_unseen).tolist():
+            start = block * self.BLOCK_BYTES
+            if zlib.crc32(self._bytes[start : start + self.BLOCK_BYTES]) != self._checksums[block]:
+                raise IndexFormatError(f"snapshot is damaged: the checksum of its bytes from {start} on differs")
+            self._is_unseen[block] = False
 
 
 def paged(

@@ -9,6 +9,7 @@ Shape letters: N documents, S places, Q queries, J facets of a query, K facets o
 """
 
 import logging
+import warnings
 from bisect import bisect_right
 from collections.abc import Callable
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets.devices import no_memory_for
-from facets.index.base import FacetIndex, first_places
+from facets.index.base import FacetIndex, MappedFile, first_places
 from facets.index.candidates import Candidates, join_candidates, search_in_passes, select_candidates
 
 logger = logging.getLogger(__name__)
@@ -157,6 +158,46 @@ class ExactIndex(FacetIndex):
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1 marks a hole
         self._num_slots = self._num_documents = self.num_holes = 0
         self._has_long = False  # documents of several places
+        self._touch: Callable[[NDArray[np.int64]], None] = lambda slots_S: None
+
+    def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
+        """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`map`."""
+        for part in (0, 1):
+            for start, block in zip(self._starts, self._blocks, strict=True):
+                if start < self._num_slots:
+                    sink(block[part][: self._num_slots - start].numpy().data)
+
+    def map(self, file: MappedFile, first_byte: int, rows_S: NDArray[np.int64], *, code_error: float) -> None:
+        """Takes the documents of a snapshot into an empty index; codes stay in the file and are compared when wanted.
+
+        Args:
+            file: Of the snapshot.
+            first_byte: Where in it :meth:`write` began.
+            rows_S: Row number of each slot, -1 marks a hole.
+            code_error: Of these codes.
+        """
+        places, width = len(rows_S), self.num_facets * self.dim
+        inverse = file.read(first_byte + places * width, 4 * places * self.num_facets).view("<f4")
+        codes = file.view(first_byte, places * width).view(np.int8)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", UserWarning)  # that nobody may write to it
+            block = torch.from_numpy(codes.reshape(places, self.num_facets, self.dim))
+        self._blocks, self._starts = [(block, torch.from_numpy(inverse.reshape(places, -1).astype(np.float32)))], [0]
+        self._rows, self._num_slots, self._code_error = rows_S, places, code_error
+        is_first = (first_places(rows_S) == np.arange(places)) & (rows_S >= 0)
+        self._num_documents = int(np.count_nonzero(is_first))
+        self.num_holes = int(np.count_nonzero(rows_S < 0))
+        self._has_long = self._num_documents + self.num_holes < places
+
+        def touch(slots_S: NDArray[np.int64]) -> None:
+            file.check(first_byte + slots_S[slots_S < places] * width, width)
+
+        self._touch = touch
+
+    @property
+    def code_error(self) -> float:
+        """The largest error of a code."""
+        return self._code_error
 
     @property
     def slots(self) -> NDArray[np.int64]:
@@ -312,6 +353,7 @@ class ExactIndex(FacetIndex):
         """Scores of the documents that begin at these slots, ascending, and the error that the query adds to them."""
         query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
         slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
+        self._touch(slots)
         facets = torch.empty(len(slots), self.num_facets, self.dim, dtype=query.facets.dtype, device=device)
         inverse = torch.empty(len(slots), self.num_facets, device=device)
         done, ends = 0, np.searchsorted(slots, [*self._starts[1:], self._num_slots]).tolist()
@@ -341,6 +383,7 @@ class ExactIndex(FacetIndex):
     def _scores(self, query: CodedQuery, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
         """Scores of the documents that begin at these slots, holes included, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
+        self._touch(np.arange(self._num_slots))
         scores = torch.empty(num_queries, self._num_slots, device=device)
         best = torch.empty(self._num_slots if self._has_long else 0, width, device=device)
         places = max(1, _PASS_FACETS[device.type] // self.num_facets)

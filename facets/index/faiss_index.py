@@ -3,7 +3,7 @@
 Shape letters: S places, Q queries, J facets of a query, K facets of a place, D dimensions, M of a sample.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import pairwise
 
 import faiss
@@ -11,12 +11,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import IndexFormatError
-from facets.index.base import FacetIndex, FacetSource, first_places
+from facets.index.base import FacetIndex, MappedFile, first_places
 from facets.index.candidates import Candidates
 from facets.index.exact import ExactIndex
 from facets.index.faiss_lists import ListRoom, num_lists, train_lists
 
-_RESTORE_CHUNK = 1024  # documents read from the source at a time
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
 _TUNE_QUERIES = 96
@@ -49,6 +48,9 @@ class FaissIndex(FacetIndex):
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
         )
         self._heads = np.empty(0, dtype=np.int64)  # of the document of each slot
+        self._file: MappedFile | None = None  # of a snapshot, while lists are in it
+        self._list_bytes = np.zeros(1, dtype=np.int64)  # where in it each list begins, and where the last one ends
+        self._copied: faiss.ArrayInvertedLists | None = None
 
     @classmethod
     def train(cls, sample_MD: NDArray[np.floating], *, num_facets: int, num_documents: int) -> "FaissIndex":
@@ -103,6 +105,7 @@ class FaissIndex(FacetIndex):
 
     def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
         """List of every facet, ``[N, K]``, -1: left out. The slow part of :meth:`add`, safe beside searches."""
+        self._copy_lists()
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim), dtype=np.float32)
         kept_SK: NDArray[np.bool_] = np.any(facets_SKD, axis=2)
         kept_SK[~kept_SK.any(axis=1), 0] = True  # a document without facets can still be found, last
@@ -116,6 +119,7 @@ class FaissIndex(FacetIndex):
 
     def make_room(self, prepared: NDArray[np.int64]) -> bool:
         """Makes some of the room; see :meth:`FacetIndex.make_room`."""
+        self._own_lists()
         return self._room.make(self._per_list(prepared), max_bytes=MOVED_BYTES)
 
     def _per_list(self, prepared: NDArray[np.integer]) -> NDArray[np.int64]:
@@ -132,6 +136,7 @@ class FaissIndex(FacetIndex):
         """Adds documents whose lists :meth:`prepare` has found."""
         if not len(rows):
             return
+        self._own_lists()
         first = len(self.slots)
         kept = (prepared >= 0).ravel()
         ids = first * self.num_facets + np.flatnonzero(kept).astype(np.int64)
@@ -151,6 +156,7 @@ class FaissIndex(FacetIndex):
     def purge(self) -> None:
         """Takes the facets of removed documents out of the lists: one pass over the ids."""
         if self.num_masked:
+            self._own_lists()
             self._index.remove_ids(_selector(np.repeat(self.slots < 0, self.num_facets)))
             self.num_masked = 0
 
@@ -212,6 +218,7 @@ class FaissIndex(FacetIndex):
         self, query_QJD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
     ) -> list[NDArray[np.int64]]:
         """First slots of documents of the probed lists that may be among the best, of each query, ascending."""
+        self._touch(np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32), parameters.nprobe)
         if query_QJD.shape[1] > 1:
             return [self._best_sums(query_JD, top_k, parameters) for query_JD in query_QJD]
         vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
@@ -252,62 +259,74 @@ class FaissIndex(FacetIndex):
         slots, kept = _each_once(np.concatenate(found), seen_at), _SUM_WIDTH * top_k
         return np.sort(slots[np.argpartition(-sums[slots], kept)[:kept]]) if len(slots) > kept else slots
 
-    def write(self, sink: Callable[[bytes], object]) -> None:
-        """Streams the FAISS part to ``sink``; :attr:`slots` and :meth:`describe` are the rest.
+    def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
+        """Streams the FAISS index and the codes to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
+        faiss.write_index(self._index, faiss.PyCallbackIOWriter(lambda data: sink(bytes(data))))  # type: ignore[attr-defined]  # missing in the stubs
+        self._codes.write(sink)
 
-        That is the trained index without facets, which the source of the documents has, and the list of every facet,
-        ``[slots, K]`` int32 little-endian, -1 for none: what took time to find.
-        """
-
-        def write(data: bytes) -> None:
-            sink(bytes(data))
-
-        writer = faiss.PyCallbackIOWriter(write)  # type: ignore[attr-defined]  # missing in the stubs
-        faiss.write_index(self._without_facets(), writer)
-        lists = np.full(len(self.slots) * self.num_facets, -1, dtype="<i4")
-        held = self._index.invlists
-        assert held is not None
-        for number in range(self._index.nlist):
-            size = held.list_size(number)
-            if size:
-                lists[faiss.rev_swig_ptr(held.get_ids(number), size)] = number
-        sink(lists.tobytes())
-
-    def _without_facets(self) -> faiss.IndexIVFScalarQuantizer:
-        trained = self._index
-        codes = trained.sq  # type: ignore[attr-defined]  # of every scalar quantizer index
-        empty = faiss.IndexIVFScalarQuantizer(
-            trained.quantizer, self.dim, trained.nlist, codes.qtype, trained.metric_type, False
-        )
-        faiss.copy_array_to_vector(faiss.vector_to_array(codes.trained), empty.sq.trained)
-        empty.is_trained, empty.nprobe = True, trained.nprobe
-        return empty
-
-    def restore(self, source: FacetSource, rows_S: NDArray[np.int64], lists_SK: NDArray[np.integer]) -> None:
-        """Fills an index that was written: facets come from the source, their lists from what was written.
+    @classmethod
+    def map(
+        cls, file: MappedFile, rows_S: NDArray[np.int64], description: Mapping[str, int | float | str]
+    ) -> "FaissIndex":
+        """What was written, which stays in its file: lists until the first document is added, codes for good.
 
         Args:
-            source: The documents; those that it no longer has are left out.
+            file: What :meth:`write` wrote.
             rows_S: Row number of each slot, -1 for none.
-            lists_SK: The list of every facet of each slot, ``[slots, K]``, -1 for none.
+            description: What :meth:`describe` said.
 
         Raises:
-            IndexFormatError: A list that is not there.
+            IndexFormatError: FAISS cannot read it, or the parts contradict each other.
         """
-        if lists_SK.min(initial=-1) < -1 or lists_SK.max(initial=-1) >= self._index.nlist:
-            raise IndexFormatError(f"expected lists below {self._index.nlist}, got {lists_SK.max()}")
-        held = np.argsort(rows_S, kind="stable")[np.count_nonzero(rows_S < 0) :]
-        held_rows = rows_S[held]
-        documents = np.unique(held_rows)
-        self.reserve(lists_SK[held])
-        for start in range(0, len(documents), _RESTORE_CHUNK):
-            wanted = documents[start : start + _RESTORE_CHUNK]
-            first, last = np.searchsorted(held_rows, [wanted[0], wanted[-1] + 1])
-            existing, units_SKD = source.read(wanted)
-            there = held[first:last][np.isin(held_rows[first:last], existing)]
-            if not np.array_equal(rows_S[there], existing):
-                raise IndexFormatError("documents have other numbers of facets than when the index was written")
-            self.add_prepared(existing, units_SKD, lists_SK[there])
+        num_facets, dim = int(description["num_facets"]), int(description["dim"])
+        codes_byte = file.num_bytes - len(rows_S) * num_facets * (dim + 4)
+        entry_bytes = dim + 8  # a code and an id
+        lists_byte = codes_byte - int(description["num_vectors"]) * entry_bytes
+        file.check(np.array([0]), max(1, lists_byte))
+        try:
+            index = faiss.read_index(str(file.path), faiss.IO_FLAG_MMAP_IFC)
+        except RuntimeError as error:
+            raise IndexFormatError(f"FAISS cannot read the index: {error}") from error
+        if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim:
+            raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
+        found = cls(index, num_facets=num_facets, trained_documents=int(description["trained_documents"]))
+        sizes_L = np.array([index.invlists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
+        if lists_byte < 0 or sizes_L.sum() * entry_bytes != codes_byte - lists_byte:
+            raise IndexFormatError(f"expected lists of {codes_byte - lists_byte} bytes, got {sizes_L.sum()} entries")
+        found._file = file
+        found._list_bytes = lists_byte + np.cumsum([0, *sizes_L]) * entry_bytes
+        found._codes.map(file, codes_byte, rows_S, code_error=float(description["code_error"]))
+        found._heads = first_places(rows_S)
+        found.num_masked, found.num_holes = int(description["num_masked"]), found._codes.num_holes
+        return found
+
+    def _touch(self, facets_JD: NDArray[np.float32], num_probes: int) -> None:
+        """Compares the lists of a snapshot with their checksums before they are searched."""
+        if self._file is not None:
+            lists = np.unique(self._index.quantizer.search(facets_JD, num_probes)[1])
+            starts, ends = (self._list_bytes[lists[lists >= 0] + further] for further in (0, 1))
+            self._file.check(starts, ends - starts)
+
+    def _copy_lists(self) -> None:
+        """Copies the lists of a snapshot: the slow part of :meth:`_own_lists`, safe beside searches."""
+        if self._file is None or self._copied is not None:
+            return
+        start, end = int(self._list_bytes[0]), int(self._list_bytes[-1])
+        self._file.check(np.array([start]), end - start)
+        held, nlist = self._index.invlists, self._index.nlist
+        assert held is not None
+        copied = faiss.ArrayInvertedLists(nlist, held.code_size)
+        for number in range(nlist):
+            copied.add_entries(number, held.list_size(number), held.get_ids(number), held.get_codes(number))
+        self._copied = copied
+
+    def _own_lists(self) -> None:
+        """From now on lists are in memory, where they can change; nobody may search meanwhile."""
+        self._copy_lists()
+        if self._copied is not None:
+            self._index.replace_invlists(self._copied, True)
+            self._copied.this.disown()  # type: ignore[attr-defined]  # SWIG's own handle
+            self._file, self._copied, self._room = None, None, ListRoom(self._index)
 
     def describe(self) -> dict[str, int | float | str]:
         """The small numbers that the backend needs to read the index again."""
@@ -315,6 +334,9 @@ class FaissIndex(FacetIndex):
             "num_facets": self.num_facets,
             "dim": self.dim,
             "trained_documents": self.trained_documents or 0,
+            "num_vectors": self.num_vectors,
+            "num_masked": self.num_masked,
+            "code_error": self._codes.code_error,
         }
 
 

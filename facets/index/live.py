@@ -122,8 +122,8 @@ class LiveIndex:
         with self._lock.write():
             held = self._tail.rows() if self._base is None else self._base.rows()
             if self._base is not None:
-                self._base.remove(np.setdiff1d(held, rows))
-            missing = np.setdiff1d(rows, held)
+                self._base.remove(np.setdiff1d(held, rows, assume_unique=True))
+            missing = np.setdiff1d(rows, held, assume_unique=True)
             for start in range(0, len(missing), _CHUNK):
                 self._tail.add(*self._source.read(missing[start : start + _CHUNK]))
 

@@ -1,31 +1,32 @@
-"""Snapshots of indexes: one file, verified before a byte of it is believed.
+"""Snapshots of indexes: one file, mapped into memory, whose bytes are compared with checksums before they are believed.
 
-Magic, version and header length (``<8sII``); the header, JSON in UTF-8; the row number of every slot, int64
-little-endian; what the index wrote; SHA-256 of all that.
+What the index wrote; the row number of every slot, int64 little-endian; the header, JSON in UTF-8; the CRC-32 of every
+64 KiB of what stands before the header; and at the end magic, version, lengths and the CRC-32 of header, list and end
+(``<8sIIQI``). Header and list are compared when a snapshot is opened, everything else when it is first wanted, so
+opening takes as long however many documents there are, and what no search has met takes no memory.
 """
 
-import hashlib
 import json
 import logging
 import os
 import struct
-from collections.abc import Callable
+import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import numpy as np
 
 from facets.errors import IndexFormatError
-from facets.index.base import FacetIndex, FacetSource, IndexBackend
+from facets.index.base import FacetIndex, IndexBackend, MappedFile
 from facets.storage import clear_errors, write_atomically
 
 logger = logging.getLogger(__name__)
 
 _MAGIC = b"FACETSIX"
 _VERSION = 1
-_PREFIX = struct.Struct("<8sII")
-_DIGEST_BYTES = hashlib.sha256().digest_size
+_END = struct.Struct("<8sIIQ")  # magic, version, bytes of the header, bytes before it
+_CHECKSUM = struct.Struct("<I")
 _BUFFER = 1024 * 1024
 
 
@@ -49,6 +50,27 @@ class SnapshotIdentity:
     revision: int
 
 
+class _Checked:
+    """Writes to a file, and keeps the checksum of every block of what was written."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self._file = file
+        self.checksums: list[int] = []
+        self.num_bytes = 0
+
+    def __call__(self, data: bytes | memoryview) -> None:
+        self._file.write(data)
+        left = memoryview(data).cast("B")
+        while len(left):
+            filled = self.num_bytes % MappedFile.BLOCK_BYTES
+            if not filled:
+                self.checksums.append(0)
+            taken = left[: MappedFile.BLOCK_BYTES - filled]
+            self.checksums[-1] = zlib.crc32(taken, self.checksums[-1])
+            self.num_bytes += len(taken)
+            left = left[len(taken) :]
+
+
 def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) -> None:
     """Writes a snapshot atomically: a crash leaves the old file or the new one.
 
@@ -62,107 +84,90 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
         "num_slots": len(index.slots),
         "index": index.describe(),
     }
-    encoded = json.dumps(header, sort_keys=True).encode()
+    slots = index.slots.astype("<i8").tobytes()
     with write_atomically(path, durable=True, private=True) as part, open(part, "wb", buffering=_BUFFER) as file:
-        digest = hashlib.sha256()
-
-        def sink(data: bytes) -> None:
-            digest.update(data)
-            file.write(data)
-
-        sink(_PREFIX.pack(_MAGIC, _VERSION, len(encoded)))
-        sink(encoded)
-        sink(index.slots.astype("<i8").tobytes())
-        index.write(sink)
-        file.write(digest.digest())
+        body = _Checked(file)
+        index.write(body)
+        body(slots)
+        encoded = json.dumps(header, sort_keys=True).encode()
+        end = encoded + np.array(body.checksums, dtype="<u4").tobytes()
+        end += _END.pack(_MAGIC, _VERSION, len(encoded), body.num_bytes)
+        file.write(end + _CHECKSUM.pack(zlib.crc32(end)))
 
 
-def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend, facets: FacetSource) -> FacetIndex:
-    """Reads a snapshot after verifying its checksum and whose it is.
+def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
+    """Opens a snapshot after verifying whose it is; see the module for what is verified when.
 
     Raises:
         IndexFormatError: Damaged, truncated, foreign, or of an unknown version.
         FileNotFoundError: There is none.
     """
-    with open(path, "rb", buffering=_BUFFER) as file:
-        body_bytes = _verify(file)
-        magic, version, header_bytes = _PREFIX.unpack(file.read(_PREFIX.size))
-        if magic != _MAGIC or version != _VERSION:
-            raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")
-        header = json.loads(file.read(header_bytes))
-        description = header["index"]
-        found = SnapshotIdentity(
-            store_id=header["store_id"],
-            collection=header["collection"],
-            num_facets=description["num_facets"],
-            dim=description["dim"],
-            revision=header["revision"],
-        )
-        if replace(found, revision=identity.revision) != identity:
-            raise IndexFormatError(f"snapshot belongs to {found}, expected {identity}")
-        if found.revision > identity.revision:
-            raise IndexFormatError(
-                f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}"
-            )
-        slots = np.frombuffer(file.read(8 * header["num_slots"]), dtype="<i8").astype(np.int64)
-        return backend.read(_bounded_reader(file, body_bytes), slots, description, facets)
+    file, header = _open(path)
+    description = header["index"]
+    found = SnapshotIdentity(
+        store_id=header["store_id"],
+        collection=header["collection"],
+        num_facets=description["num_facets"],
+        dim=description["dim"],
+        revision=header["revision"],
+    )
+    if replace(found, revision=identity.revision) != identity:
+        raise IndexFormatError(f"snapshot belongs to {found}, expected {identity}")
+    if found.revision > identity.revision:
+        raise IndexFormatError(f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}")
+    size = 8 * header["num_slots"]
+    slots = file.read(file.num_bytes - size, size).view("<i8").astype(np.int64)
+    return backend.read(file.up_to(file.num_bytes - size), slots, description)
 
 
-def load_snapshot(
-    path: Path, identity: SnapshotIdentity, backend: IndexBackend, facets: FacetSource
-) -> FacetIndex | None:
-    """Reads a snapshot, or sets it aside as ``*.damaged`` when it cannot be trusted; None then, or without one."""
+def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
+    """Opens a snapshot, or sets it aside when it cannot be trusted; None then, or without one."""
     try:
-        return read_snapshot(path, identity, backend, facets)
+        return read_snapshot(path, identity, backend)
     except FileNotFoundError:
         return None
     except (IndexFormatError, OSError) as error:
-        aside = path.with_suffix(".damaged")
-        logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
-        with clear_errors(f"damaged snapshot {path} cannot be set aside"):
-            path.replace(aside)
+        set_aside(path, error)
         return None
 
 
+def set_aside(path: Path, error: Exception) -> None:
+    """Renames a snapshot that cannot be trusted to ``*.damaged``."""
+    aside = path.with_suffix(".damaged")
+    logger.warning("index snapshot %s set aside as %s, rebuilding: %s", path, aside.name, error)
+    with clear_errors(f"damaged snapshot {path} cannot be set aside"):
+        path.replace(aside)
+
+
 def check_snapshot(path: Path) -> None:
-    """Compares a snapshot with its checksum.
+    """Compares all of a snapshot with its checksums.
 
     Raises:
         IndexFormatError: It is damaged or truncated.
         OSError: It cannot be read.
     """
-    with open(path, "rb", buffering=_BUFFER) as file:
-        _verify(file)
+    file, _ = _open(path)
+    file.check(np.array([0]), file.num_bytes)
 
 
-def _verify(file: BinaryIO) -> int:
-    """Compares the checksum; returns the length before it and leaves the file at its start."""
-    size = file.seek(0, os.SEEK_END)
-    body_bytes = size - _DIGEST_BYTES
-    if body_bytes < _PREFIX.size:
-        raise IndexFormatError(f"snapshot has {size} bytes, expected more than {_PREFIX.size + _DIGEST_BYTES}")
-    file.seek(0)
-    if file.read(len(_MAGIC)) != _MAGIC:
-        raise IndexFormatError("file is not a Facets index snapshot")
-    file.seek(0)
-    digest = hashlib.sha256()
-    left = body_bytes
-    while left:
-        data = file.read(min(left, _BUFFER))
-        if not data:
-            raise IndexFormatError("snapshot became shorter while it was read")
-        digest.update(data)
-        left -= len(data)
-    if file.read(_DIGEST_BYTES) != digest.digest():
-        raise IndexFormatError("snapshot is damaged: its checksum differs")
-    file.seek(0)
-    return body_bytes
-
-
-def _bounded_reader(file: BinaryIO, end: int) -> Callable[[int], bytes]:
-    """Reads up to the checksum and no further."""
-
-    def read(num_bytes: int) -> bytes:
-        return file.read(min(num_bytes, end - file.tell()))
-
-    return read
+def _open(path: Path) -> tuple[MappedFile, dict[str, Any]]:
+    """The mapped body of a snapshot and its header, which is verified."""
+    with open(path, "rb") as file:
+        size = file.seek(0, os.SEEK_END)
+        file.seek(max(0, size - _END.size - _CHECKSUM.size))
+        end = file.read(_END.size)
+        if len(end) < _END.size or not end.startswith(_MAGIC):
+            raise IndexFormatError("file is no Facets index snapshot, or it is truncated")
+        _, version, header_bytes, body_bytes = _END.unpack(end)
+        if version != _VERSION:
+            raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")
+        num_blocks = -(-body_bytes // MappedFile.BLOCK_BYTES)
+        expected = body_bytes + header_bytes + 4 * num_blocks + _END.size + _CHECKSUM.size
+        if size != expected:
+            raise IndexFormatError(f"snapshot has {size} bytes, expected {expected}")
+        file.seek(body_bytes)
+        rest = file.read()
+    if _CHECKSUM.pack(zlib.crc32(rest[: -_CHECKSUM.size])) != rest[-_CHECKSUM.size :]:
+        raise IndexFormatError("snapshot is damaged: the checksum of its header differs")
+    checksums = np.frombuffer(rest, dtype="<u4", count=num_blocks, offset=header_bytes)
+    return MappedFile(path, body_bytes, checksums), json.loads(rest[:header_bytes])

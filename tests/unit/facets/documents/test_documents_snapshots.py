@@ -1,0 +1,102 @@
+"""Indexes in mapped files: damage where nobody has looked yet, and what comes and goes after opening."""
+
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from facets.documents import CollectionEngine, Document, SearchRequest
+from facets.index.base import MappedFile
+
+OpenEngine = Callable[..., CollectionEngine]
+MakeDocuments = Callable[..., list[Document]]
+
+
+def facets_of(documents: list[Document]) -> NDArray[np.float32]:
+    return np.stack([one.facet_embeddings for one in documents]).astype(np.float32)
+
+
+def best(
+    engine: CollectionEngine, queries: NDArray[np.float32], *, exact: bool = False
+) -> list[list[tuple[str, float]]]:
+    found = engine.search("docs", SearchRequest(facets=queries, top_k=5, exact=exact))
+    return [[(hit.id, hit.score) for hit in hits] for hits in found.hits]
+
+
+def fill(open_engine: OpenEngine, documents: list[Document]) -> None:
+    with open_engine(exact_max_facets=1000) as engine:
+        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert("docs", documents)
+        engine.maintain()
+
+
+@pytest.mark.parametrize(
+    ("wanted_by", "where"), [("search", 0.4), ("search", 0.55), ("search", 0.7), ("exact", 0.7), ("folding", 0.5)]
+)
+def test_damage_that_opening_does_not_look_at_is_met_before_an_answer(
+    open_engine: OpenEngine,
+    make_documents: MakeDocuments,
+    tmp_path: Path,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    wanted_by: str,
+    where: float,
+) -> None:
+    monkeypatch.setattr(MappedFile, "BLOCK_BYTES", 128)
+    documents, more = make_documents(600), make_documents(200, seed=6, prefix="more")
+    fill(open_engine, documents)
+    snapshot = tmp_path / "data" / "indexes" / "1.index"
+    content = bytearray(snapshot.read_bytes())
+    content[int(where * len(content))] ^= 1
+    snapshot.write_bytes(content)
+    with caplog.at_level(logging.WARNING):
+        engine = open_engine(exact_max_facets=1000)
+        assert not caplog.records, "opening reads neither lists nor codes"
+        if wanted_by == "folding":
+            engine.upsert("docs", more)
+            engine.maintain()
+        found = best(engine, facets_of(documents), exact=wanted_by == "exact")
+    assert "set aside" in caplog.text and snapshot.with_suffix(".damaged").exists()
+    assert found == best(engine, facets_of(documents), exact=True)
+    engine.maintain()
+    engine.close()
+    assert snapshot.exists()
+    with open_engine(exact_max_facets=1000) as engine:
+        assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
+        assert best(engine, facets_of(documents), exact=True) == found
+        assert engine.count("docs").num_documents == (800 if wanted_by == "folding" else 600)
+
+
+def test_an_index_in_a_file_takes_more_documents_and_lets_some_go(
+    open_engine: OpenEngine, make_documents: MakeDocuments
+) -> None:
+    documents, more = make_documents(600), make_documents(700, seed=6, prefix="more")
+    fill(open_engine, documents)
+    for begin in (0, 350):  # the second time what is mapped has holes
+        with open_engine(exact_max_facets=1000) as engine:
+            engine.upsert("docs", more[begin : begin + 350])
+            engine.delete("docs", ids=[f"d{number:04}" for number in range(begin // 2, begin // 2 + 150)])
+            engine.maintain()
+            expected = best(engine, facets_of(more), exact=True)
+        with open_engine(exact_max_facets=1000) as engine:
+            assert best(engine, facets_of(more), exact=True) == expected
+            own = best(engine, facets_of(more[begin : begin + 350]))
+            assert [hits[0][0] for hits in own] == [one.id for one in more[begin : begin + 350]]
+
+
+def test_few_new_documents_do_not_write_a_large_index_again(
+    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
+) -> None:
+    fill(open_engine, make_documents(600))
+    snapshot, more = tmp_path / "data" / "indexes" / "1.index", make_documents(40, seed=6, prefix="more")
+    before = snapshot.stat().st_mtime_ns
+    for number, is_written in ((6, False), (40, True)):
+        with open_engine(exact_max_facets=1) as engine:
+            engine.upsert("docs", more[:number])
+            engine.maintain()
+        assert (snapshot.stat().st_mtime_ns > before) == is_written
+    with open_engine(exact_max_facets=1) as engine:
+        assert [hits[0][0] for hits in best(engine, facets_of(more))] == [one.id for one in more]
