@@ -312,7 +312,7 @@ class MappedFile:
         np.add.at(wanted, (ends_R - 1) // self.BLOCK_BYTES + 1, -1)
         for block in np.flatnonzero((np.cumsum(wanted)[:-1] > 0) & self._is_unseen).tolist():
             start = block * self.BLOCK_BYTES
-            if zlib.crc32(self._bytes[start : start + self.BLOCK_BYTES]) != self._checksums[block]:
+            if zlib.crc32(self._bytes[start : start + self.BLOCK_BYTES].data) != self._checksums[block]:
                 raise IndexFormatError(f"snapshot is damaged: the checksum of its bytes from {start} on differs")
             self._is_unseen[block] = False
 

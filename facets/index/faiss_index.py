@@ -290,6 +290,7 @@ class FaissIndex(FacetIndex):
         if not isinstance(index, faiss.IndexIVFScalarQuantizer) or index.d != dim:
             raise IndexFormatError(f"expected inverted lists of dimension {dim}, got {type(index).__name__}")
         found = cls(index, num_facets=num_facets, trained_documents=int(description["trained_documents"]))
+        assert index.invlists is not None
         sizes_L = np.array([index.invlists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
         if lists_byte < 0 or sizes_L.sum() * entry_bytes != codes_byte - lists_byte:
             raise IndexFormatError(f"expected lists of {codes_byte - lists_byte} bytes, got {sizes_L.sum()} entries")
