@@ -9,29 +9,26 @@ import typer
 from facets.errors import FacetsError
 
 
-def make_program(help: str, commands: Mapping[str, Callable[..., Any]]) -> typer.Typer:
-    """A program of one command a function, by name; help and completion come from their signatures."""
-    program = typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None)
-    for name, function in commands.items():
-        program.command(name)(function)
-    return program
-
-
 def run_program(
     name: str,
-    program: typer.Typer,
+    commands: Mapping[str, Callable[..., Any]],
     arguments: Sequence[str] | None,
     *,
+    help: str,
     log_level: int = logging.WARNING,
 ) -> int:
     """Runs a program and returns its exit code: 0, 1 after an error of one line, 2 for wrong usage.
 
     Args:
         name: As users type it.
-        program: The commands.
+        commands: By name; their help and completion come from their signatures.
         arguments: Of the command line; None: those of this process.
+        help: What the program is for, in a sentence.
         log_level: Of our own messages on standard error; those of libraries are warnings.
     """
+    program = typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None)
+    for command, function in commands.items():
+        program.command(command)(function)
     logging.basicConfig(format="%(levelname)s %(message)s")
     logging.getLogger("facets_lab").setLevel(log_level)
     try:

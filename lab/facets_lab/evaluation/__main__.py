@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from facets_lab.program import make_program, run_program
+from facets_lab.program import run_program
 
 DataFile = Annotated[Path, typer.Argument(metavar="FILE", help="Data; .gz and .xz open too.")]
 Models = Annotated[
@@ -461,8 +461,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one evaluation; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    program = make_program("Measure models on the paper's tasks; one JSON object on standard output.", COMMANDS)
-    return run_program("facets-eval", program, arguments)
+    help = "Measure models on the paper's tasks; one JSON object on standard output."
+    return run_program("facets-eval", COMMANDS, arguments, help=help)
 
 
 if __name__ == "__main__":

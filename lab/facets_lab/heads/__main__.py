@@ -11,7 +11,7 @@ import typer
 from facets.errors import ConfigError
 from facets_lab.evaluation.comparison import print_report
 from facets_lab.evaluation.statistics import repeated
-from facets_lab.program import make_program, run_program
+from facets_lab.program import run_program
 
 if TYPE_CHECKING:
     from facets_lab.heads.networks import NetworkTrainingConfig
@@ -148,8 +148,8 @@ COMMANDS: dict[str, Callable[..., None]] = {"items": items, "language": language
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one experiment; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    program = make_program("Output layers side by side; one JSON object on standard output.", COMMANDS)
-    return run_program("python -m facets_lab.heads", program, arguments, log_level=logging.INFO)
+    help = "Output layers side by side; one JSON object on standard output."
+    return run_program("python -m facets_lab.heads", COMMANDS, arguments, help=help, log_level=logging.INFO)
 
 
 if __name__ == "__main__":

@@ -11,6 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 from scipy import sparse
+from scipy.special import logsumexp
 from torch.nn.utils.rnn import pad_sequence
 
 from facets.diagnose import Reach, certify
@@ -128,28 +129,30 @@ def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
 
     Args:
         data: The users.
-        scores_of: Scores of all items, ``[N, V]``, for some users' items without the last one.
+        scores_of: Log-probabilities of all items up to a constant, ``[N, V]``, for some users' items without the last.
 
     Returns:
         ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among those the user had not yet (an item
-        that is asked for again stays in). An item level with others stands behind half of them.
+        that is asked for again stays in). An item level with others stands behind half of them. ``loss`` is the mean
+        negative log-probability of the last item, in nats: users differ less in it than in ranks.
     """
-    ranks: dict[str, list[NDArray[np.float64]]] = {"": [], "_unseen": []}
+    found: dict[str, list[NDArray[np.float64]]] = {"": [], "_unseen": []}
     for start in range(0, len(data.users), _USERS_AT_ONCE):
         users = data.users[start : start + _USERS_AT_ONCE]
         scores_NV = np.array(scores_of([items[:-1] for items in users]), np.float32)
         scores_NV[:, 0] = -np.inf
         targets_N = np.array([items[-1] for items in users])
         own_N1 = np.take_along_axis(scores_NV, targets_N[:, None], axis=1)
-        for name, result in ranks.items():
+        for name, result in found.items():
             if name:
                 for row, items, target in zip(scores_NV, users, targets_N, strict=True):
                     row[items[:-1][items[:-1] != target]] = -np.inf
             above_N, level_N = (scores_NV > own_N1).sum(axis=1), (scores_NV == own_N1).sum(axis=1) - 1
-            result.append(above_N + level_N / 2)
+            result.append(np.stack((above_N + level_N / 2, logsumexp(scores_NV, axis=1) - own_N1[:, 0])))
     figures: dict[str, float] = {}
-    for name, parts in ranks.items():
-        rank_N = np.concatenate(parts)
+    for name, parts in found.items():
+        rank_N, loss_N = np.concatenate(parts, axis=1)
+        figures[f"loss{name}"] = float(loss_N.mean())
         gain_N = np.where(rank_N < _TOP, 1.0 / np.log2(rank_N + 2.0), 0.0)
         figures |= {f"ndcg@10{name}": 100 * float(gain_N.mean()), f"hit@10{name}": 100 * float((rank_N < _TOP).mean())}
     return figures
@@ -158,15 +161,15 @@ def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
 def measure_baselines(data: Sequences) -> Mapping[str, dict[str, float]]:
     """The simplest things: what is taken most, and what was most often taken after the last item."""
     taken = [items[:-2] for items in data.users]
-    counts_V = np.bincount(np.concatenate(taken), minlength=data.num_items).astype(np.float32)
+    counts_V = 1.0 + np.bincount(np.concatenate(taken), minlength=data.num_items).astype(np.float32)
     before = np.concatenate([items[:-1] for items in taken])
     after = np.concatenate([items[1:] for items in taken])
     shape = (data.num_items, data.num_items)
     follows_VV = sparse.csr_array((np.ones(len(before), np.float32), (before, after)), shape=shape)
     popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1: it decides among what followed equally often
     return {
-        "popularity": ranking_figures(data, lambda users: np.tile(counts_V, (len(users), 1))),
+        "popularity": ranking_figures(data, lambda users: np.tile(np.log(counts_V), (len(users), 1))),
         "after-the-last": ranking_figures(
-            data, lambda users: follows_VV[np.array([items[-1] for items in users])].toarray() + popularity_V
+            data, lambda users: np.log(follows_VV[np.array([items[-1] for items in users])].toarray() + popularity_V)
         ),
     }

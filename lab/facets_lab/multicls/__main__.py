@@ -11,7 +11,7 @@ import typer
 
 from facets_lab.evaluation.comparison import minilm, print_report
 from facets_lab.evaluation.statistics import repeated
-from facets_lab.program import make_program, run_program
+from facets_lab.program import run_program
 
 Tokens = Annotated[list[int] | None, typer.Option("--tokens", metavar="K", help="Repeatable: class tokens.")]
 Seeds = Annotated[int, typer.Option(min=1, help="Runs of each, seeds from 1.")]
@@ -47,14 +47,14 @@ def classify(
     if limit:
         data = data[0], c.Labelled(data[1].texts[:limit], data[1].labels[:limit])
     triples = c.consecutive(corpus, max(2 * batch_size, steps * batch_size))
-    shared: dict[str, Any] = {"name": "multicls", "num_threads": threads}
 
     def measure(name: str, seed: int, count: int) -> dict[str, float]:
         num_classes = int(name.removeprefix("K="))
         contrast = _contrast(steps, batch_size, num_classes=num_classes, num_threads=threads)
         encoder = c.pretrained(contrast, triples, work_dir / f"{name}-{steps}", load_backbone=load_minilm)
         config = c.ClassifierConfig(
-            **shared,
+            name="multicls",
+            num_threads=threads,
             num_steps=rounds * 100 // 16,
             batch_size=16,
             num_classes=num_classes,
@@ -169,8 +169,8 @@ COMMANDS: dict[str, Callable[..., None]] = {"classify": classify, "citations": c
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one experiment; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    program = make_program("Several class tokens against one; one JSON object on standard output.", COMMANDS)
-    return run_program("python -m facets_lab.multicls", program, arguments, log_level=logging.INFO)
+    help = "Several class tokens against one; one JSON object on standard output."
+    return run_program("python -m facets_lab.multicls", COMMANDS, arguments, help=help, log_level=logging.INFO)
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 import typer
 
 from facets.errors import ConfigError
-from facets_lab.program import make_program, run_program
+from facets_lab.program import run_program
 
 ConfigFile = Annotated[Path, typer.Option("--config", help="TOML file of the settings, see lab/configs/.")]
 RunConfigFile = Annotated[Path, typer.Option("--config", help="TOML file of the run's settings.")]
@@ -344,8 +344,8 @@ COMMANDS: dict[str, Callable[..., Any]] = {
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    program = make_program("Train Facets models on a CPU or a GPU.", COMMANDS)
-    return run_program("facets-train", program, arguments, log_level=logging.INFO)
+    help = "Train Facets models on a CPU or a GPU."
+    return run_program("facets-train", COMMANDS, arguments, help=help, log_level=logging.INFO)
 
 
 if __name__ == "__main__":

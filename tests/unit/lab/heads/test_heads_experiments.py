@@ -92,6 +92,9 @@ def test_ranking_counts_from_one_and_leaves_out_what_was_seen() -> None:
     figures = ranking_figures(data, lambda _: scores)
     assert figures["ndcg@10"] == pytest.approx(100 * (1 / np.log2(4) + 1 / np.log2(3)) / 2)
     assert figures["ndcg@10_unseen"] == pytest.approx(100.0)  # the item asked for again stays in
+    expected = [np.log(np.exp(7) + 4 * np.e) - 7, np.log(np.exp(8) + 5 * np.e) - 8]  # of what is not left out
+    assert figures["loss_unseen"] == pytest.approx(np.mean(expected), abs=1e-5)
+    assert figures["loss"] > figures["loss_unseen"]
     level = ranking_figures(data, lambda users: np.zeros((len(users), 8), np.float32))
     assert level["ndcg@10"] == pytest.approx(100 / np.log2(5))  # behind half of the six others
 
