@@ -63,5 +63,9 @@ def test_theme_is_chosen_and_kept(view: View) -> None:
 
 
 def test_less_motion_means_none(view: View) -> None:
+    times = "document.getAnimations().map((one) => one.effect.getComputedTiming().endTime)"
+    moving = view("search", reduced_motion="no-preference").evaluate(times)
+    assert len(moving) > 10 and max(moving) <= 5_000, "what a facet is moves, and is said in five seconds"
     page = view("search", reduced_motion="reduce")
+    assert page.evaluate(times) == []
     assert page.evaluate("getComputedStyle(document.querySelector('.results')).transitionDuration") in ("0s", "")

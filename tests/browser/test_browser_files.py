@@ -72,6 +72,26 @@ def test_a_file_dropped_anywhere_never_replaces_the_page(view: Opening) -> None:
     expect(page.locator(".preview")).to_contain_text("The tap drips.")
 
 
+def test_a_file_dropped_while_the_server_is_away_is_stored_once_it_is_back(
+    open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
+) -> None:
+    with WebServer(tmp_path / "data", (toy_model,)) as server:
+        page = open_page(f"{server.url}#status", viewport={"width": 1180, "height": 900})
+        page.get_by_role("region", name="Models").wait_for()
+        page.wait_for_load_state("networkidle")
+        server.kill()
+        page.evaluate(DROP, ["note.txt", "The tap drips."])
+        expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("The server does not answer")
+    ports = {"port": server.port, "http_port": server.http_port}
+    with WebServer(tmp_path / "data", (toy_model,), **ports) as server:
+        expect(page.locator(".preview")).to_contain_text("The tap drips.")
+        page.route("**/*CreateCollection", lambda route: route.abort(), times=1)
+        page.get_by_role("button", name="Store").click()
+        expect(page.get_by_text("Done. 1 document stored in note.")).to_be_visible()
+        page.close()
+    errors.clear()  # the browser says that it did not reach the server
+
+
 def test_binaries_and_texts_that_are_too_large_are_one_sentence(
     own_server: WebServer, open_page: Opening, tmp_path: Path, errors: list[str]
 ) -> None:

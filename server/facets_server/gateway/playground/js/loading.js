@@ -25,14 +25,11 @@ export class Load extends EventTarget {
 
   /**
    * @param {File} file
-   * @param {string} collection
-   * @param {{text: string, title: string, id: string}} columns
+   * @param {{collection: string, isNew: boolean, columns: {text: string, title: string, id: string}}} to
    */
-  constructor(file, collection, columns) {
+  constructor(file, { collection, isNew, columns }) {
     super();
-    this.file = file;
-    this.collection = collection;
-    this.columns = columns;
+    Object.assign(this, { file, collection, isNew, columns });
     this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
     /** Rows that an earlier try has stored. */
     this.before = Number(storage("getItem", this.key) ?? 0);
@@ -51,6 +48,7 @@ export class Load extends EventTarget {
    * @throws {CallError|FileError}
    */
   async run() {
+    if (this.isNew) await this.#create();
     for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
       if (this.stopped) return;
       this.rows += 1;
@@ -60,6 +58,14 @@ export class Load extends EventTarget {
     await this.#send();
     if (!this.stopped) storage("removeItem", this.key);
     this.#changed();
+  }
+
+  async #create() {
+    try {
+      await this.#patiently((timeoutMs) => call("CollectionService/CreateCollection", { name: this.collection }, this.#stop.signal, timeoutMs));
+    } catch (error) {
+      if (error.code !== "already_exists" && !this.stopped) throw error;
+    }
   }
 
   async #take(row) {

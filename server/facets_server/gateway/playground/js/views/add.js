@@ -1,6 +1,5 @@
 /** Files into a collection: dropped or chosen, columns said, progress shown. */
 
-import { call } from "../api.js";
 import { count, field, h, plural, select } from "../dom.js";
 import { Load } from "../loading.js";
 import { problem } from "../panel.js";
@@ -121,9 +120,10 @@ class Adding {
     for (const old of card.querySelectorAll(".problem")) old.remove();
     let load = null;
     try {
-      const collection = await this.#collection();
+      const isNew = this.collection.value === NEW;
+      const collection = this.#collection();
       if (!collection) return;
-      load = new Load(file, collection, columns);
+      load = new Load(file, { collection, isNew, columns });
       this.loads.add(load);
       form.replaceWith(progress(load));
       await load.run();
@@ -137,16 +137,11 @@ class Adding {
     }
   }
 
-  /** The chosen collection, made where it is new; empty where its name is not right. */
-  async #collection() {
+  /** The chosen collection, a new one chosen from now on; empty where its name is not right. */
+  #collection() {
     if (this.collection.value !== NEW) return this.collection.value;
     if (!this.name.reportValidity()) return "";
     const name = this.name.value;
-    try {
-      await call("CollectionService/CreateCollection", { name });
-    } catch (error) {
-      if (error.code !== "already_exists") throw error;
-    }
     if (![...this.collection.options].some((option) => option.value === name)) this.collection.append(h("option", { value: name }, name));
     this.collection.value = name;
     this.name.value = "";

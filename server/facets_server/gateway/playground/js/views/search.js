@@ -17,9 +17,9 @@ export const MODES = [
   ["SEARCH_MODE_LEXICAL", "Words only"],
 ];
 const COMBINATIONS = [
-  ["", "Any of its questions"],
-  ["FACET_COMBINATION_SUM", "All of its parts"],
-  ["FACET_COMBINATION_ANY", "Any of its parts"],
+  ["", "Any of the questions"],
+  ["FACET_COMBINATION_SUM", "All of the parts"],
+  ["FACET_COMBINATION_ANY", "Any of the parts"],
 ];
 const EXAMPLES = [
   ["games played with a ball", "games played with a ball"],
