@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import hash_terms
 from facets.documents.fields import FieldText, SearchedText
+from facets.documents.parts import section_under
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
 from facets.language.sentences import Sentence
@@ -137,6 +138,10 @@ def answer_of(
             return found and replace(found, field=field.name)
     if span is not None and (span.field or in_text):
         span = next((one for one in in_text if len(one.text.split()) >= _TELLING_WORDS), next(iter(in_text), None))
+    under = span and section_under(said.text, span.start, span.end)
+    if under:  # the heading met: what it stands above answers
+        in_text = tuple(one for one in in_text if under[0] <= one.start < under[1])
+        span = next(iter(in_text), span)
     return _answer_in(said.text, span, wanted, rarities, beside=in_text)
 
 
@@ -185,7 +190,7 @@ def _answer_in(
         within = _with_neighbours(within, sentences, beside)
     telling = _telling(within, sentences, [word for word in words if word[0] not in wanted], text) if wanted else within
     weights = [(_weight(asked, rarities, part), part) for part in telling]
-    weight, chosen = max(weights, key=lambda entry: entry[0], default=(0.0, None))
+    weight, chosen = max(weights, key=lambda one: (one[0], span and _overlap(one[1], span)), default=(0.0, None))
     if weight <= 0:
         if span is None or not within:
             return span

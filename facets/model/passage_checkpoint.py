@@ -52,7 +52,7 @@ class PassageModelConfig(Settings):
     window_tokens: Annotated[int, Field(ge=3)] = 256
     window_overlap: NonNegativeInt = 32
     max_facets: AtLeastOne = 128
-    tokens_per_long_facet: AtLeastOne = 20
+    tokens_per_long_facet: AtLeastOne = 10
     training: dict[str, Any] = Field(default_factory=dict)
 
     @model_validator(mode="after")
