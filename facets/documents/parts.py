@@ -6,7 +6,6 @@ nothing: each goes on until the next one. All of it takes time in proportion to 
 """
 
 import re
-from bisect import bisect_right
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -80,21 +79,6 @@ def split_text(text: str, sections: Sequence[Part] = ()) -> tuple[Part, ...]:
             number = numbers[page] if 0 <= page and len(pages) > 1 else 0
             parts.append(Part(start=first, end=last, headings=section.headings, page=number))
     return tuple(_with_words(text, parts)) if len(parts) > 1 else ()
-
-
-def section_under(text: str, start: int, end: int) -> tuple[int, int] | None:
-    """Where the section under a heading begins and ends; None where these characters are not all in a heading.
-
-    Example:
-        >>> section_under("# Bees\\nThey sleep.\\n\\n# Cranes\\nThey lift.", 2, 6)
-        (7, 20)
-    """
-    starts = [section.start for section in _detected(text)]
-    place = bisect_right(starts, start) - 1
-    heading = _HEADING.match(text, starts[place])
-    if heading is None or end > heading.end():
-        return None
-    return heading.end() + 1, starts[place + 1] if place + 1 < len(starts) else len(text)
 
 
 def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) -> Document:

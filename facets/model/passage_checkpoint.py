@@ -40,8 +40,9 @@ class PassageModelConfig(Settings):
         network: Shape of the network.
         window_tokens: Tokens of a text that are read at once, the two special ones included.
         window_overlap: Tokens that two windows of a longer text share.
-        max_facets: Facets that a document keeps of a text longer than a window, at most; K or more.
-        tokens_per_long_facet: Tokens of such a text for each facet that the document keeps, where that is more than K.
+        max_facets: Facets that a document keeps at most of a text with more sentences than K; K or more.
+        tokens_per_long_facet: Tokens of such a text for each facet that the document keeps, where that is more than K:
+            so few that hardly a sentence loses its own.
         training: Facts about the training run, for people.
     """
 

@@ -223,8 +223,8 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             texts: As for ``encode``.
 
         Returns:
-            See ``PassageFacets``. A text that is longer than a window is read in overlapping windows, whose facets are
-            reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the span
+            See ``PassageFacets``. A text of more than K sentences or of several windows is read in runs, whose facets
+            are reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the span
             of the facet that is closest to it.
 
         Raises:
