@@ -121,12 +121,12 @@ def answer_of(
     """The part of a document that answers a query best: one whole sentence, or two where one alone says too little.
 
     Of the sentences that the span of the facet that contributes most lies in, and of those beside them that meet it
-    about as closely, the one whose words weigh most in the query; where they weigh less than half of it, another one
-    of these comes along. A heading gives way to what stands under it, a span of a word or two to a longer one. Without
-    a span, the sentence of the text whose words weigh most. A sentence that says nothing but words of the query, such as a title,
-    is shown only where there is no other: the one behind it is asked, too. A sentence of more than 300 characters is
-    cut where a clause begins or ends. For the same reason the text goes before fields: these are shown where half of
-    the query, or the facet that contributes most, is met there and nothing of it in the text.
+    about as closely, the one whose words weigh most in the query; where they weigh less than half of it, another one of
+    these comes along. A heading gives way to what stands under it, a span of a word or two to a longer one. Without a
+    span, the sentence of the text whose words weigh most. A sentence that says nothing but words of the query, such as
+    a title, is shown only where there is no other: the one behind it is asked, too. A sentence of more than 300
+    characters is cut where a clause begins or ends. For the same reason the text goes before fields: these are shown
+    where half of the query, or the facet that contributes most, is met there and nothing of it in the text.
 
     Args:
         said: Text and fields of the document.

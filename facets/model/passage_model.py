@@ -224,8 +224,8 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
         Returns:
             See ``PassageFacets``. A text of more than K sentences or of several windows is read in runs, whose facets
-            are reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the span
-            of the facet that is closest to it.
+            are reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the
+            span of the facet that is closest to it.
 
         Raises:
             InvalidInputError: A text has no word at all.
