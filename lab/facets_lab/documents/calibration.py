@@ -30,7 +30,7 @@ from facets_lab.documents.beir import (
     read_pairs,
 )
 from facets_lab.documents.systems import EncodedTexts, SearchedModel, indexed, load_searched
-from facets_lab.evaluation.statistics import expected_calibration_error
+from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 
 KINDS = ("asked", "removed", "foreign", "behind")
 _BEHIND = KINDS.index("behind")
@@ -153,16 +153,10 @@ def fit_curve(observed: Sequence[FirstHits]) -> dict[str, float]:
 def _fit_first(
     features_MF: NDArray[np.float64], relevant_M: NDArray[np.bool_], weights_M: NDArray[np.float64]
 ) -> dict[str, float]:
-    from sklearn.linear_model import LogisticRegression
-
     told = np.flatnonzero(features_MF.any(axis=0))  # a mode without words, or without facets, has zeros there
     if not 0 < relevant_M.sum() < len(relevant_M):
         raise ConfigError("expected first hits that are relevant and others that are not, got one kind only")
-    fitted = LogisticRegression(C=100.0, max_iter=5_000).fit(
-        features_MF[:, told], relevant_M, sample_weight=weights_M * len(weights_M) / weights_M.sum()
-    )
-    weights = {FEATURES[place]: float(weight) for place, weight in zip(told, fitted.coef_[0], strict=True)}
-    return {"intercept": float(fitted.intercept_[0]), **weights}
+    return fit_logistic(features_MF[:, told], relevant_M, weights_M, [FEATURES[place] for place in told])
 
 
 def _fit_behind(

@@ -24,6 +24,15 @@ Bootstrap = Annotated[
     ),
 ]
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Leave the model as it is.")]
+Fitted = Annotated[
+    str | None, typer.Option("--model", metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
+]
+Source = Annotated[str | None, typer.Option(help="What the data are, for readers.")]
+Seed = Annotated[int, typer.Option(min=0, help="Of what is drawn, and of k-means.")]
+LimitDocuments = Annotated[
+    int | None,
+    typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
+]
 
 
 _SOURCE = "STS Benchmark, training pairs (Cer et al. 2017)"
@@ -165,9 +174,7 @@ def calibrate(
     test: Annotated[
         Path | None, typer.Option(metavar="FILE", help="Other pairs, to say how well the curves fit.")
     ] = None,
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
-    ] = None,
+    model: Fitted = None,
     method: Methods = None,
     source: Annotated[str, typer.Option(help="What FILE is, for readers.")] = _SOURCE,
     dry_run: DryRun = False,
@@ -214,9 +221,7 @@ def entailment(file: DataFile, models: Models = None, baselines: Baselines = Fal
 
 def fit_confidence(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Pairs, as for the command relations.")],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
-    ] = None,
+    model: Fitted = None,
     threshold: Annotated[
         float | None, typer.Option(min=-1.0, max=1.0, help="Accept scores from here on, instead of where F1 is best.")
     ] = None,
@@ -236,9 +241,7 @@ def fit_entailment(
     files: Annotated[
         list[Path], typer.Argument(metavar="FILE...", help="Sources of pairs, as for the command entailment.")
     ],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to fit; the shipped one when none.")
-    ] = None,
+    model: Fitted = None,
     dry_run: DryRun = False,
 ) -> None:
     """Fit what features count for entailment, each source weighing alike, and store it with the model.
@@ -307,17 +310,14 @@ def retrieval(
     limit_queries: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Only N queries of each folder, drawn with the seed.")
     ] = None,
-    limit_documents: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
-    ] = None,
+    limit_documents: LimitDocuments = None,
     cache: Annotated[
         Path | None, typer.Option(metavar="DIR", help="Keep the embeddings of the baselines here for the next run.")
     ] = None,
     title_field: Annotated[
         bool, typer.Option("--title-field", help="Each model also with titles as a field, as NAME+title.")
     ] = False,
-    seed: Annotated[int, typer.Option(min=0, help="Of the drawn queries and of k-means.")] = 0,
+    seed: Seed = 0,
 ) -> None:
     """Search, through the engine that serves: folders in BEIR's layout.
 
@@ -349,16 +349,11 @@ def calibrate_search(
             help="Folders in BEIR's layout, files of pairs (query, positive), docstrings; each with its kind of texts.",
         ),
     ],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; that of collections when none.")
-    ] = None,
+    model: Fitted = None,
     limit_queries: Annotated[int, typer.Option(min=1, metavar="N", help="N queries of each folder.")] = 300,
-    limit_documents: Annotated[
-        int | None,
-        typer.Option(min=1, metavar="N", help="Only N documents of each folder, the judged ones among them."),
-    ] = None,
-    source: Annotated[str | None, typer.Option(help="What the folders are, for readers.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    limit_documents: LimitDocuments = None,
+    source: Source = None,
+    seed: Seed = 0,
     dry_run: DryRun = False,
 ) -> None:
     """Fit how probable it is that a hit is relevant, and store it with the model.
@@ -389,12 +384,10 @@ def calibrate_recommendation(
     folders: Annotated[
         list[Path], typer.Argument(metavar="DIR...", help="Texts of other kinds, folders in BEIR's layout.")
     ],
-    model: Annotated[
-        str | None, typer.Option(metavar="NAME|PATH", help="The one to calibrate; the shipped one when none.")
-    ] = None,
+    model: Fitted = None,
     limit_texts: Annotated[int, typer.Option(min=10, metavar="N", help="N texts of each folder, 3 N papers.")] = 300,
-    source: Annotated[str | None, typer.Option(help="What the files are, for readers.")] = None,
-    seed: Annotated[int, typer.Option(min=0, help="Of what is drawn.")] = 0,
+    source: Source = None,
+    seed: Seed = 0,
     dry_run: DryRun = False,
 ) -> None:
     """Fit how probable it is that a paper lies in the field of a candidate, and store it with the model of papers.

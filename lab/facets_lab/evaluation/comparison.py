@@ -45,7 +45,7 @@ class Evaluate(Protocol[_SystemT_contra, _DataT_contra]):
 ScoresT = TypeVar("ScoresT")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)  # with slots a name for one of its kinds could not be called
 class System(Generic[DataT, ScoresT]):
     """What is compared, where one function says it all.
 

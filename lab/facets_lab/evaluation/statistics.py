@@ -145,6 +145,29 @@ def expected_calibration_error(
     return float(np.abs(gaps_B).sum() / (weights_C.sum() or 1.0))
 
 
+def fit_logistic(
+    features_CF: NDArray[np.floating],
+    right_C: NDArray[np.bool_],
+    weights_C: NDArray[np.floating],
+    names: Sequence[str],
+) -> dict[str, float]:
+    """Weights of a logistic curve over claims, hardly regularized: ``intercept``, and that of each feature by name.
+
+    Args:
+        features_CF: What is known of each claim.
+        right_C: Whether it holds; both must be there.
+        weights_C: What it counts, whatever the sum.
+        names: Of the features.
+    """
+    from sklearn.linear_model import LogisticRegression
+
+    fitted = LogisticRegression(C=100.0, max_iter=5_000).fit(
+        features_CF, right_C, sample_weight=weights_C * len(weights_C) / weights_C.sum()
+    )
+    slopes = {name: float(weight) for name, weight in zip(names, fitted.coef_[0], strict=True)}
+    return {"intercept": float(fitted.intercept_[0]), **slopes}
+
+
 def repeated(
     names: Sequence[str], seeds: int, measure: Callable[[str, int], Mapping[str, float]]
 ) -> dict[str, dict[str, Any]]:

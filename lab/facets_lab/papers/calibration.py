@@ -21,7 +21,7 @@ from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_lab.evaluation.files import read_records
-from facets_lab.evaluation.statistics import expected_calibration_error
+from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 from facets_lab.papers.data import read_papers
 
 SENSELESS = "senseless"
@@ -143,16 +143,10 @@ def _senseless(drawing: random.Random) -> str:
 
 def _fit(own_NF: NDArray[np.float64], foreign: Sequence[NDArray[np.float64]]) -> dict[str, float]:
     """Weights of a logistic curve; papers weigh half, every kind of other texts the same."""
-    from sklearn.linear_model import LogisticRegression
-
     features_NF = np.concatenate([own_NF, *foreign])
     is_own_N = np.arange(len(features_NF)) < len(own_NF)
     shares = [np.full(len(own_NF), 0.5 / len(own_NF)), *(np.full(len(f), 0.5 / len(foreign) / len(f)) for f in foreign)]
-    fitted = LogisticRegression(C=100.0, max_iter=5_000).fit(
-        features_NF, is_own_N, sample_weight=np.concatenate(shares) * len(features_NF)
-    )
-    slopes = {name: float(weight) for name, weight in zip(FEATURES, fitted.coef_[0], strict=True)}
-    return {"intercept": float(fitted.intercept_[0]), **slopes}
+    return fit_logistic(features_NF, is_own_N, np.concatenate(shares), FEATURES)
 
 
 def _measured(

@@ -45,8 +45,7 @@ class PaperTrainingConfig(TrainingConfig):
     citation_weight: NonNegative = 1.0  # beta
     autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
     temperature: Positive = 0.1  # of the softmax over the papers of a batch
-    train_words: bool = True  # as in B.5; False: the word vectors stay as they are
-    word_learning_rate: NonNegative = 3e-3
+    word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
     num_steps: NonNegativeInt = 0  # 0: four passes over the papers
     batch_size: BatchSize = 512  # papers a step
     input_tokens: AtLeastOne = 64  # a training input is cut after so many words

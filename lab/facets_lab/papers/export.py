@@ -49,12 +49,11 @@ _SPREAD_PAPERS = 4000
 
 
 def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) -> tuple[PaperCorpus, WordVectors]:
-    """Reads the papers and makes, or takes over, their vocabulary and word vectors.
+    """Reads the papers, makes or takes over their vocabulary, and makes the word vectors that training starts from.
 
     Args:
         config: Settings.
-        words_of: A checkpoint of the same papers whose vocabulary is used again, and, unless words are trained, its
-            vectors; None: make new ones.
+        words_of: A checkpoint of the same papers whose vocabulary is used again; None: make a new one.
 
     Raises:
         ConfigError: The file cannot be read.
@@ -64,12 +63,7 @@ def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) ->
     if words_of is None:
         vocabulary = build_vocabulary(papers, min_count=config.min_word_count, max_words=config.max_words)
     else:
-        words = WordVectors.load(words_of)
-        vocabulary = words.vocabulary
-        if not config.train_words:
-            if words.dim != config.word_dim:
-                raise ConfigError(f"word_dim must be that of {words_of}, {words.dim}, got {config.word_dim}")
-            return build_corpus(papers, vocabulary, config), words
+        vocabulary = WordVectors.load(words_of).vocabulary
     corpus = build_corpus(papers, vocabulary, config)
     counts = word_counts(corpus.rows, corpus.offsets, len(vocabulary))
     return corpus, WordVectors(vocabulary, singular_word_vectors(counts, config.word_dim, seed=config.seed))
@@ -89,8 +83,7 @@ def train_papers(
         config: Settings.
         out_dir: Folder of the run.
         resume: Go on from its last checkpoint.
-        words_of: A checkpoint of the same papers to share papers with, and words unless they are trained, for a
-            baseline.
+        words_of: A checkpoint of the same papers to share papers and vocabulary with, for a baseline.
         progress: Show a bar.
 
     Raises:
@@ -115,13 +108,12 @@ def export_paper_model(
         assert isinstance(table, MatchedTable)
         vectors[str(kind)] = table.vectors().detach().cpu().numpy()
     shared = "." if words_of is None else os.path.relpath(words_of, folder)
-    if config.train_words:
-        words = WordVectors(words.vocabulary, trainer.network.word_vectors.detach().cpu().numpy())
+    words = WordVectors(words.vocabulary, trainer.network.word_vectors.detach().cpu().numpy())
     checkpoint = CheckpointConfig(
         name=config.name,
         task="papers",
         model=config.model,
-        words="." if config.train_words else shared,
+        words=".",
         training={
             "data": config.data,
             "papers": len(corpus),

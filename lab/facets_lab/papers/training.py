@@ -117,7 +117,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         torch.manual_seed(config.seed)
         unit_vectors = torch.from_numpy(words.unit_vectors)
         probabilities = torch.from_numpy(words.vocabulary.probabilities)
-        self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=config.train_words)
+        self.network = PaperNetwork(config.model, unit_vectors, probabilities, train_words=True)
         projection_WD, averages_IW = _starting_point(config, corpus, words)
         self.network.start_from(torch.from_numpy(projection_WD))
         self.network.to(self.device)
@@ -143,18 +143,16 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
     def parameter_groups(self) -> list[dict[str, Any]]:
         """Words at a rate of their own, and nothing but the rest of the network decays."""
         config = self.config
-        of_words = [self.network.word_vectors, self.network.log_word_weights] if config.train_words else []
+        of_words = [self.network.word_vectors, self.network.log_word_weights]
         is_of_words = set(map(id, of_words))
         others = [parameter for parameter in self.network.parameters() if id(parameter) not in is_of_words]
-        groups = [
+        rate = config.word_learning_rate
+        return [
             {"params": others, "weight_decay": config.optimizer.weight_decay},
             {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length
+            {"params": of_words[:1], "weight_decay": 0.0, "lr": rate},
+            {"params": of_words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHTS_FASTER},
         ]
-        if of_words:
-            rate = config.word_learning_rate
-            groups.append({"params": of_words[:1], "weight_decay": 0.0, "lr": rate})
-            groups.append({"params": of_words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHTS_FASTER})
-        return groups
 
     def step(self, batch: PaperBatch, number: int) -> dict[str, Tensor]:
         """See ``Trainer``; matches the tables on the way."""
@@ -163,8 +161,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     def after_step(self, learning_rate_factor: float) -> None:
         """Brings the words back to unit length."""
-        if self.config.train_words:
-            self.network.normalize_words()
+        self.network.normalize_words()
 
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out papers."""

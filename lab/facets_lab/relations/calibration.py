@@ -27,9 +27,10 @@ from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES,
 from facets_lab.evaluation.statistics import expected_calibration_error, reliability
 from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weighed
 from facets_lab.relations.evaluation import (
-    FacetRelations,
     PairData,
+    RelationSystem,
     best_decision,
+    by_facets,
     evaluate_relations,
     pair_scores,
     read_pairs,
@@ -75,7 +76,7 @@ def fit_relation_model(
     model = with_confidence(model, fit_relations(model, data, threshold=threshold))
     if not dry_run:
         write_tables(folder, model.relations, model.table)
-    results = evaluate_relations(FacetRelations(model), data)
+    results = evaluate_relations(RelationSystem.of(model.name, model, by_facets), data)
     return {"data": str(file), "rows": data.num_rows, "models": {model.name: results}}
 
 

@@ -4,10 +4,10 @@ Shape suffixes: E entity pairs, P patterns, R relations.
 """
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +20,7 @@ from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2
 from facets.relations.scoring import combined_scores
-from facets_lab.evaluation.comparison import EvaluationTask, if_installed, load_systems, minilm
+from facets_lab.evaluation.comparison import Embed, EvaluationTask, if_installed, load_systems, minilm
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.data import KB_PREFIX, read_cells
 
@@ -103,29 +103,34 @@ class PatternMethod:
     margin: float = 2.0
 
 
-class RelationSystem(Protocol):
-    """Something that compares patterns with relations."""
+@dataclass(frozen=True, slots=True)
+class RelationSystem:
+    """Something that compares patterns with relations.
+
+    Attributes:
+        name: Its key in the report.
+        relations: Names of the columns.
+        meanings: The relation behind each name and alias, and whether head and tail are exchanged.
+        symmetric: Relations that hold both ways round.
+        methods: Patterns -> scores by method.
+    """
 
     name: str
+    relations: Sequence[str]
+    meanings: Mapping[str, tuple[str, bool]]
+    symmetric: Collection[str]
+    methods: Callable[[Sequence[str]], dict[str, PatternMethod]]
 
-    @property
-    def relations(self) -> Sequence[str]:
-        """Names of the columns."""
-        ...
-
-    @property
-    def meanings(self) -> Mapping[str, tuple[str, bool]]:
-        """The relation behind each name and alias, and whether head and tail are exchanged."""
-        ...
-
-    @property
-    def symmetric(self) -> Collection[str]:
-        """Relations that hold both ways round."""
-        ...
-
-    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        """Scores by method."""
-        ...
+    @classmethod
+    def of(
+        cls,
+        name: str,
+        model: RelationModel,
+        methods: Callable[[RelationModel, Sequence[str]], dict[str, PatternMethod]],
+    ) -> "RelationSystem":
+        """The relations of a model, whatever compares patterns with them."""
+        table = model.relations
+        return cls(name, table.names, table.meanings(), table.symmetric_names, partial(methods, model))
 
 
 def read_pairs(path: Path) -> PairData:
@@ -271,82 +276,49 @@ _BASELINES = ("facets-relations-en-k1",)
 _SEED = 0
 
 
-class _ModelRelations:
-    """The relations of a model, whatever compares patterns with them."""
-
-    def __init__(self, model: RelationModel) -> None:
-        table = model.relations
-        self.relations = table.names
-        self.meanings = table.meanings()
-        self.symmetric = table.symmetric_names
-
-
-class FacetRelations(_ModelRelations):
-    """A relation model: its facets, its look-up, and the higher of both."""
-
-    def __init__(self, model: RelationModel) -> None:
-        super().__init__(model)
-        self.name = model.name
-        self._model = model
-
-    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
-        arrays = RelationEngine(self._model).score_arrays(patterns, self.relations)
-        confidence = self._model.relations.confidence
-        schema = arrays.universal_schema
-        both = {
-            name: combined_scores(scores, schema, confidence)
-            for name, scores in (("symmetric", arrays.symmetric), ("asymmetric", arrays.asymmetric))
-        }
-        # The model decides by one of the two maxima; the thresholds are that one's.
-        decides = "asymmetric" if confidence.use_asymmetric else "symmetric"
-        thresholds = np.array(confidence.thresholds, dtype=np.float32)
-        return {
-            "symmetric": PatternMethod(arrays.symmetric, None),
-            "asymmetric": PatternMethod(arrays.asymmetric, None),
-            "universal_schema": PatternMethod(schema, None),
-            **{
-                f"{name}+universal_schema": PatternMethod(
-                    scores, thresholds if name == decides else None, confidence.margin
-                )
-                for name, scores in both.items()
-            },
-        }
+def by_facets(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+    """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
+    arrays = RelationEngine(model).score_arrays(patterns, model.relations.names)
+    confidence = model.relations.confidence
+    schema = arrays.universal_schema
+    both = {
+        name: combined_scores(scores, schema, confidence)
+        for name, scores in (("symmetric", arrays.symmetric), ("asymmetric", arrays.asymmetric))
+    }
+    # The model decides by one of the two maxima; the thresholds are that one's.
+    decides = "asymmetric" if confidence.use_asymmetric else "symmetric"
+    thresholds = np.array(confidence.thresholds, dtype=np.float32)
+    return {
+        "symmetric": PatternMethod(arrays.symmetric, None),
+        "asymmetric": PatternMethod(arrays.asymmetric, None),
+        "universal_schema": PatternMethod(schema, None),
+        **{
+            f"{name}+universal_schema": PatternMethod(
+                scores, thresholds if name == decides else None, confidence.margin
+            )
+            for name, scores in both.items()
+        },
+    }
 
 
-class RandomRelations(_ModelRelations):
-    """Chance."""
-
-    name = "random"
-
-    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        """Seeded random scores."""
-        rng = np.random.default_rng([_SEED, *patterns[0].encode()])  # another order of arguments, other numbers
-        return {"random": PatternMethod(rng.random((len(patterns), len(self.relations)), dtype=np.float32), None)}
+def by_chance(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+    """Seeded random scores."""
+    rng = np.random.default_rng([_SEED, *patterns[0].encode()])  # another order of arguments, other numbers
+    return {"random": PatternMethod(rng.random((len(patterns), len(model.relations.names)), dtype=np.float32), None)}
 
 
-class NearestPattern(_ModelRelations):
-    """Cosine of MiniLM embeddings to the nearest training pattern of each relation."""
-
-    def __init__(self, model: RelationModel) -> None:
-        super().__init__(model)
-        self.name = "minilm"
-        self._model = model
-        self._embed = minilm()
-
-    def methods(self, patterns: Sequence[str]) -> dict[str, PatternMethod]:
-        """``nearest_pattern``, and the higher of it and the look-up."""
-        table = list(self._model.table.rows)
-        members = self._model.relations.patterns
-        used = sorted({row for rows in members for row in rows})
-        places = {row: place for place, row in enumerate(used)}
-        training = unit_rows(self._embed([table[row] for row in used]))
-        cosines = unit_rows(self._embed([pattern.lower() for pattern in patterns])) @ training.T
-        columns = [
-            cosines[:, [places[row] for row in rows]].max(axis=1) if rows else np.full(len(patterns), np.nan)
-            for rows in members
-        ]
-        return {"nearest_pattern": PatternMethod(np.stack(columns, axis=1).astype(np.float32), None)}
+def by_nearest_pattern(embed: Embed, model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternMethod]:
+    """Cosine of embeddings to the nearest training pattern of each relation."""
+    table, members = list(model.table.rows), model.relations.patterns
+    used = sorted({row for rows in members for row in rows})
+    places = {row: place for place, row in enumerate(used)}
+    training = unit_rows(embed([table[row] for row in used]))
+    cosines = unit_rows(embed([pattern.lower() for pattern in patterns])) @ training.T
+    columns = [
+        cosines[:, [places[row] for row in rows]].max(axis=1) if rows else np.full(len(patterns), np.nan)
+        for rows in members
+    ]
+    return {"nearest_pattern": PatternMethod(np.stack(columns, axis=1).astype(np.float32), None)}
 
 
 def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list[RelationModel]:
@@ -357,10 +329,11 @@ def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list
 def relation_systems(names_or_paths: Sequence[str], baselines: bool) -> Iterator[RelationSystem]:
     """The models; chance and MiniLM over the relations and training patterns of the first one."""
     models = load_relation_models(names_or_paths, baselines)
-    yield from map(FacetRelations, models)
+    yield from (RelationSystem.of(model.name, model, by_facets) for model in models)
     if baselines:
-        yield RandomRelations(models[0])
-        yield from if_installed("minilm", lambda: NearestPattern(models[0]))
+        yield RelationSystem.of("random", models[0], by_chance)
+        for embed in if_installed("minilm", minilm):
+            yield RelationSystem.of("minilm", models[0], partial(by_nearest_pattern, embed))
 
 
 RELATIONS = EvaluationTask(

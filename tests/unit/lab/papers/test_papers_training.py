@@ -14,6 +14,7 @@ from facets_lab.papers.training import MatchedTable, PaperTrainer
 from facets_lab.training.loop import TrainingLoop
 from toy_papers import NUM_PAPERS, toy_paper_config, write_toy_papers
 
+import facets
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.papers.records import CandidateKind
 
@@ -188,18 +189,16 @@ def test_a_run_is_not_overwritten_and_other_settings_do_not_resume(config: Paper
         train_papers(config, tmp_path / "empty", resume=True, progress=False)
 
 
-@pytest.mark.parametrize("train_words", [False, True])
-def test_a_baseline_shares_papers_and_untrained_words(
-    config: PaperTrainingConfig, tmp_path: Path, train_words: bool
-) -> None:
+def test_a_baseline_shares_papers_and_vocabulary(config: PaperTrainingConfig, tmp_path: Path) -> None:
     train_papers(config, tmp_path / "base", progress=False)
-    values = config.to_dict() | {"name": "toy-k1", "train_words": train_words}
+    values = config.to_dict() | {"name": "toy-k1"}
     values["model"] = values["model"] | {"num_facets": 1}
     single = PaperTrainingConfig.from_dict(values)
     model = train_papers(single, tmp_path / "k1", words_of=tmp_path / "base" / "model", progress=False)
     assert model.num_facets == 1
     assert not (tmp_path / "k1" / "model" / "papers.safetensors.xz").exists()
-    assert (tmp_path / "k1" / "model" / "vectors.safetensors").exists() == train_words
+    assert (tmp_path / "k1" / "model" / "vectors.safetensors").exists()
+    assert model.words.vocabulary.words == facets.load(tmp_path / "base" / "model").words.vocabulary.words
 
 
 def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTrainingConfig, tmp_path: Path) -> None:
@@ -208,10 +207,3 @@ def test_trained_words_stay_unit_vectors_and_come_with_the_model(config: PaperTr
     model = train_papers(quick, tmp_path / "run", progress=False)
     assert np.abs(model.words.vectors - before.vectors).max() > 1e-3
     np.testing.assert_allclose(np.linalg.norm(model.words.vectors, axis=1), 1.0, atol=5e-3)
-
-
-def test_words_that_are_not_trained_stay_as_they_are(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    frozen = PaperTrainingConfig.from_dict(config.to_dict() | {"train_words": False})
-    _, before = prepare_papers(frozen)
-    model = train_papers(frozen, tmp_path / "run", progress=False)
-    np.testing.assert_allclose(model.words.vectors, before.vectors, atol=5e-3)

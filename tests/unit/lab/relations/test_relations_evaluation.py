@@ -93,7 +93,7 @@ def test_best_threshold_keeps_ties_together() -> None:
 @pytest.mark.parametrize(
     ("lines", "message"),
     [
-        ([*PAIRS, "a\tb\tc"], r"line 11: expected entity<TAB>entity"),
+        ([*PAIRS, "a\tb\tc"], r"line 11: expected entity<TAB>other entity"),
         ([*PAIRS, "a\tb\tc\tx"], r"line 11"),
         ([PAIRS[0]], "must have a pair with a pattern and a relation"),
     ],

@@ -25,7 +25,6 @@ MakeTrainer = Callable[[], Trainer]
 CASES = [
     "sentences",
     "sentences loss=kmeans",
-    "sentences inputs=phrases",
     "relations",
     "papers",
 ]
