@@ -23,6 +23,8 @@ COMMANDS = (
     "lab/facets_lab/evaluation/",
     "lab/facets_lab/heads/__main__",
     "lab/facets_lab/multicls/__main__",
+    "lab/facets_lab/generation/__main__",
+    "lab/facets_lab/generation/__main__",
 )
 
 

@@ -61,6 +61,7 @@ LAB_ROOMS = {
     "training": {"program"},
     "evaluation": {"program"},
     "heads": {"program", "training", "evaluation"},
+    "generation": {"program", "training", "evaluation"},
     "multicls": {"program", "training", "evaluation", "papers"},
     **dict.fromkeys((*TASK_ROOMS, "language"), _LAB_SHARED),
 }

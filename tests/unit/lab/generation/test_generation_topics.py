@@ -1,0 +1,130 @@
+"""Text under topics: what is told is read where it stands, and a small network learns to use it."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.generation.__main__ import main
+from facets_lab.generation.generator import (
+    END,
+    GenerationConfig,
+    Generator,
+    cut_pieces,
+    learn_pieces,
+    read_pieces,
+    told,
+    train_generator,
+    with_conditions,
+)
+from facets_lab.training.loop import OptimizerConfig
+
+from facets.model import FacetModel, load
+
+_NAMES = (
+    "piano bridge tiger doctor river army cheese violin rocket island castle bank horse church forest market".split()
+)
+
+
+_SHAPE = "--steps 4 --batch-size 8 --layers 1 --dim 64 --num-pieces 400 --threads 1".split()
+
+
+@pytest.fixture(scope="module")
+def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Sentences of which nobody can tell the noun who is not told."""
+    random, lines = np.random.default_rng(0), []
+    for document in range(80):
+        lines += [f"# {document}", " ".join(f"the {noun} is here and" for noun in random.choice(_NAMES, 60)), ""]
+    path = tmp_path_factory.mktemp("corpus") / "sentences.txt"
+    path.write_text("\n".join(lines), encoding="utf-8")
+    return path
+
+
+@pytest.fixture(scope="module")
+def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("runs") / "generation"
+    assert main(["train", str(corpus), "--work-dir", str(folder), *_SHAPE]) == 0
+    return folder
+
+
+def test_a_word_stands_at_the_piece_that_begins_with_it(corpus: Path):
+    words = load("facets-en", FacetModel).words
+    pieces = learn_pieces([corpus], 400)
+    tokens, rows = cut_pieces(pieces, "The Violin, xqzzy and the piano-bridge", words)
+    assert [words.vocabulary.words[row] for row in rows[rows >= 0]] == ["violin", "piano", "bridge"]
+    assert all(pieces.decode([token]).strip()[0] in "vpb" for token in tokens[rows >= 0])
+    assert pieces.decode(tokens.tolist()).strip() == "the violin, xqzzy and the piano-bridge"
+
+
+def test_words_are_told_before_the_piece_that_they_follow_and_nothing_is_asked_of_them():
+    config = GenerationConfig(num_steps=1, batch_size=2, num_insertions=2, max_topics=3, next_words=4)
+    tokens, words = np.arange(1, 22), np.where(np.arange(21) % 2, np.arange(100, 121), -1)
+    for seed in range(30):
+        read, asked = with_conditions(tokens, words, config, random=np.random.default_rng(seed))
+        assert len(read) == len(asked) == 20 + 2 * 3
+        is_piece = asked != -100
+        assert read[is_piece].tolist() == tokens[:-1].tolist() and asked[is_piece].tolist() == tokens[1:].tolist()
+        for place in np.flatnonzero(read < 0):
+            last = read[place:][read[place:] > END][0]  # x_I, token i + 1 at place i
+            assert ~read[place] in [row for row in words[last:] if row >= 0][:4]
+    assert told(np.array([5, 6, 7]), 2).tolist() == [5, 6, ~0, ~1, 7]
+
+
+@pytest.mark.slow
+def test_what_is_told_is_said_next(corpus: Path, tmp_path: Path):
+    shape = {"num_layers": 2, "dim": 64, "num_heads": 2, "num_pieces": 400, "num_threads": 1}
+    places = {"num_insertions": 16, "max_topics": 1, "next_words": 1}
+    optimizer = OptimizerConfig(learning_rate=5e-3, warmup_steps=20)
+    config = GenerationConfig(num_steps=300, batch_size=8, **shape, **places, optimizer=optimizer)
+    assert train_generator(config, [corpus], tmp_path, num_tokens=100_000)["steps"] == 300
+    generator = Generator.from_folder(tmp_path)
+    words = generator.model.words
+    pieces = read_pieces([corpus], generator.tokenizer, words, num_tokens=100_000)
+    losses: dict[int, list[float]] = {0: [], 1: [], 2: []}
+    for start in pieces.starts[:40]:
+        place = start + 40 + int(np.flatnonzero(pieces.words[start + 40 : start + 60] >= 0)[0])
+        noun = words.vocabulary.words[pieces.words[place]]
+        other = _NAMES[_NAMES.index(noun) - 1]
+        for number, told_words in enumerate(([], [noun], [other])):
+            vectors = words.unit_vectors[words.vocabulary.rows(told_words)]
+            codes = told(pieces.tokens[start:place], len(vectors))
+            losses[number].append(float(generator.losses(codes, pieces.tokens[place : place + 1], vectors)[0]))
+    nothing, right, wrong = (np.mean(found) for found in losses.values())
+    assert right < nothing - 0.1 and right < wrong - 0.1
+
+
+def test_all_measures_and_a_text_under_topics_are_told(corpus: Path, run: Path, capsys):
+    assert main(["evaluate", str(corpus), "--work-dir", str(run), "--prompts", "6", "--examples", "2"]) == 0
+    found = json.loads(capsys.readouterr().out)
+    assert set(found["held_out_perplexity"]) == {"none", "topics", "next_words", "words_of_another_text"}
+    assert set(found["continuations"]) == {"none", "words_pasted", "topics"}
+    assert all(0 <= of["share_of_topics_met"] <= 1 for of in found["continuations"].values())
+    assert len(found["examples"]) == 2 and found["prompts"] == 6
+    options = ["--topic", "piano violin", "--work-dir", str(run), "--tokens", "20"]
+    written = []
+    for seed in ("1", "1", "2"):
+        assert main(["continue", "The horse is here.", *options, "--seed", seed]) == 0
+        written.append(json.loads(capsys.readouterr().out)["continuation"])
+    assert written[0] == written[1] != written[2]
+
+
+def test_a_run_that_is_there_is_read(corpus: Path, run: Path, capsys):
+    before = (run / "checkpoint.pt").read_bytes()
+    assert main(["train", str(corpus), "--work-dir", str(run), *_SHAPE]) == 0
+    assert json.loads(capsys.readouterr().out)["steps"] == 4
+    assert (run / "checkpoint.pt").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["A text.", "--topic", "xqzzyt"], "words that the model knows, got 'xqzzyt'"),
+        (["A text.", "--topic", "..."], "words that the model knows"),
+        (["A text.", "--tokens", "500"], "must be at most"),
+        ([" "], "has no word"),
+    ],
+)
+def test_what_cannot_be_is_said_in_one_line(run: Path, arguments: list[str], message: str, capsys):
+    assert main(["continue", *arguments, "--work-dir", str(run)]) == 1
+    error = capsys.readouterr().err.strip()
+    assert message in error and "\n" not in error
