@@ -53,17 +53,11 @@ class BackupFile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backup:
-    """A backup.
+    """A backup that was taken."""
 
-    Attributes:
-        folder: Its whole path.
-        made: When, UTC.
-        num_bytes: Of its stores.
-    """
-
-    folder: str
-    made: datetime
-    num_bytes: int
+    folder: str  # its whole path
+    made: datetime  # UTC
+    num_bytes: int  # of its stores
 
 
 def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:

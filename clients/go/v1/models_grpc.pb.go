@@ -23,9 +23,8 @@ type ModelServiceClient interface {
 	GetModel(ctx context.Context, in *GetModelRequest, opts ...grpc.CallOption) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(ctx context.Context, in *GetServerStatusRequest, opts ...grpc.CallOption) (*GetServerStatusResponse, error)
-	// Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
-	// its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
-	// server has no such folder (backup_dir), or its documents are in PostgreSQL.
+	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
+	// that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
 	TakeBackup(ctx context.Context, in *TakeBackupRequest, opts ...grpc.CallOption) (*TakeBackupResponse, error)
 }
 
@@ -83,9 +82,8 @@ type ModelServiceServer interface {
 	GetModel(context.Context, *GetModelRequest) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(context.Context, *GetServerStatusRequest) (*GetServerStatusResponse, error)
-	// Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
-	// its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
-	// server has no such folder (backup_dir), or its documents are in PostgreSQL.
+	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
+	// that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
 	TakeBackup(context.Context, *TakeBackupRequest) (*TakeBackupResponse, error)
 	mustEmbedUnimplementedModelServiceServer()
 }

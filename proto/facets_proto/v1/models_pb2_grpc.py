@@ -83,9 +83,8 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def TakeBackup(self, request, context):
-        """Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
-        its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
-        server has no such folder (backup_dir), or its documents are in PostgreSQL.
+        """Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
+        that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -208,18 +208,13 @@ class Right(NamedTuple):
 
 
 _READ, _WRITE, _ADMIN = Right(Role.READ), Right(Role.WRITE), Right(Role.ADMIN)
-_READ_ALL, _WRITE_ALL, _ADMIN_ALL = (Right(role, of_server=True) for role in Role)
+_READ_ALL, _WRITE_ALL, _ALL = (Right(role, of_server=True) for role in Role)
 
 # By the full name of the method.
 RIGHTS = {
     f"/facets.v1.{service}/{method}": right
     for service, methods in {
-        "ModelService": {
-            "ListModels": _READ,
-            "GetModel": _READ,
-            "GetServerStatus": _READ_ALL,
-            "TakeBackup": _ADMIN_ALL,
-        },
+        "ModelService": {"ListModels": _READ, "GetModel": _READ, "GetServerStatus": _READ_ALL, "TakeBackup": _ALL},
         "EmbeddingService": {"Embed": _READ, "EmbedStream": _READ, "Explain": _READ},
         "SimilarityService": {"Score": _READ},
         "SummarizationService": {"Summarize": _READ},

@@ -63,10 +63,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
 
 
 def take_backup(config: ServerConfig) -> tuple[Backup, list[str]]:
-    """The same into a folder of the server's backups, named by the time.
-
-    Returns:
-        The backup; what is damaged in it, empty where it is whole.
+    """The same into a folder of the server's backups, named by the time; and what is damaged in it, if anything is.
 
     Raises:
         ConfigError: The server has no folder for backups, or its documents are not in its data directory.

@@ -55,6 +55,20 @@ export function field(label, control, hint = "") {
   );
 }
 
+/** A part of a view with its name above it. */
+export function card(name, ...children) {
+  const id = uniqueId("card");
+  return h("section", { class: "card stack tight", "aria-labelledby": id }, h("h2", { id }, name), children);
+}
+
+/** A table of rows of cells, the first of each naming its row; without `head` a list of facts. */
+export function table(head, rows) {
+  const row = (cells) => h("tr", {}, cells.map((cell, place) => (place ? h("td", {}, cell) : h("th", { scope: "row" }, cell))));
+  const columns = h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td")))));
+  const element = h("table", {}, head.length > 0 && columns, h("tbody", {}, rows.map(row)));
+  return head.length ? h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": head.filter(Boolean).join(", ") }, element) : element;
+}
+
 /** A select of `[value, label]` pairs. */
 export function select(name, choices, value = "") {
   const control = h("select", { name }, choices.map(([choice, label]) => h("option", { value: choice }, label)));

@@ -687,9 +687,8 @@ export const ModelService: GenService<{
     output: typeof GetServerStatusResponseSchema;
   },
   /**
-   * Copies the data directory into the server's folder of backups while it goes on serving, and compares the copy with
-   * its checksums; it is there when the reply comes. Needs a key that may do everything. FAILED_PRECONDITION where the
-   * server has no such folder (backup_dir), or its documents are in PostgreSQL.
+   * Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
+   * that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
    *
    * @generated from rpc facets.v1.ModelService.TakeBackup
    */

@@ -1,7 +1,7 @@
 /** A collection as a whole: duplicates, hubs, whether facets pay for its questions, what its index misses. */
 
 import { call } from "../api.js";
-import { count, decimal, field, h, percent, plural } from "../dom.js";
+import { card, count, decimal, field, h, percent, plural, table } from "../dom.js";
 import { panel } from "../panel.js";
 import { collectionField, withoutCollections } from "../served.js";
 
@@ -31,25 +31,14 @@ export async function open(root) {
 function show(found) {
   const vectors = found.vectors ?? {};
   const seen = Number(found.numPartsSeen ?? 0) < Number(found.numParts ?? 0) ? `, a random ${count(found.numPartsSeen)} of them looked at` : "";
-  const nodes = [
-    h("section", { class: "card stack tight", "aria-labelledby": "found" }, h("h2", { id: "found" }, "What that says"), findings(vectors)),
-    h("section", { class: "card stack tight", "aria-labelledby": "vectors" }, h("h2", { id: "vectors" }, "Vectors"), vectorTable(vectors)),
-  ];
-  if (found.payoff) nodes.push(h("section", { class: "card stack tight", "aria-labelledby": "payoff" }, h("h2", { id: "payoff" }, "Do facets pay?"), ...payoff(found.payoff)));
-  if (found.reachability) nodes.push(h("section", { class: "card stack tight", "aria-labelledby": "reached" }, h("h2", { id: "reached" }, "What the index misses"), ...reached(found.reachability)));
+  const nodes = [card("What that says", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
+  if (found.payoff) nodes.push(card("Do facets pay?", ...payoff(found.payoff)));
+  if (found.reachability) nodes.push(card("What the index misses", ...reached(found.reachability)));
   return { nodes, status: `${plural(found.numDocuments ?? 0, "document")}, ${plural(found.numParts ?? 0, "part")}${seen}` };
 }
 
 function findings({ findings: told = [] }) {
   return told.length ? h("ul", {}, told.map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)))) : h("p", {}, "Nothing odd was found.");
-}
-
-function rows(head, body) {
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "group", "aria-label": head.join(", ") },
-    h("table", {}, h("tr", {}, head.map((name) => h("th", { scope: "col" }, name))), body.map((cells) => h("tr", {}, cells.map((cell) => h("td", {}, cell))))),
-  );
 }
 
 function vectorTable(vectors) {
@@ -59,19 +48,17 @@ function vectorTable(vectors) {
     percent(one.unreached ?? 0),
     `${count(one.largestHub ?? 0)} of ${count(one.numQueries ?? 0)}`,
   ]);
-  return h(
-    "div",
-    { class: "stack tight" },
+  return [
     h("p", {}, `${count(vectors.numRows ?? 0)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates ?? 0, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
-    rows(["By", "Find themselves", "Near nobody", "Largest hub"], near),
-  );
+    table(["By", "Find themselves", "Near nobody", "Largest hub"], near),
+  ];
 }
 
 function payoff(found) {
   const choices = (found.choices ?? []).map((choice) => [choice.numFacets, decimal(choice.contrast), decimal(choice.facetsPerDocument, 1), percent(choice.sameFirst ?? 0)]);
   return [
     h("p", {}, `For ${plural(found.numQueries ?? 0, "question")} the best facet is closer than the document's own vector by ${decimal(found.delta, 3)}; documents stand out most with ${found.best} facets.`),
-    rows(["Facets", "Stands out", "Kept a document", "Same first"], choices),
+    table(["Facets", "Stands out", "Kept a document", "Same first"], choices),
   ];
 }
 

@@ -1,7 +1,7 @@
 /** The documents of a collection: page by page, by filter, one with its facets; deleted, and brought back. */
 
 import { call } from "../api.js";
-import { count, field, h, plural, select } from "../dom.js";
+import { count, field, h, plural, select, table } from "../dom.js";
 import { FilterRows } from "../filters.js";
 import { title } from "../hits.js";
 import { panel, problem } from "../panel.js";
@@ -123,12 +123,11 @@ async function whole(document, collection) {
   const text = document.text ?? "";
   const facts = [["Id", document.id], ["Revision", count(document.revision ?? 0)], ["Parts", document.parts?.length ?? 1]];
   for (const [name, value] of Object.entries(document.payload ?? {})) facts.push([name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
-  const table = h("table", {}, facts.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, String(value)))));
-  if (!text.trim()) return [table];
+  if (!text.trim()) return [table([], facts)];
   const read = Array.from(text).slice(0, MOST_EXPLAINED).join("");
   const reply = await call("EmbeddingService/Explain", { texts: [read], model: known.collection.model, numWords: NUM_WORDS });
   const rest = read.length < text.length ? [h("p", { class: "small" }, `The first ${count(MOST_EXPLAINED)} of ${count(text.length)} characters.`)] : [];
-  return [table, ...rest, ...explained(reply.explanations[0], read).nodes];
+  return [table([], facts), ...rest, ...explained(reply.explanations[0], read).nodes];
 }
 
 /** Deletes, and says how to bring it back: the documents are kept here until another page is opened. */

@@ -1,7 +1,7 @@
 /** How the server is: load, disk, last backup, models, collections; a collection made, taken along, deleted. */
 
 import { call } from "../api.js";
-import { count, h, plural } from "../dom.js";
+import { card, count, h, plural, table } from "../dom.js";
 import { problem } from "../panel.js";
 import { listCollections, listModels } from "../served.js";
 
@@ -32,19 +32,6 @@ async function serverStatus() {
   }
 }
 
-function card(name, ...children) {
-  const id = `card-${name.toLowerCase().replaceAll(" ", "-")}`;
-  return h("section", { class: "card stack tight", "aria-labelledby": id }, h("h2", { id }, name), children);
-}
-
-function table(head, rows) {
-  return h(
-    "div",
-    { class: "scroll", tabindex: 0, role: "group", "aria-label": head.filter(Boolean).join(", ") },
-    h("table", {}, h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td", {}))))), h("tbody", {}, rows)),
-  );
-}
-
 function bytes(number) {
   let [value, unit] = [Number(number ?? 0), 0];
   while (value >= 1000 && unit < UNITS.length - 1) [value, unit] = [value / 1000, unit + 1];
@@ -63,7 +50,7 @@ function server(state) {
     ["Disk", disk.join(", ") || "nothing yet"],
     ["Disk left", Number(state.freeBytes ?? 0) ? bytes(state.freeBytes) : "not known"],
   ];
-  return card("Server", h("table", {}, facts.map(([name, value]) => h("tr", {}, h("th", { scope: "row" }, name), h("td", {}, value)))));
+  return card("Server", table([], facts));
 }
 
 /** Taken here where the server has a folder for backups; put back by command, for no server may be using the data then. */
@@ -89,13 +76,13 @@ function backup(state, { notice, show }) {
     }
     notice.scrollIntoView({ block: "nearest" });
   });
-  const rows = (state.backups ?? []).map((one) => h("tr", {}, [time(one.made), bytes(one.numBytes), one.folder].map((value) => h("td", {}, value))));
+  const rows = (state.backups ?? []).map((one) => [time(one.made), bytes(one.numBytes), one.folder]);
   const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To go back to one, stop the server, and start it again with the folder that this makes:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
   return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers.`), h("div", {}, button), back);
 }
 
 function modelCard(models) {
-  const rows = models.map((model) => h("tr", {}, h("th", { scope: "row" }, model.name), [model.task, model.numFacets ?? "", model.dim ?? "", (model.revision ?? "").slice(0, 12)].map((value) => h("td", {}, String(value)))));
+  const rows = models.map((model) => [model.name, model.task, model.numFacets ?? "", model.dim ?? "", (model.revision ?? "").slice(0, 12)]);
   return card("Models", table(["Model", "Task", "Facets", "Dimensions", "Revision"], rows));
 }
 
@@ -105,15 +92,8 @@ function collectionCard(collections, context) {
     const asked = new URLSearchParams({ collection: one.name });
     const damaged = Number(one.numDamaged ?? 0) ? `, ${count(one.numDamaged)} damaged` : "";
     const button = (label, act) => h("button", { type: "button", class: "quiet", "aria-label": `${label} ${one.name}`, on: { click: act } }, label);
-    return h(
-      "tr",
-      {},
-      h("th", { scope: "row" }, h("a", { href: `#documents?${asked}` }, one.name)),
-      h("td", {}, `${count(one.numDocuments ?? 0)}${damaged}`),
-      h("td", {}, one.model),
-      h("td", {}, one.indexKind),
-      h("td", { class: "row" }, button("Download", () => download(one, context)), button("Delete", () => remove(one, context))),
-    );
+    const buttons = h("div", { class: "row" }, button("Download", () => download(one, context)), button("Delete", () => remove(one, context)));
+    return [h("a", { href: `#documents?${asked}` }, one.name), `${count(one.numDocuments ?? 0)}${damaged}`, one.model, one.indexKind, buttons];
   });
   return card("Collections", table(["Collection", "Documents", "Model", "Index", ""], rows));
 }
