@@ -411,24 +411,6 @@ def calibrate_recommendation(
     print_report(calibrate_papers(run))
 
 
-def words(
-    vectors: Annotated[Path, typer.Argument(metavar="FOLDER", help="With vectors.safetensors and vocabulary.tsv.")],
-    data: Annotated[Path, typer.Option(help="Folder with words/ and sts/.")],
-) -> None:
-    """Static word vectors: word similarity, analogies, sentence similarity by averaging.
-
-    DIR of --data holds words/similarity/EN-*.txt (word, word, score), words/analogies.txt.xz (four words a line,
-    sections ": name") and sts/stsb-train.tsv, sts/stsb-dev.tsv (score, sentence, sentence).
-
-    Example: facets-eval words runs/words --data data
-    """
-    from facets.language.vectors import WordVectors
-    from facets_lab.evaluation.comparison import print_report
-    from facets_lab.language.evaluation import evaluate
-
-    print_report(evaluate(WordVectors.load(vectors).without_pieces(), data))
-
-
 # Command -> what it does. A new one is a line here.
 COMMANDS: dict[str, Callable[..., Any]] = {
     "sts": sts,
@@ -443,7 +425,6 @@ COMMANDS: dict[str, Callable[..., Any]] = {
     "entailment": entailment,
     "recommendation": recommendation,
     "retrieval": retrieval,
-    "words": words,
     "calibrate": calibrate,
     "calibrate-search": calibrate_search,
     "calibrate-recommendation": calibrate_recommendation,

@@ -7,7 +7,6 @@ resamples or bins, M metrics, C claims.
 import logging
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -79,44 +78,25 @@ def with_intervals(
 _NUM_BINS = 10
 
 
-@dataclass(frozen=True, slots=True)
-class ReliabilityBin:
-    """Claims of about one confidence.
-
-    Attributes:
-        confidence: Their mean confidence.
-        right: The share of them that is right.
-        claims: How many.
-    """
-
-    confidence: float
-    right: float
-    claims: int
-
-    def to_dict(self) -> dict[str, float]:
-        """For a report, with four digits."""
-        return {name: round(value, 4) for name, value in asdict(self).items()}
-
-
-def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> list[ReliabilityBin]:
+def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> list[dict[str, float]]:
     """The reliability diagram as a table: ten bins of equal width, those with a claim.
 
     Args:
         confidence_C: In ``[0, 1]``.
         right_C: Whether each claim holds.
 
+    Returns:
+        Of each bin the mean ``confidence``, the share that is ``right``, how many ``claims``; with four digits.
+
     Example:
-        >>> [found] = reliability(np.array([0.72, 0.78]), np.array([True, False]))
-        >>> found.confidence, found.right, found.claims
-        (0.75, 0.5, 2)
+        >>> reliability(np.array([0.72, 0.78]), np.array([True, False]))
+        [{'confidence': 0.75, 'right': 0.5, 'claims': 2}]
     """
     bin_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
-    counts_B = np.bincount(bin_C, minlength=_NUM_BINS)
-    confidence_B = np.bincount(bin_C, weights=confidence_C, minlength=_NUM_BINS)
-    right_B = np.bincount(bin_C, weights=right_C, minlength=_NUM_BINS)
+    own = [(confidence_C[bin_C == b], right_C[bin_C == b]) for b in np.unique(bin_C)]
     return [
-        ReliabilityBin(float(confidence_B[b] / counts_B[b]), float(right_B[b] / counts_B[b]), int(counts_B[b]))
-        for b in np.flatnonzero(counts_B)
+        {"confidence": round(float(said.mean()), 4), "right": round(float(holds.mean()), 4), "claims": len(said)}
+        for said, holds in own
     ]
 
 

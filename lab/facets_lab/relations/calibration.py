@@ -279,5 +279,5 @@ def _measured(source: Source, weights: EntailmentWeights) -> dict[str, object]:
     return {
         **pair_metrics(scores, data),
         "calibration_error": expected_calibration_error(claims_P, right_P),
-        "reliability": [found.to_dict() for found in reliability(claims_P, right_P)],
+        "reliability": reliability(claims_P, right_P),
     }
