@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from facets_lab.evaluation.comparison import print_report
-from facets_lab.program import make_program, run_program
+from facets_lab.program import run_program
 
 Files = Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")]
 WorkDir = Annotated[Path, typer.Option(help="Folder of the run; one that is there goes on.")]
@@ -83,8 +83,8 @@ COMMANDS: dict[str, Callable[..., None]] = {"train": train, "evaluate": evaluate
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs one command; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    program = make_program("Text that goes on under chosen topics; one JSON object on standard output.", COMMANDS)
-    return run_program("python -m facets_lab.generation", program, arguments, log_level=logging.INFO)
+    help = "Text that goes on under chosen topics; one JSON object on standard output."
+    return run_program("python -m facets_lab.generation", COMMANDS, arguments, help=help, log_level=logging.INFO)
 
 
 if __name__ == "__main__":
