@@ -246,7 +246,8 @@ class FaissIndex(FacetIndex):
         limits, cosines, ids = self._index.range_search(facets, -2.0, params=parameters)
         heads, cosines = self._heads[ids // self.num_facets], cosines + _ABOVE_ZERO
         # Zeros are pages that nobody has touched: what is found is paid for, not what there is.
-        sums, best, seen_at = (np.zeros(len(self.slots), dtype=kind) for kind in (np.float32, np.float32, np.int64))
+        sums, best = np.zeros((2, len(self.slots)), dtype=np.float32)
+        seen_at = np.zeros(len(self.slots), dtype=np.int64)
         found = [np.empty(0, dtype=np.int64)]
         for start, end in pairwise(limits.tolist()):
             if start < end:
