@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from facets.language.near_names import NearNames
@@ -273,13 +274,13 @@ def summaries(
         The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
     """
     counts = np.diff(starts)
-    means = np.zeros((len(counts), bank.documents.shape[1]), dtype=np.float32)
+    arrays = (torch.from_numpy(array) for array in (papers_P, bank.documents, starts[:-1]))
+    means = torch.nn.functional.embedding_bag(*arrays, mode="mean").numpy()  # zero where there is none
     first_years = np.zeros(len(counts), dtype=np.int32)
     last_years = np.zeros(len(counts), dtype=np.int32)
     filled = np.flatnonzero(counts)
     if len(filled):
         places = starts[filled]
-        means[filled] = np.add.reduceat(bank.documents[papers_P], places, axis=0) / counts[filled, None]
         years = bank.years[papers_P]
         last_years[filled] = np.maximum.reduceat(years, places)
         first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
