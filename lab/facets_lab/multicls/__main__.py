@@ -64,13 +64,10 @@ def classify(
         )
         return c.measure_classifier(encoder[:2], config, data) | {"contrast_loss": encoder[2]}
 
-    def simplest(_: str, seed: int, count: int) -> dict[str, float]:
-        return c.measure_simplest(minilm(), count, data, seed=seed)
-
     names = [f"K={num}" for num in tokens or (1, 5)]
     report = {
         str(count): repeated(names, seeds, partial(measure, count=count))
-        | repeated(["minilm"], seeds, partial(simplest, count=count))
+        | repeated(["minilm"], seeds, lambda _, seed, n=count: c.measure_simplest(minilm(), n, data, seed=seed))
         for count in examples or (100, 1000)
     }
     shape = {"examples": len(data[0].texts), "held_out": len(data[1].texts), "sequences": len(triples)}
