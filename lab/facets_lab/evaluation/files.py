@@ -178,7 +178,7 @@ def fields_of(line: str, names: tuple[str, ...], place: str) -> list[str]:
         raise InvalidInputError(f"{place}: expected {'<TAB>'.join(names)}, got {got}")
     for name, field in zip(names, fields, strict=True):
         if not field.strip():
-            raise InvalidInputError(f"{place}: expected {name}, got an empty field")
+            raise InvalidInputError(f"{place}: expected a {name}, got an empty field")
     return fields
 
 
