@@ -145,6 +145,7 @@ _EXIT_CODES: tuple[tuple[type[FacetsClientError], ExitCode], ...] = (
 _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
     (UnavailableError, "facets-server starts one; --target or FACETS_TARGET says where it is"),
     (OverloadedError, "try again later"),
+    (DeadlineExceededError, "facets health says whether a server is there"),
     (UnauthenticatedError, "--api-key or FACETS_API_KEY gives the key"),
 )
 

@@ -1,6 +1,7 @@
 """What people type for several commands: texts and pairs, their files, conditions on payloads."""
 
 import json
+import os
 import re
 import sys
 from collections.abc import Iterator, Sequence
@@ -51,7 +52,21 @@ def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
     """The texts of the command line or of a file."""
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
-    return iter(texts) if texts else (line.strip() for _, line in _lines(file or "-"))
+    return map(no_file, texts) if texts else (line.strip() for _, line in _lines(file or "-"))
+
+
+def no_file(text: str) -> str:
+    """The text; a name of a file is none."""
+    if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
+        raise typer.BadParameter(f"{text!r} is a file: give it as --file {text}")
+    return text
+
+
+def document_from(text: str | None, file: str | None) -> str:
+    """The text of the command line or of a file."""
+    if (text is None) == (file is None):
+        raise typer.BadParameter("expected one text, or --file FILE")
+    return text_of_file(file or "-") if text is None else no_file(text)
 
 
 def text_of_file(name: str) -> str:
@@ -67,7 +82,7 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     if file is None:
         if first is None or second is None:
             raise typer.BadParameter("expected two texts, or --file FILE")
-        return [(first, second)]
+        return [(no_file(first), no_file(second))]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
     return [_pair(where, line) for where, line in _lines(file, blanks=" ")]

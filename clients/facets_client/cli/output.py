@@ -117,7 +117,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     console.print(shaded(explanation.tokens, console))
     stats = explanation.token_stats
     cut = ", the end of the text was not read" if stats.truncated else ""
-    note = f"{stats.num_tokens} tokens, {stats.num_unknown_tokens} unknown{cut}"
+    note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{cut}"
     console.print(Text(note, style="dim"))
     facets = table("facet", "nearest words (cosine)", "attends to", right=("facet",))
     for facet in explanation.facets:

@@ -1,6 +1,5 @@
 """``facets embed``, ``explain``, ``similarity``, ``summarize``, ``topics``."""
 
-import os
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
@@ -12,7 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.cli.options import FileOption, ModelOption, Texts, WordsOption, pairs_from, text_of_file, texts_from
+from facets_client.cli.options import FileOption, ModelOption, Texts, WordsOption, document_from, pairs_from, texts_from
 from facets_client.cli.output import (
     add_row,
     clean,
@@ -90,7 +89,7 @@ def embed(
     if out:
         np.save(out, np.stack(kept))
         written = {"file": str(out), "shape": [len(kept), *kept[0].shape]}
-        print_json(written) if settings.json else settings.note(f"wrote {len(kept)} texts to {out}")
+        print_json(written) if settings.json else settings.note(f"wrote {count_of(len(kept), 'text')} to {out}")
     elif not settings.json:
         stdout().print(shown)
 
@@ -206,7 +205,7 @@ def summarize(
     settings = settings_of(context)
     if sentences and words:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
-    document = _document(text, file)
+    document = document_from(text, file)
     with settings.connect() as client:
         summary = client.summarize(
             [document],
@@ -250,7 +249,7 @@ def topics(
       facets topics --file draft.txt --keep election --avoid religion
     """
     settings = settings_of(context)
-    document = _document(text, file)
+    document = document_from(text, file)
     with settings.connect() as client:
         found = client.suggest_topics(
             [document], num_topics=number, num_words=words, keep=keep or (), avoid=avoid or (), model=model
@@ -266,17 +265,6 @@ def topics(
         likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
         add_row(shown, ", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}")
     stdout().print(shown)
-
-
-def _document(text: str | None, file: str | None) -> str:
-    """The text of the command line or of a file; a name of a file is no text."""
-    if (text is None) == (file is None):
-        raise typer.BadParameter("expected one text, or --file FILE")
-    if text is None:
-        return text_of_file(file or "-")
-    if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
-        raise typer.BadParameter(f"{text!r} is a file: give it as --file {text}")
-    return text
 
 
 _FURTHER_MEETINGS = 10

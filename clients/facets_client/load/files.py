@@ -310,7 +310,7 @@ class DocumentFiles:
             own = replace(_OWN_COLUMNS, content_ids=self._choice.made_ids == "content")
             return form, replace(own, id_prefix=file.label, numbered=form.holds == "pages")
         rows, fault = self._first_rows(source, form)
-        if not rows and form.name == "jsonl":  # line by line it is said why
+        if fault and not rows and form.name == "jsonl":  # line by line it is said why
             choice = self._choice
             return form, RecordFormat(text_fields=choice.text or ("text",), id_field=choice.id or "id")
         if not rows:

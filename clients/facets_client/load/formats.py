@@ -192,7 +192,8 @@ def _of_folder(name: str, asked: FormatName | None, tell: Callable[[str], None])
         there = f"it has {kinds}" if kinds else "it is empty"
         raise InputError(f"{name}: nothing to read in this folder: {there}", hint=f"read are {suffixes()}")
     if kinds:
-        tell(f"{name}: passed over {sum(passed_over.values())} files of other formats: {kinds}")
+        number = sum(passed_over.values())
+        tell(f"{name}: passed over {number} {'file' if number == 1 else 'files'} of other formats: {kinds}")
 
 
 def _told_apart(files: list[InputFile]) -> list[InputFile]:

@@ -41,7 +41,15 @@ def read_text(source: RecordSource, options: ReadOptions) -> Rows:
     if isinstance(text, Rejection):
         yield text
     else:
+        if _looks_like_table(text):
+            options.tell(f"{source.name}: is read as one text; if it is a table, say --format csv")
         yield _document(text, "")
+
+
+def _looks_like_table(text: str) -> bool:
+    """Whether the first lines have as many semicolons, tabs or bars as each other."""
+    lines = text.splitlines()[:4]
+    return len(lines) > 2 and any(len({line.count(mark) for line in lines}) == 1 for mark in ";\t|" if mark in text)
 
 
 def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:

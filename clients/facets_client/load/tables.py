@@ -52,6 +52,8 @@ def _read(source: RecordSource, options: ReadOptions, kind: str, delimiter: str)
         raise InputError(f"{source.name}: the first row does not name columns: {error}") from error
     if not header.strip():
         return
+    if header.lstrip().startswith(('{"', "[{")):
+        raise InputError(f"{source.name}: expected {kind}, got JSON", hint="say --format jsonl or json")
     delimiter = delimiter or max(_DELIMITERS, key=header.count)
     records = _records(lines, delimiter)
     names: list[str] = []

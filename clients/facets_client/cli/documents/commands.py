@@ -151,7 +151,7 @@ def delete_collection(
     with settings.connect() as client:
         if not yes:
             found = client.get_collection(name)
-            question = f"Delete collection {name} with its {found.num_documents} documents?"
+            question = f"Delete collection {name} with its {count_of(found.num_documents, 'document')}?"
             if not is_interactive():
                 raise typer.BadParameter("--yes is needed where nobody can be asked")
             typer.confirm(question, abort=True, err=True)

@@ -1,5 +1,6 @@
 """``facets watch``: a folder kept in a collection."""
 
+import contextlib
 import json
 import os
 import time
@@ -21,6 +22,7 @@ from facets_client.cli.documents.index import (
     TextOption,
     create_time,
 )
+from facets_client.cli.failures import ExitCode
 from facets_client.cli.options import SearchFieldOption, parse_search_fields
 from facets_client.cli.output import count_of, print_json
 from facets_client.cli.settings import Settings, settings_of
@@ -84,10 +86,11 @@ def watch(
         reading = ReadOptions(tell=settings.note)
         store.read = lambda some: DocumentFiles(some, reading, choice=choice, form=form)
         store.rejected_path = rejected or Path("watch.rejected.jsonl")
-        try:
+        with contextlib.suppress(KeyboardInterrupt):
             _follow(files, store, kept, every_s=None if once else every_s)
-        except KeyboardInterrupt:
-            settings.note(f"stopped: {count_of(len(kept.files), 'file')} of {folder} in {collection}")
+        settings.note(f"{count_of(len(kept.files), 'file')} of {folder} in {collection}")
+    if once and store.num_rejected:
+        raise typer.Exit(ExitCode.REJECTED)
 
 
 def _follow(folder: "_Folder", store: "_Store", kept: "_Kept", *, every_s: float | None) -> None:
@@ -195,6 +198,7 @@ class _Store:
 
     read: Callable[[Sequence[InputFile]], DocumentFiles]
     rejected_path: Path
+    num_rejected = 0
 
     def __init__(self, settings: Settings, client: FacetsClient, bulk: BulkSettings, *, collection: str) -> None:
         self._settings = settings
@@ -209,6 +213,7 @@ class _Store:
     def bring(self, files: list[InputFile], gone: list[str], marks: dict[str, Mark], kept: _Kept) -> None:
         """Stores files, deletes what is of none any more, and remembers it."""
         place, ids = self._stored(files) if files else (Place(), {})
+        self.num_rejected += place.num_rejected
         before = {one for path in (*marks, *gone) for one in kept.files.pop(path, ((0, 0), []))[1]}
         kept.files |= {path: (mark, ids.get(path, [])) for path, mark in marks.items()}
         deleted = before - {one for _, listed in kept.files.values() for one in listed}

@@ -9,7 +9,7 @@ from rich.padding import Padding
 from rich.text import Text
 
 from facets_client.cli.options import WhereOption, parse_where, text_of_file
-from facets_client.cli.output import clean, print_json, shortened, stdout, words
+from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
 from facets_client.cli.papers.load import ADD_HELP, PapersModelOption, bulk
 from facets_client.cli.settings import settings_of
 from facets_client.load.records import Rejection
@@ -263,7 +263,9 @@ def _print_rankings(ids: list[str], found: PaperRankings, *, as_json: bool) -> N
         for rank, item in enumerate(ranking, start=1):
             print_item(console, rank, item, item.title)
     if not as_json:
-        console.print(Text(f"{found.num_papers} papers compared, {found.timings.total_ms:.0f} ms", style="dim"))
+        console.print(
+            Text(f"{count_of(found.num_papers, 'paper')} compared, {found.timings.total_ms:.0f} ms", style="dim")
+        )
 
 
 def _cites(item: RankedCandidate) -> str:

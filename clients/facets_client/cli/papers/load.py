@@ -22,7 +22,7 @@ from facets_client.cli.bulk import (
     bulk_input,
 )
 from facets_client.cli.options import WhereOption, parse_where, text_of_file
-from facets_client.cli.output import print_json
+from facets_client.cli.output import count_of, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.load.batches import Entry, Place, StateFile, batches, default_state_path
@@ -135,12 +135,12 @@ def _print_report(given: BulkInput, made: CandidatesFile, report: BulkReport) ->
     if made.num_unknown_candidates:
         first = ", ".join(repr(name) for name in made.unknown_candidates[:3])
         count = made.num_unknown_candidates
-        settings.note(f"{count} of --candidates are unknown ({first}): add them with add-authors")
+        entries = count_of(count, "entry of --candidates is", "entries of --candidates are")
+        settings.note(f"{entries} unknown ({first}): add-authors adds them")
     if made.unmatched_conflicts and not made.is_resumed:
         unmatched = sorted(made.unmatched_conflicts)
-        settings.note(
-            f"{len(unmatched)} ids of --conflicts are no paper of {given.source.name}, {unmatched[0]!r} for one"
-        )
+        ids = count_of(len(unmatched), "id of --conflicts is", "ids of --conflicts are")
+        settings.note(f"{ids} no paper of {given.source.name}, {unmatched[0]!r} for one")
     num_rows, num_empty = (place.totals.get(name, 0) for name in ("num_rows", "num_empty"))
     if settings.json:
         print_json(
@@ -159,7 +159,8 @@ def _print_report(given: BulkInput, made: CandidatesFile, report: BulkReport) ->
         )
     else:
         typer.echo(
-            f"{place.num_done} papers: {num_rows} rows in {made.path}, {num_empty} without a candidate, "
+            f"{count_of(place.num_done, 'paper')}: {count_of(num_rows, 'row')} in {made.path}, "
+            f"{num_empty} without a candidate, "
             f"{place.num_rejected} rejected, {report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
         )
     given.end(place)
@@ -251,14 +252,24 @@ def _add_command(added: _Added[ItemT, AddedT], num_records: int) -> Callable[...
     return command
 
 
+_ONE = {
+    "num_papers": "paper",
+    "num_authors": "author",
+    "num_citing_papers": "citing paper",
+    "num_unknown_citations": "unknown citation",
+}
+
+
 def _tell_added(given: BulkInput, place: Place, counts: Sequence[str], told: str) -> None:
     totals = {name: place.totals.get(name, 0) for name in counts}
     if given.settings.json:
         print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": given.rejected_file(place)})
     else:
-        typer.echo(f"{told.format_map(totals)}; {place.num_rejected} rejected")
+        said = {name: count_of(totals[name], _ONE[name]) for name in counts}
+        typer.echo(f"{told.format_map(said)}; {place.num_rejected} rejected")
         if unknown := totals.get("num_unknown_citations"):
-            given.settings.note(f"{unknown} entries of cited_by are no known paper")
+            entries = count_of(unknown, "entry of cited_by is", "entries of cited_by are")
+            given.settings.note(f"{entries} no known paper")
     given.end(place)
 
 
@@ -268,7 +279,7 @@ add_papers = _add_command(
         lambda source, place: read_papers(source, need_id=True, line=place.line, end=place.byte),
         lambda client, papers, model: client.add_papers(papers, model=model),
         ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations"),
-        "{num_papers} papers added; {num_authors} authors and {num_citing_papers} citing papers fitted",
+        "{num_papers} added; {num_authors} and {num_citing_papers} fitted",
     ),
     128,
 )
@@ -278,7 +289,7 @@ add_authors = _add_command(
         lambda source, place: read_authors(source, line=place.line, end=place.byte),
         lambda client, authors, model: client.add_authors(authors, model=model),
         ("num_authors", "num_papers"),
-        "{num_authors} authors of {num_papers} papers added",
+        "{num_authors} of {num_papers} added",
     ),
     32,
 )

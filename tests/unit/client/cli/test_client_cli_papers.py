@@ -137,7 +137,7 @@ def test_bulk_writes_the_best_candidates_of_every_paper(facets, tmp_path):
     assert rows[0] == ["paper", "author", "score"]
     assert [row[:2] for row in rows[1:]] == [row[:2] for row in expected_rows(10, 2, ("Ann", "Bob", "Cat"))]
     assert "10 papers: 20 rows in o.csv" in out.stdout
-    assert "1 of --candidates are unknown ('Zed')" in out.stderr
+    assert "1 entry of --candidates is unknown ('Zed')" in out.stderr
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl.gz", "o.csv", "pool.txt"]
 
 
@@ -148,7 +148,7 @@ def test_bulk_leaves_conflicts_out(facets, tmp_path):
     )
     (tmp_path / "conflicts.csv").write_text('b,Bob\n"b",Cat\nnope,Ann\n')
     said = facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
-    assert "1 ids of --conflicts are no paper of in.jsonl, 'nope'" in said
+    assert "1 id of --conflicts is no paper of in.jsonl, 'nope'" in said
     rows = rows_of(tmp_path / "o.csv")[1:]
     assert {row[1] for row in rows if row[0] == "a"} == {row[1] for row in rows if row[0] == "b"} == {"Dee", "Eve"}
     facets("bulk", "in.jsonl", "--out", "own.csv", "--own")
@@ -294,7 +294,7 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
     (tmp_path / "a.jsonl").write_text(
         '{"name": "New", "papers": [{"title": "t"}]}\n{"name": "Lost", "paper_ids": ["nope"]}\n'
     )
-    assert "1 authors of 1 papers added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
+    assert "1 author of 1 paper added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
     assert set(server.papers.authors) == {"New"}
 
 

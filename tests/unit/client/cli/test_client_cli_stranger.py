@@ -1,0 +1,77 @@
+"""What a stranger tries on files of his own: each case with what he should be told, and the exit code."""
+
+import gzip
+
+import pytest
+
+FILES = {
+    "table.txt": b"id;name;text\n1;a;A dog barks.\n2;b;A cat sleeps.\n",
+    "letter.txt": b"Dear Ann; thank you.\nIt rained.\nYours, Bob\n",
+    "semicolons.csv": b'id;title;text\n1;First;"Rain, all day; long."\n2;Second;Sun.\n',
+    "json.csv": b'{"id": "a", "text": "one"}\n{"id": "b", "text": "two"}\n',
+    "array.csv": b'[{"id": "a", "text": "one"}]',
+    "empty.csv": b"",
+    "empty.jsonl": b"\n\n",
+    "header.csv": b"id,text\n",
+    "utf16.csv": "id,text\n1,Caf\u00e9\n".encode("utf-16"),
+    "broken.jsonl": b'{"id": "a", "text": "A dog."}\n{"id": "b", "text": "A ca\n{"id": "c", "text": "A cow."}\n',
+    "bomb.jsonl.gz": gzip.compress(b"x" * 20_000_000),
+    "sheet.xlsx": b"PK\x03\x04nonsense",
+    "folder/letter.txt": b"A letter about rain.",
+    "folder/picture.png": b"\x89PNG\r\n\x1a\n",
+    "folder/bad.pdf": b"%PDF-1.4 nonsense",
+    "folder/bad.docx": b"PK\x03\x04nonsense",
+}
+
+
+@pytest.fixture(autouse=True)
+def files(facets, tmp_path):
+    """All of them, and an empty folder, where the command runs."""
+    (tmp_path / "nothing").mkdir()
+    for name, content in FILES.items():
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("asked", "code", "said"),
+    [
+        ("index table.txt -c news", 0, "is read as one text; if it is a table, say --format csv"),
+        ("index table.txt -c news --format csv", 0, "2 records: 2 stored"),
+        ("index letter.txt -c news", 0, "1 record: 1 stored, 0 rejected"),
+        ("index semicolons.csv -c news", 0, "2 records: 2 stored"),
+        ("index json.csv -c news", 2, "expected CSV, got JSON (say --format jsonl or json)"),
+        ("index json.csv -c news --format jsonl", 0, "2 records: 2 stored"),
+        ("index array.csv -c news", 2, "expected CSV, got JSON (say --format jsonl or json)"),
+        ("index empty.csv -c news", 2, "empty.csv: is empty: it has no rows"),
+        ("index empty.jsonl -c news", 2, "empty.jsonl: is empty: it has no rows"),
+        ("index header.csv -c news", 2, "header.csv: is empty: it has no rows"),
+        ("index utf16.csv -c news", 0, "1 record: 1 stored"),
+        ("index broken.jsonl -c news", 1, "1 record was rejected, see broken.jsonl.rejected.jsonl"),
+        ("index bomb.jsonl.gz -c news", 1, "1 record: 0 stored, 1 rejected"),
+        ("index sheet.xlsx -c news", 2, "save sheets and slides as CSV, text, HTML or PDF"),
+        ("index folder -c news", 1, "passed over 1 file of other formats: .png (1)"),
+        ("index nothing -c news", 2, "nothing to read in this folder: it is empty"),
+        ("index nosuch -c news", 2, "nosuch: cannot be opened: No such file or directory"),
+        ("watch nothing -c news --once", 0, "0 files of nothing in news"),
+        ("watch folder -c news --once", 1, "3 files: 1 document stored, 2 rejected"),
+        ("embed letter.txt", 2, "'letter.txt' is a file: give it as --file letter.txt"),
+        ("explain letter.txt", 2, "'letter.txt' is a file"),
+        ("summarize letter.txt", 2, "'letter.txt' is a file"),
+        ("rerank dog letter.txt", 2, "'letter.txt' is a file"),
+        ("similarity letter.txt table.txt", 2, "'letter.txt' is a file"),
+        ("entail letter.txt table.txt", 2, "'letter.txt' is a file"),
+        ("relations letter.txt", 2, "'letter.txt' is a file"),
+        ("export news nosuch/out.csv", 2, "nosuch/out.csv: cannot be written: No such file or directory"),
+        ("serach dog", 2, "Did you mean 'search'?"),
+        ("--target 127.0.0.1:1 --timeout-s 1 search dog -c news", 3, "at 127.0.0.1:1"),
+    ],
+)
+def test_one_sentence_says_what_is_wrong_or_what_was_done(facets, asked, code, said):
+    done = facets(*asked.split(), code=code)
+    assert said in done.stdout + done.stderr
+    if code > 1:
+        (line,) = done.stderr.splitlines()
+        assert line.startswith("facets: ")
+        (line,) = facets("--json", *asked.split(), code=code).stderr.splitlines()
+        assert line.startswith('{"error": ') and f'"exit_code": {code}' in line
