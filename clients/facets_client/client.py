@@ -3,10 +3,9 @@
 from types import TracebackType
 from typing import Self
 
-from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.types import ModelVersion
 from facets_client.documents.streams import UpsertSession
-from facets_client.methods import AsyncMethods, BlockingMethods, Operations
+from facets_client.methods import AsyncMethods, BlockingMethods
 
 
 class FacetsClient(BlockingMethods):
@@ -34,17 +33,6 @@ class FacetsClient(BlockingMethods):
         ...     client.embed(["A dog chased the mailman."]).facet_embeddings.shape
         (1, 10, 256)
     """
-
-    def __init__(
-        self,
-        target: str = DEFAULT_TARGET,
-        *,
-        timeout_s: float | None = None,
-        api_key: str | None = None,
-        tls: bool | TlsConfig = False,
-    ) -> None:
-        super().__init__(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
-        self._operations = Operations()
 
     def __enter__(self) -> Self:
         return self
@@ -74,17 +62,6 @@ class AsyncFacetsClient(AsyncMethods):
         ...     async with AsyncFacetsClient("localhost:50051") as client:
         ...         print((await client.embed(["A dog."])).facet_embeddings.shape)
     """
-
-    def __init__(
-        self,
-        target: str = DEFAULT_TARGET,
-        *,
-        timeout_s: float | None = None,
-        api_key: str | None = None,
-        tls: bool | TlsConfig = False,
-    ) -> None:
-        super().__init__(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
-        self._operations = Operations()
 
     async def __aenter__(self) -> Self:
         return self

@@ -75,33 +75,29 @@ class Exists:
 
 
 @dataclass(frozen=True, slots=True)
-class AllOf:
+class _Several:
+    filters: "Sequence[Filter]"
+
+    def __post_init__(self) -> None:
+        check_sequences(filters=self.filters)
+
+
+class AllOf(_Several):
     """All of these hold."""
 
-    filters: "Sequence[Filter]"
-
-    def __post_init__(self) -> None:
-        check_sequences(filters=self.filters)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class AnyOf:
+class AnyOf(_Several):
     """At least one of these holds."""
 
-    filters: "Sequence[Filter]"
-
-    def __post_init__(self) -> None:
-        check_sequences(filters=self.filters)
+    __slots__ = ()
 
 
-@dataclass(frozen=True, slots=True)
-class NoneOf:
+class NoneOf(_Several):
     """None of these holds."""
 
-    filters: "Sequence[Filter]"
-
-    def __post_init__(self) -> None:
-        check_sequences(filters=self.filters)
+    __slots__ = ()
 
 
 Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf

@@ -38,6 +38,7 @@ Not to be edited: change the operation in the room it belongs to, and generate.
 """
 '''
 _SEQUENCES = {"Sequence", "Items", "Spans"}
+_OPERATIONS = ("", "    @cached_property", "    def _operations(self) -> Operations:", "        return Operations()")
 _CLASSES = {
     "BlockingMethods": ("BlockingRunner", "Methods of ``FacetsClient``."),
     "AsyncMethods": ("AsyncRunner", "Methods of ``AsyncFacetsClient``."),
@@ -225,6 +226,7 @@ def generate() -> str:
         CalledProcessError: ruff finds a fault in it.
     """
     imports = {
+        "from functools import cached_property",
         "from facets_client.core.asynchronous import AsyncRunner",
         "from facets_client.core.blocking import BlockingRunner",
         "from facets_client.core.values import check_pairs",
@@ -239,7 +241,7 @@ def generate() -> str:
         '    """What either client can do; each method is one operation."""',
     ]
     for name, (base, purpose) in _CLASSES.items():
-        parts += ["", f"class {name}({base}):", f'    """{purpose}"""', "    _operations: Operations"]
+        parts += ["", f"class {name}({base}):", f'    """{purpose}"""', *_OPERATIONS]
         for module, operations, tree in found:
             for method in _public(operations):
                 imports |= _imports(module, tree, method)

@@ -4,6 +4,7 @@ Not to be edited: change the operation in the room it belongs to, and generate.
 """
 
 from collections.abc import AsyncIterable, AsyncIterator, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -64,7 +65,9 @@ class Operations(
 class BlockingMethods(BlockingRunner):
     """Methods of ``FacetsClient``."""
 
-    _operations: Operations
+    @cached_property
+    def _operations(self) -> Operations:
+        return Operations()
 
     def create_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
@@ -775,7 +778,9 @@ class BlockingMethods(BlockingRunner):
 class AsyncMethods(AsyncRunner):
     """Methods of ``AsyncFacetsClient``."""
 
-    _operations: Operations
+    @cached_property
+    def _operations(self) -> Operations:
+        return Operations()
 
     async def create_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None

@@ -6,7 +6,7 @@ Example:
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import Self, TypeVar, cast
+from typing import Any, Self, TypeVar, cast
 
 from facets_client.adapters import require
 
@@ -72,12 +72,14 @@ class FacetsRetriever:
         diversify: float = 0.0,
     ) -> None:
         self._server = _Server(target, api_key)
-        self._collection = collection
-        self._top_k = top_k
-        self._mode: SearchMode = mode
-        self._filters = filters
-        self._min_confidence = min_confidence
-        self._diversify = diversify
+        self._settings: dict[str, Any] = {
+            "collection": collection,
+            "top_k": top_k,
+            "mode": mode,
+            "filters": filters,
+            "min_confidence": min_confidence,
+            "diversify": diversify,
+        }
 
     @component.output_types(documents=list[HaystackDocument])  # type: ignore[untyped-decorator]
     def run(
@@ -93,29 +95,17 @@ class FacetsRetriever:
         Returns:
             ``documents``.
         """
-        chosen = filters if filters is not None else self._filters
-        retrieval = Retrieval(
-            collection=self._collection,
-            top_k=self._top_k if top_k is None else top_k,
-            mode=self._mode,
-            where=from_haystack_filters(chosen) if chosen else None,
-            min_confidence=self._min_confidence,
-            diversify=self._diversify,
-        )
-        return {"documents": list(map(_to_haystack, retrieval.hits(self._server.client(), query)))}
+        asked = dict(self._settings)
+        own = asked.pop("filters")
+        chosen = own if filters is None else filters
+        asked |= {"where": from_haystack_filters(chosen) if chosen else None}
+        asked |= {} if top_k is None else {"top_k": top_k}
+        found = Retrieval(**asked).hits(self._server.client(), query)
+        return {"documents": list(map(_to_haystack, found))}
 
     def to_dict(self) -> dict[str, object]:
         """The component as a pipeline is written."""
-        return _to_dict(
-            self,
-            self._server,
-            collection=self._collection,
-            top_k=self._top_k,
-            mode=self._mode,
-            filters=self._filters,
-            min_confidence=self._min_confidence,
-            diversify=self._diversify,
-        )
+        return _to_dict(self, self._server, **self._settings)
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> Self:

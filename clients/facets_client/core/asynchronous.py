@@ -8,7 +8,15 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, Rpc, TlsConfig, channel_options, client_error, credentials
+from facets_client.core.channel import (
+    DEFAULT_TARGET,
+    Connection,
+    Rpc,
+    TlsConfig,
+    channel_options,
+    client_error,
+    credentials,
+)
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -30,7 +38,14 @@ ItemT = TypeVar("ItemT")
 class AsyncRunner:
     """Runs operations in one event loop; the channel connects with the first call."""
 
-    def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        tls: bool | TlsConfig = False,
+    ) -> None:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
         self._opened: dict[bool, grpc.aio.Channel] = {}
 

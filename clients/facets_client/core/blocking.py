@@ -10,7 +10,15 @@ from typing import Any, Generic, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, Rpc, TlsConfig, channel_options, client_error, credentials
+from facets_client.core.channel import (
+    DEFAULT_TARGET,
+    Connection,
+    Rpc,
+    TlsConfig,
+    channel_options,
+    client_error,
+    credentials,
+)
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -32,7 +40,14 @@ _STEP_S = 0.5  # waits are short: not on every system an interrupt ends one
 class BlockingRunner:
     """Runs operations; the channel connects with the first call."""
 
-    def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        tls: bool | TlsConfig = False,
+    ) -> None:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
         self._channel, self._stream_channel = self._connect(retried=True), self._connect(retried=False)
 

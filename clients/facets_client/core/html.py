@@ -1,6 +1,6 @@
 """Results as HTML for notebooks: one fragment with its style, readable on light and on dark, nothing to load."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
@@ -23,26 +23,22 @@ def fragment(*parts: str) -> str:
     return f'<div class="facets-out"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
-def marked(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> str:
-    """A part of a text, escaped: the answer in ``mark``, words in ``strong``.
-
-    Args:
-        text: The whole text.
-        shown: The part to show.
-        answer: A span of the text.
-        words: Spans of the text.
-    """
+def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Iterator[tuple[str, bool, bool]]:
+    """A part of a text in pieces, each with whether it is of the answer and of a word; spans are of the whole text."""
     words = tuple(words)
     edges = [edge for span in (*words, *((answer,) if answer else ())) for edge in (span.start, span.end)]
     cuts = {shown.start, shown.end, *(min(max(edge, shown.start), shown.end) for edge in edges)}
-    parts = ["... " if shown.start else ""]
     for start, end in pairwise(sorted(cuts)):
-        piece = escape(text[start:end])
-        if any(word.start <= start < word.end for word in words):
-            piece = f"<strong>{piece}</strong>"
-        if answer and answer.start <= start < answer.end:
-            piece = f"<mark>{piece}</mark>"
-        parts.append(piece)
+        in_answer = answer is not None and answer.start <= start < answer.end
+        yield text[start:end], in_answer, any(word.start <= start < word.end for word in words)
+
+
+def marked(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> str:
+    """A part of a text, escaped: the answer in ``mark``, words in ``strong``."""
+    parts = ["... " if shown.start else ""]
+    for piece, in_answer, in_word in pieces(text, shown, answer, words):
+        said = f"<strong>{escape(piece)}</strong>" if in_word else escape(piece)
+        parts.append(f"<mark>{said}</mark>" if in_answer else said)
     parts.append(" ..." if shown.end < len(text) else "")
     return "".join(parts).replace("</mark><mark>", "")  # one mark, whatever is bold in it
 

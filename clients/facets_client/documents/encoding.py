@@ -108,19 +108,6 @@ class Worker:
             raise WorkerLostError(f"a worker ended with code {self._process.poll()}") from error
 
 
-class Encoder(Protocol):
-    """A worker, wherever it is."""
-
-    def describe(self) -> EncodedBy:
-        """See :meth:`Worker.describe`."""
-
-    def encode(self, documents: Sequence[Sent]) -> list[Answer]:
-        """See :meth:`Worker.encode`."""
-
-    def close(self) -> None:
-        """See :meth:`Worker.close`."""
-
-
 class RayWorker:
     """A worker in an actor of Ray, on whichever machine has a processor for it."""
 
@@ -151,6 +138,9 @@ class RayWorker:
             raise error.cause from error
         except self._ray.exceptions.RayError as error:
             raise WorkerLostError(f"an actor was lost: {type(error).__name__}") from error
+
+
+Encoder: TypeAlias = Worker | RayWorker
 
 
 def connect_to_ray(address: str, environment: Mapping[str, str]) -> int:

@@ -5,6 +5,7 @@ import logging
 import re
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from html import escape
 from typing import Any
 from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError
@@ -30,7 +31,6 @@ _HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
 _REGIONS = ("main", "article")
 _LONGEST_CELL = 300  # characters; longer ones are columns of a page
 _DEEPEST = 20  # lists and quotations within each other
-_KINDS = {"heading": "heading", "list_item": "item"}  # of markdown-it
 _BADGE = re.compile(r"shields\.io|badge", re.IGNORECASE)
 _DECLARED = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?\s*([\w:-]+)", re.IGNORECASE)
 
@@ -55,14 +55,19 @@ def _looks_like_table(text: str) -> bool:
 def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:
     """A Markdown file as its text without marks; the title is the first heading, or the one of the front matter."""
     require_extra("files", "markdown_it", "lxml")
+    from markdown_it import MarkdownIt
+
     text = _decoded(source, options, "Markdown")
     if isinstance(text, Rejection):
         yield text
         return
     front = _FRONT_MATTER.match(text)
     titles = _FRONT_TITLE.search(front[1]) if front else None
-    plain, heading = _plain_markdown(text[front.end() :] if front else text)
-    yield _document(plain, titles[1].strip("\"'") if titles else heading)
+    parser = MarkdownIt("commonmark").enable("table")
+    parser.add_render_rule("image", _alternative)
+    page = _Page()
+    _parse(page, parser.render(text[front.end() :] if front else text))
+    yield _document(page.written.text(), titles[1].strip("\"'") if titles else page.written.heading())
 
 
 class _Written:
@@ -95,6 +100,10 @@ class _Written:
         else:
             self.blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in said) + " |"))
 
+    def heading(self) -> str:
+        """The first one; empty without any."""
+        return next((text.lstrip("# ") for kind, text in self.blocks if kind == "heading"), "")
+
     def text(self, first: int = 0, last: int | None = None) -> str:
         """Blocks with an empty line between them; items and rows follow each other."""
         pieces: list[str] = []
@@ -107,45 +116,10 @@ class _Written:
         return "".join(pieces)
 
 
-def _plain_markdown(text: str) -> tuple[str, str]:
-    """Headings, paragraphs, items, rows and code without marks within them, and the first heading."""
-    from markdown_it import MarkdownIt
-
-    written, heading, row = _Written(), "", [""]
-    around: Counter[str] = Counter()  # what is open
-    kind, depth = "", 0
-    for token in MarkdownIt("commonmark").enable("table").parse(text):
-        name, _, end = token.type.rpartition("_")
-        around[name] += (end == "open") - (end == "close")
-        if end == "open" and name in ("heading", "list_item", "tr", "th", "td"):
-            kind = name
-            depth = int(token.tag[1:]) if kind == "heading" else around["bullet_list"] + around["ordered_list"]
-            row = [] if kind == "tr" else row
-        elif token.type == "tr_close":
-            written.add_row(row)
-        elif token.type == "inline":
-            part = "".join(_inline(child) for child in token.children or ()).strip()
-            heading = heading or (part if kind == "heading" else "")
-            if kind in ("th", "td"):
-                row.append(part)
-            else:
-                written.add(part, kind=_KINDS.get(kind, ""), depth=depth, quoted=around["blockquote"])
-            kind = ""
-        elif token.type in ("fence", "code_block"):
-            written.add(token.content, kind="code")
-        elif token.type == "html_block":
-            page = _Page()
-            _parse(page, token.content)
-            written.blocks += page.written.blocks
-    return written.text(), heading
-
-
-def _inline(token: Any) -> str:
-    if token.type in ("softbreak", "hardbreak"):
-        return "\n"
-    if token.type == "image" and _BADGE.search(token.attrs.get("src", "")):
-        return ""
-    return token.content if token.type in ("text", "code_inline", "image") else ""
+def _alternative(renderer: Any, tokens: Any, place: int, options: Any, environment: Any) -> str:
+    """What stands for a picture: its words, but for badges."""
+    token = tokens[place]
+    return "" if _BADGE.search(token.attrs.get("src", "")) else escape(token.content)
 
 
 def read_html(source: RecordSource, options: ReadOptions) -> Rows:
@@ -325,9 +299,8 @@ def read_docx(source: RecordSource, options: ReadOptions) -> Rows:
         else:
             _add_paragraph(written, element, names)
     title = " ".join((about.findtext("{http://purl.org/dc/elements/1.1/}title") or "").split())
-    first = next((text.lstrip("# ") for kind, text in written.blocks if kind == "heading"), "")
     if written.blocks:
-        yield _document(written.text(), title or first)
+        yield _document(written.text(), title or written.heading())
     else:
         yield Rejection(1, 0, "no_text", "the document has no text: it may hold pictures, which need OCR first")
 

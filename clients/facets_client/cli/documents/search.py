@@ -1,6 +1,5 @@
 """``facets search`` and ``facets rerank``."""
 
-from itertools import pairwise
 from typing import Annotated, Literal
 
 import typer
@@ -11,7 +10,7 @@ from rich.text import Text
 from facets_client.cli.options import FileOption, ModelOption, WhereOption, parse_where, texts_from
 from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
-from facets_client.core.types import Span
+from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
 from facets_client.documents.types import SearchHit, SearchMode
 
@@ -31,26 +30,16 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
     """
     found, words = in_text(hit)
     shown = shown_part(hit.text, found, max_chars)
-    answer = [found] if found else []
-    cuts = {shown.start, shown.end}
-    cuts |= {min(max(edge, shown.start), shown.end) for span in (*answer, *words) for edge in (span.start, span.end)}
     line = Text(f"{_LEFT_OUT} " if shown.start > 0 else "")
-    for start, end in pairwise(sorted(cuts)):
-        piece = " ".join(f"|{clean(hit.text[start:end])}|".split())[1:-1]
+    for part, in_answer, in_word in pieces(hit.text, shown, found, words):
+        piece = " ".join(f"|{clean(part)}|".split())[1:-1]
         if line.plain.endswith(" "):
             piece = piece.removeprefix(" ")
-        styles = [
-            style for style, spans in ((_ANSWER, answer), (_WORD, words)) if any(_has(span, start) for span in spans)
-        ]
-        line.append(piece, style=" ".join(styles))
+        line.append(piece, style=" ".join([_ANSWER] * in_answer + [_WORD] * in_word))
     if shown.end < len(hit.text):
         line.rstrip()
         line.append(f" {_LEFT_OUT}")
     return line
-
-
-def _has(span: Span, place: int) -> bool:
-    return span.start <= place < span.end
 
 
 _TEXT_CHARS = 300
