@@ -21,8 +21,8 @@ from facets_client.client import FacetsClient  # noqa: E402
 from facets_client.core.channel import DEFAULT_TARGET  # noqa: E402
 
 
-@register_embedding_function  # type: ignore[untyped-decorator]
-class FacetsEmbeddingFunction(EmbeddingFunction[Documents]):  # its types are skipped, see pyproject.toml
+@register_embedding_function
+class FacetsEmbeddingFunction(EmbeddingFunction[Documents]):  # type: ignore[misc]  # its types are skipped
     """Embeds texts with a model of a Facets server; Chroma keeps these settings with its collection.
 
     Args:

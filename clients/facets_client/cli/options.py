@@ -77,6 +77,18 @@ def text_of_file(name: str) -> str:
         return _decode(stream.read(), name)
 
 
+def names_of_file(file: str) -> list[str]:
+    """Names or ids, one a line, without doubles; ``-`` is standard input.
+
+    Raises:
+        InputError: There is none.
+    """
+    found = list(dict.fromkeys(line.strip() for line in text_of_file(file).splitlines() if line.strip()))
+    if not found:
+        raise InputError(f"{file}: expected at least one name, got none")
+    return found
+
+
 def pairs_from(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
     """The pair of the command line or the pairs of a file."""
     if file is None:

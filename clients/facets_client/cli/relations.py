@@ -3,8 +3,8 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import groupby
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -13,12 +13,11 @@ from rich.table import Table
 from rich.text import Text
 
 from facets_client.cli.failures import ExitCode
-from facets_client.cli.options import ModelOption, pairs_from, pairs_with_places, texts_from
+from facets_client.cli.options import ModelOption, names_of_file, pairs_from, pairs_with_places, texts_from
 from facets_client.cli.output import add_row, clean, count_of, print_json, say, shortened, stdout, table
-from facets_client.cli.settings import Settings, settings_of
+from facets_client.cli.settings import Settings, ask, settings_of
 from facets_client.client import FacetsClient
 from facets_client.errors import InvalidArgumentError
-from facets_client.load.source import InputError
 from facets_client.relations.operations import Spans
 from facets_client.relations.types import (
     Entailment,
@@ -83,18 +82,13 @@ def _summary(found: Sequence[TextRelations]) -> str:
     num_pairs = sum(answer.num_pairs for answer in found)
     num_unasserted = sum(answer.num_not_asserted for answer in found)
     num_relations = sum(len(pair.relations) for answer in found for pair in answer.pairs)
-    relations, pairs = _count(num_relations, "relation"), _count(num_pairs, "ordered pair")
-    note = f"{relations} in {pairs} of {_count(num_entities, 'entity')}"
+    relations, pairs = count_of(num_relations, "relation"), count_of(num_pairs, "ordered pair")
+    note = f"{relations} in {pairs} of {count_of(num_entities, 'entity', 'entities')}"
     if num_unasserted:
         note += f"; {num_unasserted} not asserted (--unrelated shows them)"
     elif not num_pairs:
         note += ": no sentence has two entities near each other"
     return note
-
-
-def _count(number: int, thing: str) -> str:
-    many = thing[:-1] + "ies" if thing.endswith("y") else thing + "s"
-    return f"{number} {thing if number == 1 else many}"
 
 
 def print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[str], *, evidence: bool) -> None:
@@ -216,7 +210,7 @@ def relations(
     texts: Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", show_default=False)] = None,
     file: Annotated[str | None, typer.Option("--file", "-f", help="One text a line; - reads standard input.")] = None,
     entity: Annotated[list[str] | None, typer.Option("--entity", "-e", help="Name of an entity; repeat.")] = None,
-    gazetteer: Annotated[Path | None, typer.Option(help="Names of entities, one a line (UTF-8).")] = None,
+    gazetteer: Annotated[str | None, typer.Option(help="Names of entities, one a line (UTF-8).")] = None,
     span: Annotated[
         list[str] | None,
         typer.Option(metavar=_SPAN_FORM, help="An entity's characters in the one text; repeat."),
@@ -262,13 +256,15 @@ def relations(
     chosen = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
     chosen["--pattern"] = bool(patterns) and add is None
     _check_one_mode(chosen, {"a text": bool(texts) or file is not None, "--head": head is not None})
+    show = partial(print_relations, stdout())
     answering = _Answering(settings, tuple(relation or ()), top_k, most, unrelated, evidence, model)
     if list_all:
-        answering.show_known()
+        ask(context, lambda client: {"relations": client.list_relations(model=model)}, lambda known: show(**known))
     elif add is not None:
-        answering.add(add, patterns, threshold)
+        asked = partial(FacetsClient.add_relation, name=add, examples=patterns, threshold=threshold, model=model)
+        ask(context, asked, lambda added: show([added]))
     elif delete is not None:
-        answering.delete(delete)
+        ask(context, lambda client: client.delete_relation(delete, model=model), lambda deleted: show([deleted]))
     elif patterns:
         answering.score(patterns)
     else:
@@ -433,26 +429,11 @@ class _Answering:
         for score in scores:
             print_json(score)
 
-    def show_known(self) -> None:
-        with self.settings.connect() as client:
-            known = client.list_relations(model=self.model)
-        print_json({"relations": known}) if self.settings.json else print_relations(stdout(), known)
-
-    def add(self, name: str, examples: Sequence[str], threshold: float | None) -> None:
-        with self.settings.connect() as client:
-            added = client.add_relation(name, examples, threshold=threshold, model=self.model)
-        print_json(added) if self.settings.json else print_relations(stdout(), [added])
-
-    def delete(self, name: str) -> None:
-        with self.settings.connect() as client:
-            deleted = client.delete_relation(name, model=self.model)
-        print_json(deleted) if self.settings.json else print_relations(stdout(), [deleted])
-
 
 def _reading(
     texts: list[str],
     entity: list[str] | None,
-    gazetteer: Path | None,
+    gazetteer: str | None,
     span: list[str] | None,
     ner: bool,
 ) -> _Reading:
@@ -465,7 +446,7 @@ def _reading(
             raise typer.BadParameter(f"--span expects one text, got {len(texts)}")
         return _Reading(texts, [[_span(text) for text in span]], [], "spans")
     if named:
-        return _Reading(texts, None, [*(entity or []), *(_names(gazetteer) if gazetteer else [])], "gazetteer")
+        return _Reading(texts, None, [*(entity or []), *(names_of_file(gazetteer) if gazetteer else [])], "gazetteer")
     return _Reading(texts, None, [], "ner" if ner else "any")
 
 
@@ -474,18 +455,6 @@ def _span(text: str) -> tuple[int, int]:
     if not (start.isdecimal() and end.isdecimal()):
         raise typer.BadParameter(f"--span expects {_SPAN_FORM} in characters, got {text!r}")
     return int(start), int(end)
-
-
-def _names(file: Path) -> list[str]:
-    try:
-        names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
-    except UnicodeDecodeError as error:
-        raise InputError(f"{file}: expected UTF-8 with one name a line") from error
-    except OSError as error:
-        raise InputError(f"{file}: cannot be read: {error.strerror}") from error
-    if not names:
-        raise InputError(f"{file}: expected at least one name, got none")
-    return names
 
 
 COMMANDS = {"relations": relations, "entail": entail}

@@ -3,16 +3,16 @@
 import sys
 import threading
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from functools import partial
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, TextIO, TypeVar
 
 import platformdirs
 import typer
 
-from facets_client.cli.output import say
+from facets_client.cli.output import print_json, say
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.channel import TlsConfig
@@ -211,6 +211,17 @@ class Settings:
         """Says something by the way to a person; with --json or --quiet standard error is for errors alone."""
         if not self.json and not self.quiet:
             say(f"facets: {sentence}")
+
+
+AnswerT = TypeVar("AnswerT")
+
+
+def ask(context: typer.Context, call: Callable[[FacetsClient], AnswerT], show: Callable[[AnswerT], None]) -> None:
+    """Asks the server and prints what it says: as JSON where that is wanted, else as ``show`` does."""
+    settings = settings_of(context)
+    with settings.connect() as client:
+        found = call(client)
+    print_json(found) if settings.json else show(found)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -26,7 +26,7 @@ from facets_client.cli.output import (
     stdout,
     table,
 )
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import ask, settings_of
 from facets_client.core.types import FacetMatch, FacetWords
 from facets_client.core.values import FacetsArray
 from facets_client.texts.picture import (
@@ -38,8 +38,8 @@ from facets_client.texts.picture import (
     plot,
     require_matplotlib,
 )
-from facets_client.texts.results import Explanation, PairScore, ScoreRange
-from facets_client.texts.types import Method, Order
+from facets_client.texts.results import Explanation, PairScore, ScoreRange, Summary
+from facets_client.texts.types import Method, Order, TextTopics
 
 _MEETINGS_SHOWN = 5
 _ABOUT_SCORES = ("method", "attention", "model", "timings")
@@ -202,22 +202,19 @@ def summarize(
       facets summarize --file article.txt --words 100 --query "effect on prices"
       curl -s https://example.org/a.txt | facets --json summarize --file -
     """
-    settings = settings_of(context)
     if sentences and words:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
-    document = document_from(text, file)
-    with settings.connect() as client:
-        summary = client.summarize(
-            [document],
-            num_sentences=sentences,
-            max_words=words,
-            order=order,
-            query=query,
-            model=model,
-        )[0]
-    if settings.json:
-        print_json(summary)
-        return
+    asked = [document_from(text, file)]
+    ask(
+        context,
+        lambda client: client.summarize(
+            asked, num_sentences=sentences, max_words=words, order=order, query=query, model=model
+        )[0],
+        _print_summary,
+    )
+
+
+def _print_summary(summary: Summary) -> None:
     shown = table("sentence", "gain", "text", right=("sentence", "gain"))
     for sentence in summary.sentences:
         add_row(shown, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
@@ -248,15 +245,17 @@ def topics(
       facets topics "Barack Obama writes a new book."
       facets topics --file draft.txt --keep election --avoid religion
     """
-    settings = settings_of(context)
-    document = document_from(text, file)
-    with settings.connect() as client:
-        found = client.suggest_topics(
-            [document], num_topics=number, num_words=words, keep=keep or (), avoid=avoid or (), model=model
-        )[0]
-    if settings.json:
-        print_json(found)
-        return
+    asked = [document_from(text, file)]
+    ask(
+        context,
+        lambda client: client.suggest_topics(
+            asked, num_topics=number, num_words=words, keep=keep or (), avoid=avoid or (), model=model
+        )[0],
+        _print_topics,
+    )
+
+
+def _print_topics(found: TextTopics) -> None:
     if not found.topics:
         stdout().print(Text("no topic left: avoid less", style="yellow"))
         return

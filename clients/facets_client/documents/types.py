@@ -42,7 +42,120 @@ class FilterWarning:
     message: str
 
 
-Combination = Literal["", "sum", "any"]
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """What comes of asking with the vectors themselves.
+
+    Attributes:
+        num_queries: Vectors that were asked with; fewer than all are a random sample, and then the rest is of it.
+        self_first: Share of them that find themselves, in [0, 1]: no vector of another owner has a higher score.
+        unreached: Share of owners that are among the nearest 10 of nobody else's query, in [0, 1].
+        largest_hub: In how many of the lists of 10 the most frequent owner is.
+        hub: Which owner that is, from 0, in the order of the sample.
+        skewness: Skewness of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere.
+    """
+
+    num_queries: int
+    self_first: float
+    unreached: float
+    largest_hub: int
+    hub: int
+    skewness: float
+
+
+@dataclass(frozen=True, slots=True)
+class VectorReport:
+    """A set of vectors described.
+
+    Attributes:
+        num_rows: Vectors.
+        num_owners: Parts of documents that they belong to.
+        dim: Dimensions.
+        num_zero: Vectors of zeros; they take no further part.
+        num_duplicates: Vectors that equal an earlier one of another owner bit by bit.
+        largest_duplicate: Vectors of the largest such group.
+        effective_rank: Exponential of the entropy of the singular values, about the mean.
+        epsilon_rank: Singular values above 1 % of the largest one.
+        dot: Neighbours by inner product.
+        cosine: Neighbours by cosine.
+        findings: What that says, in sentences.
+    """
+
+    num_rows: int
+    num_owners: int
+    dim: int
+    num_zero: int
+    num_duplicates: int
+    largest_duplicate: int
+    effective_rank: float
+    epsilon_rank: int
+    dot: Neighbours
+    cosine: Neighbours
+    findings: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FacetChoice:
+    """What so many facets a document would give.
+
+    Attributes:
+        num_facets: Facets of a document at most.
+        contrast: By how many deviations the best document stands above those of the ranks 11 to 60, mean of the
+            queries.
+        facets_per_document: Facets that documents have then on average: short ones have fewer.
+        same_first: Share of queries that find the same document first as with all facets, in [0, 1].
+    """
+
+    num_facets: int
+    contrast: float
+    facets_per_document: float
+    same_first: float
+
+
+@dataclass(frozen=True, slots=True)
+class Payoff:
+    """Whether facets pay for these queries.
+
+    Attributes:
+        num_queries: Queries that were asked.
+        delta: By how much the best facet of the document found is closer to the query than the document's own
+            vector; mean of the queries, cosines.
+        choices: By number of facets, rising.
+        best: Number of facets with the highest contrast.
+    """
+
+    num_queries: int
+    delta: float
+    choices: tuple[FacetChoice, ...]
+    best: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reachability:
+    """What the index finds of that which comparing everything finds.
+
+    Attributes:
+        recall: Share of the first 10 of the exhaustive search that the index finds, too, in [0, 1].
+        missed_ids: Documents that it does not, those missed most often first, at most 20.
+        index_kind: How it searches: exact, faiss-ivf-int8, ...
+    """
+
+    recall: float
+    missed_ids: tuple[str, ...]
+    index_kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class MapTheme:
+    """What a group of documents is about.
+
+    Attributes:
+        words: Words that are nearest to its middle, and to that of no larger theme.
+        num_documents: Documents of it on the map.
+    """
+
+    words: tuple[NearestWord, ...]
+    num_documents: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +198,30 @@ class Collection:
     snapshot_bytes: int
     num_parts: int
     search_fields: tuple[SearchField, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RankedText:
+    """A text and how it answers.
+
+    Attributes:
+        index: Which of the texts, from 0.
+        score: The same as SearchHit.score.
+        facets_score: The same as SearchHit.facets_score.
+        lexical_score: The same as SearchHit.lexical_score; how rare a word is goes by the texts of the request.
+        confidence: The same as SearchHit.confidence.
+        answer: The same as SearchHit.answer.
+    """
+
+    index: int
+    score: float
+    facets_score: float
+    lexical_score: float
+    confidence: float | None = None
+    answer: Span | None = None
+
+
+Combination = Literal["", "sum", "any"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -234,109 +371,6 @@ class SearchHit:
 
 
 @dataclass(frozen=True, slots=True)
-class Neighbours:
-    """What comes of asking with the vectors themselves.
-
-    Attributes:
-        num_queries: Vectors that were asked with; fewer than all are a random sample, and then the rest is of it.
-        self_first: Share of them that find themselves, in [0, 1]: no vector of another owner has a higher score.
-        unreached: Share of owners that are among the nearest 10 of nobody else's query, in [0, 1].
-        largest_hub: In how many of the lists of 10 the most frequent owner is.
-        hub: Which owner that is, from 0, in the order of the sample.
-        skewness: Skewness of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere.
-    """
-
-    num_queries: int
-    self_first: float
-    unreached: float
-    largest_hub: int
-    hub: int
-    skewness: float
-
-
-@dataclass(frozen=True, slots=True)
-class VectorReport:
-    """A set of vectors described.
-
-    Attributes:
-        num_rows: Vectors.
-        num_owners: Parts of documents that they belong to.
-        dim: Dimensions.
-        num_zero: Vectors of zeros; they take no further part.
-        num_duplicates: Vectors that equal an earlier one of another owner bit by bit.
-        largest_duplicate: Vectors of the largest such group.
-        effective_rank: Exponential of the entropy of the singular values, about the mean.
-        epsilon_rank: Singular values above 1 % of the largest one.
-        dot: Neighbours by inner product.
-        cosine: Neighbours by cosine.
-        findings: What that says, in sentences.
-    """
-
-    num_rows: int
-    num_owners: int
-    dim: int
-    num_zero: int
-    num_duplicates: int
-    largest_duplicate: int
-    effective_rank: float
-    epsilon_rank: int
-    dot: Neighbours
-    cosine: Neighbours
-    findings: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FacetChoice:
-    """What so many facets a document would give.
-
-    Attributes:
-        num_facets: Facets of a document at most.
-        contrast: By how many deviations the best document stands above those of the ranks 11 to 60, mean of the
-            queries.
-        facets_per_document: Facets that documents have then on average: short ones have fewer.
-        same_first: Share of queries that find the same document first as with all facets, in [0, 1].
-    """
-
-    num_facets: int
-    contrast: float
-    facets_per_document: float
-    same_first: float
-
-
-@dataclass(frozen=True, slots=True)
-class Payoff:
-    """Whether facets pay for these queries.
-
-    Attributes:
-        num_queries: Queries that were asked.
-        delta: By how much the best facet of the document found is closer to the query than the document's own
-            vector; mean of the queries, cosines.
-        choices: By number of facets, rising.
-        best: Number of facets with the highest contrast.
-    """
-
-    num_queries: int
-    delta: float
-    choices: tuple[FacetChoice, ...]
-    best: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reachability:
-    """What the index finds of that which comparing everything finds.
-
-    Attributes:
-        recall: Share of the first 10 of the exhaustive search that the index finds, too, in [0, 1].
-        missed_ids: Documents that it does not, those missed most often first, at most 20.
-        index_kind: How it searches: exact, faiss-ivf-int8, ...
-    """
-
-    recall: float
-    missed_ids: tuple[str, ...]
-    index_kind: str
-
-
-@dataclass(frozen=True, slots=True)
 class CollectionDiagnosis:
     """What is known of a collection as a whole.
 
@@ -366,19 +400,6 @@ class CollectionDiagnosis:
 
 
 @dataclass(frozen=True, slots=True)
-class MapTheme:
-    """What a group of documents is about.
-
-    Attributes:
-        words: Words that are nearest to its middle, and to that of no larger theme.
-        num_documents: Documents of it on the map.
-    """
-
-    words: tuple[NearestWord, ...]
-    num_documents: int
-
-
-@dataclass(frozen=True, slots=True)
 class CollectionMap:
     """Documents of a collection as points of a plane.
 
@@ -402,27 +423,6 @@ class CollectionMap:
     method: str
     index_revision: int
     timings: Timings
-
-
-@dataclass(frozen=True, slots=True)
-class RankedText:
-    """A text and how it answers.
-
-    Attributes:
-        index: Which of the texts, from 0.
-        score: The same as SearchHit.score.
-        facets_score: The same as SearchHit.facets_score.
-        lexical_score: The same as SearchHit.lexical_score; how rare a word is goes by the texts of the request.
-        confidence: The same as SearchHit.confidence.
-        answer: The same as SearchHit.answer.
-    """
-
-    index: int
-    score: float
-    facets_score: float
-    lexical_score: float
-    confidence: float | None = None
-    answer: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)

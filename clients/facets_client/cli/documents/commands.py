@@ -17,7 +17,7 @@ from facets_client.cli.output import (
     stdout,
     table,
 )
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import ask, settings_of
 from facets_client.documents.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
@@ -50,13 +50,7 @@ def list_collections(context: typer.Context) -> None:
       facets collections list
       facets --json collections list
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        found = client.list_collections()
-    if settings.json:
-        print_json({"collections": found})
-    else:
-        _print_collections(found)
+    ask(context, lambda client: {"collections": client.list_collections()}, lambda found: _print_collections(**found))
 
 
 @collections_app.command("create")
@@ -74,13 +68,12 @@ def create_collection(
       facets collections create papers --search-field title --search-field authors:1
       facets collections create news --model facets-en
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        made = client.create_collection(name, model=model, search_fields=parse_search_fields(search_field))
-    if settings.json:
-        print_json(made)
-    else:
-        settings.note(f"made collection {made.name} with model {made.model} (space {made.space})")
+    note, fields = settings_of(context).note, parse_search_fields(search_field)
+    ask(
+        context,
+        lambda client: client.create_collection(name, model=model, search_fields=fields),
+        lambda made: note(f"made collection {made.name} with model {made.model} (space {made.space})"),
+    )
 
 
 @collections_app.command("show")
@@ -91,13 +84,7 @@ def show_collection(context: typer.Context, name: Name) -> None:
     Examples:
       facets collections show news
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        found = client.get_collection(name)
-    if settings.json:
-        print_json(found)
-    else:
-        _print_collections([found])
+    ask(context, lambda client: client.get_collection(name), lambda found: _print_collections([found]))
 
 
 @collections_app.command("reindex")
@@ -162,10 +149,10 @@ def delete_collection(
         settings.note(f"deleted collection {name} with {count_of(done.num_documents, 'document')}")
 
 
-def _print_collections(found: list[Collection]) -> None:
+def _print_collections(collections: list[Collection]) -> None:
     columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
     shown = table(*columns, right=("documents", "facets", "dim"))
-    for item in found:
+    for item in collections:
         made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
         add_row(
             shown,
@@ -266,13 +253,12 @@ def count_documents(context: typer.Context, collection: CollectionOption, where:
       facets documents count -c news
       facets documents count -c news --where 'language=en'
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        number = client.count_documents(collection, where=parse_where(where))
-    if settings.json:
-        print_json({"collection": collection, "num_documents": number})
-    else:
-        typer.echo(str(number))
+    condition = parse_where(where)
+    ask(
+        context,
+        lambda client: {"collection": collection, "num_documents": client.count_documents(collection, where=condition)},
+        lambda counted: typer.echo(str(counted["num_documents"])),
+    )
 
 
 @documents_app.command("delete")

@@ -9,8 +9,8 @@ import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.options import texts_from
-from facets_client.cli.output import add_row, count_of, print_json, stdout, table
-from facets_client.cli.settings import settings_of
+from facets_client.cli.output import add_row, count_of, stdout, table
+from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_SERVER
 from facets_client.documents.types import CollectionDiagnosis, Payoff, Reachability, VectorReport
 
@@ -37,18 +37,12 @@ def diagnose(
       facets diagnose news --queries asked.txt
       facets diagnose items.npy --hull
     """
-    settings = settings_of(context)
     if source.endswith(".npy"):
-        _look_at_file(source, queries, hull=hull, as_json=settings.json)
+        _look_at_file(source, queries, hull=hull, as_json=settings_of(context).json)
     if hull:
         raise typer.BadParameter("--hull is for .npy files: collections are searched by cosine, where all can be first")
     asked = [] if queries is None else list(texts_from(None, queries))
-    with settings.connect() as client:
-        found = client.diagnose_collection(source, asked)
-    if settings.json:
-        print_json(found)
-        return
-    _print(found)
+    ask(context, lambda client: client.diagnose_collection(source, asked), _print)
 
 
 def _look_at_file(source: str, queries: str | None, *, hull: bool, as_json: bool) -> None:

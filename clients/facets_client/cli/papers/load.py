@@ -21,7 +21,7 @@ from facets_client.cli.bulk import (
     WindowOption,
     bulk_input,
 )
-from facets_client.cli.options import WhereOption, parse_where, text_of_file
+from facets_client.cli.options import WhereOption, names_of_file, parse_where, text_of_file
 from facets_client.cli.output import count_of, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
@@ -79,7 +79,7 @@ def bulk(
         raise typer.BadParameter("papers and --candidates cannot both be standard input")
     options = PaperOptions(
         top_k=top_k,
-        candidates=None if candidates is None else _names(candidates),
+        candidates=None if candidates is None else names_of_file(candidates),
         where=parse_where(where),
         facet_weight=facet_weight,
     )
@@ -164,14 +164,6 @@ def _print_report(given: BulkInput, made: CandidatesFile, report: BulkReport) ->
             f"{place.num_rejected} rejected, {report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
         )
     given.end(place)
-
-
-def _names(file: str) -> list[str]:
-    """Names or ids, one a line, without doubles."""
-    found = list(dict.fromkeys(line.strip() for line in text_of_file(file).splitlines() if line.strip()))
-    if not found:
-        raise InputError(f"{file}: expected at least one name, got none")
-    return found
 
 
 def _conflicts(path: Path) -> dict[str, list[str]]:
