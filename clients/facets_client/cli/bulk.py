@@ -31,17 +31,7 @@ ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by defa
 def bulk_input(
     settings: Settings, source: BulkSource, rejected: Path | None, *, paths: Sequence[str] = ()
 ) -> "BulkInput":
-    """An opened input with its rejected file.
-
-    Args:
-        settings: The global ones.
-        source: The input.
-        rejected: As ``--rejected``.
-        paths: Of the files that the input is made of, where it is not one file.
-
-    Raises:
-        BadParameter: The rejected file is the input itself.
-    """
+    """An opened input with its rejected file, which must be none of its files: those of ``paths``, or the only one."""
     path = rejected or _rejected_path(source.name)
     if path.resolve() in {Path(name).resolve() for name in paths or (source.name,) if name != "-"}:
         raise typer.BadParameter(f"--rejected must not be the input itself, got {str(path)!r}")
@@ -83,16 +73,10 @@ class BulkInput:
         done: str,
         may_go_on: Callable[[Place], bool] = lambda place: True,
     ) -> BulkReport:
-        """Runs a task over the input, from the saved place or from the beginning.
+        """Runs a task over the input, from the saved place or from the beginning; without a file there is no place.
 
-        Args:
-            task: What is done with the batches.
-            bulk: How to go through the input.
-            state_file: Where the place is kept; None: the task knows what it has done.
-            resume: Whether to go on where an interrupted run stopped.
-            progress: As ``--progress``.
-            done: What became of the records that were taken, e.g. ``stored``.
-            may_go_on: Whether what the place says is done is still there.
+        ``done`` is what became of the records that were taken, e.g. ``stored``; ``may_go_on`` tells whether what a place
+        says is done is still there.
         """
         place = self._first_place(state_file, done, may_go_on) if resume and state_file else Place()
         rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)

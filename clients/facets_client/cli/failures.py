@@ -129,19 +129,11 @@ def of_server(error: FacetsClientError, target: str) -> Failure:
     )
 
 
-_EXIT_CODES: tuple[tuple[type[FacetsClientError], ExitCode], ...] = (
-    (InvalidArgumentError, ExitCode.USAGE),
-    (NotFoundError, ExitCode.USAGE),
-    (AlreadyExistsError, ExitCode.USAGE),
-    (FailedPreconditionError, ExitCode.USAGE),
-    (UnavailableError, ExitCode.UNAVAILABLE),
-    (OverloadedError, ExitCode.UNAVAILABLE),
-    (DeadlineExceededError, ExitCode.UNAVAILABLE),
-    (UnauthenticatedError, ExitCode.DENIED),
-    (PermissionDeniedError, ExitCode.DENIED),
-)
-
-
+_EXIT_CODES = {
+    ExitCode.USAGE: (InvalidArgumentError, NotFoundError, AlreadyExistsError, FailedPreconditionError),
+    ExitCode.UNAVAILABLE: (UnavailableError, OverloadedError, DeadlineExceededError),
+    ExitCode.DENIED: (UnauthenticatedError, PermissionDeniedError),
+}
 _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
     (UnavailableError, "facets-server starts one; --target or FACETS_TARGET says where it is"),
     (OverloadedError, "try again later"),
@@ -153,7 +145,7 @@ _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
 def _exit_code_of(error: FacetsClientError) -> ExitCode:
     if error.reason == _DISK_FULL:
         return ExitCode.SERVER
-    return next((code for kind, code in _EXIT_CODES if isinstance(error, kind)), ExitCode.SERVER)
+    return next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
 
 
 def _sentence_of(error: FacetsClientError, target: str) -> str:

@@ -130,12 +130,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: float = 0.0) -> Text:
     """Tokens with a background that grows with attention, or with their weight where they stand in a weighed score.
 
-    Without colour a digit stands behind each.
-
-    Args:
-        tokens: In the order of the text.
-        console: Where they will be shown.
-        strongest: Attention or weight of the darkest token; 0: the strongest of these.
+    Without colour a digit stands behind each. ``strongest`` is that of the darkest token; 0: the strongest of these.
     """
     in_color = console.color_system is not None and not console.no_color
     shown = [token.attention if token.weight is None else token.weight for token in tokens]
@@ -154,11 +149,9 @@ def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: flo
 
 
 def progress_bar(*, shown: bool | None, counted: str) -> Progress:
-    """A progress bar on standard error.
+    """A progress bar on standard error, unless it is said otherwise only on a terminal.
 
-    Args:
-        shown: None: only when standard error is a terminal.
-        counted: What is counted, e.g. ``texts``; ``percent``: a share of the total, with a status text.
+    What is counted are e.g. ``texts``, or ``percent``: a share of the total, with a status text.
     """
     console = Console(stderr=True, highlight=False)
     columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
@@ -172,13 +165,7 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
 
 
 def count_of(number: int, one: str, many: str = "") -> str:
-    """Such as ``1 document``, ``1,200 documents``.
-
-    Args:
-        number: How many.
-        one: What one is called.
-        many: What others are called; empty: that with an s.
-    """
+    """Such as ``1 document``, ``1,200 documents``; ``many`` is what others are called, if not that with an s."""
     return f"{number:,} {one if number == 1 else many or one + 's'}"
 
 

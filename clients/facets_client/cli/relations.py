@@ -36,14 +36,7 @@ _EXAMPLES_SHOWN = 3
 
 
 def print_pairs(console: Console, texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
-    """Each sentence with its entities marked, and below it a row for each relation.
-
-    Args:
-        console: Where to print.
-        texts: What was read.
-        found: What was found in each.
-        evidence: Also say what speaks for each relation.
-    """
+    """Each sentence with its entities marked, and below it a row for each relation."""
     for text, answer in zip(texts, found, strict=True):
         for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
             console.print(_marked(text, start, end, answer.entities))
@@ -62,9 +55,10 @@ def _marked(text: str, start: int, end: int, entities: Sequence[EntityMention]) 
 def _print_rows(console: Console, pairs: Sequence[EntityPair], *, evidence: bool) -> None:
     rows = Table.grid(padding=(0, 2), pad_edge=True)
     for pair in pairs:
-        answers = [(_name(score), score.probability) for score in pair.pattern_score.relations]
+        pattern = pair.pattern_score
+        answers = [(_name(score), score.probability) for score in pattern.relations]
         if not pair.relations:
-            answers.append((_no_relation(pair.pattern_score), pair.pattern_score.no_relation_probability))
+            answers.append((f"{_NO_RELATION}{_cue(pattern)}", pattern.no_relation_probability))
         for name, probability in answers:
             add_row(rows, "", pair.head.text, name, pair.tail.text, f"{probability:.2f}")
     console.print(rows)
@@ -101,7 +95,7 @@ def print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[s
         pair = best.pair
         sentence = texts[best.text][pair.sentence_start : pair.sentence_end]
         name = tail.tail if tail.accepted else f"{tail.tail} (below threshold)"
-        place = f"{_mention(pair.tail)}: {shortened(sentence, 70)}"
+        place = f"{pair.tail.text} [{pair.tail.start}:{pair.tail.end}]: {shortened(sentence, 70)}"
         add_row(shown, name, f"{tail.probability:.2f}", f"{tail.score:.3f}", len(tail.mentions), best.text + 1, place)
     if tails:
         console.print(shown)
@@ -174,16 +168,8 @@ def _print_evidence(console: Console, pattern: PatternScore) -> None:
         console.print(Text(clean(f"  facet {facet.facet} is near {near}"), style="dim"))
 
 
-def _mention(mention: EntityMention) -> str:
-    return f"{mention.text} [{mention.start}:{mention.end}]"
-
-
 def _name(score: RelationScore) -> str:
     return score.relation if score.accepted else f"{score.relation} (below threshold)"
-
-
-def _no_relation(pattern: PatternScore) -> str:
-    return f"{_NO_RELATION}{_cue(pattern)}"
 
 
 def _cue(pattern: PatternScore) -> str:

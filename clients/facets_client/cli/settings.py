@@ -93,12 +93,7 @@ def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
 
 
 def default_options(command: Any, values: Mapping[str, object]) -> dict[str, Any]:
-    """Values for required options of a command and of all below it, as Typer takes defaults of a context.
-
-    Args:
-        command: A command or a group of them.
-        values: By name of the option; None: no default.
-    """
+    """Values for required options of a command, or of a group, as Typer takes defaults; None: there is none."""
     if hasattr(command, "commands"):
         return {name: default_options(inner, values) for name, inner in command.commands.items()}
     required = {option.name for option in command.params if option.required and option.param_type_name == "option"}

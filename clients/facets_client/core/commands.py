@@ -102,10 +102,7 @@ def call_pages(
 ) -> Operation[list[T]]:
     """Everything of a list that comes page by page.
 
-    Args:
-        make: Token of a page -> its request; the first token is empty.
-        response: Class of the replies.
-        items: Reply -> what is on the page, and the token of the next one, empty after the last.
+    ``make`` gives the request for the token of a page, empty first; ``items`` what is on it, and the next one's token.
     """
     found: list[T] = []
     token = ""

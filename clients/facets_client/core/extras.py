@@ -17,11 +17,7 @@ def install_command(extra: str) -> str:
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Checks that the modules of an optional part are installed.
-
-    Args:
-        extra: Name of the extra.
-        modules: Top-level module names it needs.
+    """Checks that the top-level modules of an optional part are installed.
 
     Raises:
         ImportError: Names what is missing and the command that installs it.

@@ -87,13 +87,9 @@ def batches(
     max_message_bytes: Callable[[], int] = lambda: 0,
     limit: int | None = None,
 ) -> Iterator[Batch[ItemT]]:
-    """Groups what is read, in order.
+    """Groups what is read, in order, by ``size`` entries at most; stops after ``limit`` records where there is one.
 
-    Args:
-        read: Entries and rejections.
-        size: Most entries of a batch.
-        max_message_bytes: Tells most bytes of a batch on the wire, which may change from batch to batch; 0: no limit.
-        limit: Stop after so many records; None: at the end.
+    ``max_message_bytes`` tells most bytes of a batch on the wire, which may change from batch to batch; 0: no limit.
     """
     batch: Batch[ItemT] = Batch()
     num_bytes = ENVELOPE_BYTES
@@ -268,9 +264,9 @@ class StateFile:
             StateError: When the file cannot be written.
         """
         text = json.dumps({"version": VERSION, "identity": self.identity, "place": asdict(place)}, indent=1)
-        temporary = self.path.with_name(self.path.name + ".new")
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            temporary = self.path.with_name(self.path.name + ".new")
             temporary.write_text(text)
             temporary.replace(self.path)
         except OSError as error:
@@ -282,13 +278,7 @@ class StateFile:
 
 
 def default_state_path(environment: Mapping[str, str], command: str, *names: str) -> Path:
-    """Where the state of a run is kept: one file for each server, input and whatever else has a name.
-
-    Args:
-        environment: The process's environment, for ``XDG_STATE_HOME``.
-        command: What runs, e.g. ``index``.
-        *names: The server, the absolute path of the input or ``-``, a collection.
-    """
+    """Where the state of a command's run is kept, in ``XDG_STATE_HOME``: a file for each server, input, collection."""
     home = environment.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     key = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape"))
     return Path(home) / "facets" / command / f"{key.hexdigest()[:32]}.json"

@@ -53,13 +53,7 @@ class ColumnError(InputError):
 
 
 def choose(name: str, rows: Sequence[Row], asked: ColumnChoice, form: Format) -> RecordFormat:
-    """How the rows of a table become documents.
-
-    Args:
-        name: Of the file, for messages.
-        rows: The first ones.
-        asked: What the caller says.
-        form: Of the file: JSON says its types and, mostly, its title.
+    """How the rows of a table become documents, as its first ones show; JSON says its types and, mostly, its title.
 
     Raises:
         ColumnError: A column is not there, or none looks like a text.

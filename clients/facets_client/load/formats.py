@@ -86,11 +86,7 @@ def format_of_name(name: str) -> Format | None:
 
 
 def format_of(source: RecordSource, asked: FormatName | None) -> Format:
-    """The format of an opened input.
-
-    Args:
-        source: At its beginning.
-        asked: What the caller says it is; None: found out.
+    """The format of an opened input at its beginning, found out where nobody says it.
 
     Raises:
         InputError: Neither name nor content say what it is.

@@ -116,7 +116,7 @@ def read_objects(
         if isinstance(item, Rejection):
             yield item
             continue
-        yield object_row(item.raw, item.line, item.end)
+        yield object_row(*item)
 
 
 def object_row(raw: bytes, line: int, end: int = 0) -> Row | Rejection:
@@ -127,15 +127,10 @@ def object_row(raw: bytes, line: int, end: int = 0) -> Row | Rejection:
         return Rejection(line, end, error.reason, error.message, excerpt=excerpt_of(raw))
 
 
-@dataclass(frozen=True, slots=True)
-class _RawLine:
-    raw: bytes
-    line: int
-    end: int
-
-
-def _lines(source: RecordSource, max_line_bytes: int, *, line: int, end: int) -> Iterator[_RawLine | Rejection]:
-    """Lines that are not blank, in order."""
+def _lines(
+    source: RecordSource, max_line_bytes: int, *, line: int, end: int
+) -> Iterator[tuple[bytes, int, int] | Rejection]:
+    """Lines that are not blank, in order, each with its number and end."""
     if end:
         source.skip(end)
     while True:
@@ -156,7 +151,7 @@ def _lines(source: RecordSource, max_line_bytes: int, *, line: int, end: int) ->
         if line == 1:
             raw = raw.removeprefix(b"\xef\xbb\xbf")
         if raw.strip():
-            yield _RawLine(raw, line, end)
+            yield raw, line, end
 
 
 def to_record(row: Row, record_format: RecordFormat) -> Record | Rejection:

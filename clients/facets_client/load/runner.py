@@ -107,10 +107,7 @@ class _Patience:
 def call_patiently(call: Callable[[], ResultT], settings: BulkSettings, on_wait: Callable[[str], None]) -> ResultT:
     """The result of one call to a server that may be away or full, waited for as a run waits.
 
-    Args:
-        call: Made again until it succeeds.
-        settings: How long to wait.
-        on_wait: Called before each pause with what the server said.
+    Before each pause ``on_wait`` is told what the server said.
 
     Raises:
         FacetsClientError: What the call raised, when the server refuses or stays away for ``max_wait_s``.

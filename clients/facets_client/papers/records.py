@@ -5,7 +5,7 @@ an id where it is asked for. An author in a paper is a name or ``{"name", "id"}`
 "papers": [paper, ...], "paper_ids": [...]}``. Other fields are passed over.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from facets_client.load.batches import Entry
@@ -20,49 +20,48 @@ ItemT = TypeVar("ItemT")
 def read_papers(
     source: RecordSource, *, need_id: bool, line: int = 0, end: int = 0
 ) -> Iterator[Entry[Paper] | Rejection]:
-    """Papers of an input after a line, in order; what is no paper comes as a rejection.
+    """Papers of an input after a line and its byte (uncompressed), in order; what is no paper comes as a rejection.
 
-    Args:
-        source: The input.
-        need_id: Whether a paper without id is rejected, and one whose id came before.
-        line: Number of lines before the first one to read.
-        end: Byte offset (uncompressed) of the first line to read.
+    Where an id is needed, so does a paper without one, or one whose id came before.
     """
-    seen: dict[str, int] = {}
-    for item in read_objects(source, line=line, end=end):
-        if isinstance(item, Rejection):
-            yield item
-            continue
-        try:
-            paper = paper_of(item.fields, need_id=need_id)
-            from_paper(paper)
-        except (TypeError, ValueError) as error:
-            yield _rejection(item, "invalid_paper", str(error))
-            continue
-        if need_id and seen.setdefault(paper.id, item.line) != item.line:
-            yield _rejection(item, "duplicate_id", f"id was there before, at line {seen[paper.id]}")
-            continue
-        yield _entry(item, paper)
+
+    def read(fields: Mapping[str, object]) -> tuple[Paper, str]:
+        paper = paper_of(fields, need_id=need_id)
+        from_paper(paper)
+        return paper, paper.id if need_id else ""
+
+    return _read(read_objects(source, line=line, end=end), read, "paper", "id")
 
 
 def read_authors(source: RecordSource, *, line: int = 0, end: int = 0) -> Iterator[Entry[NewAuthor] | Rejection]:
     """Authors to add after a line, in order; what is none comes as a rejection, and so does one that came before."""
+
+    def read(fields: Mapping[str, object]) -> tuple[NewAuthor, str]:
+        author = new_author_of(fields)
+        from_new_author(author)
+        return author, author.author.id or author.author.name
+
+    return _read(read_objects(source, line=line, end=end), read, "author", "author")
+
+
+def _read(
+    rows: Iterator[Row | Rejection], read: Callable[[Mapping[str, object]], tuple[ItemT, str]], kind: str, key: str
+) -> Iterator[Entry[ItemT] | Rejection]:
+    """What rows hold; each key only once, an empty one is none."""
     seen: dict[str, int] = {}
-    for item in read_objects(source, line=line, end=end):
-        if isinstance(item, Rejection):
-            yield item
+    for row in rows:
+        if isinstance(row, Rejection):
+            yield row
             continue
         try:
-            author = new_author_of(item.fields)
-            from_new_author(author)
+            item, name = read(row.fields)
         except (TypeError, ValueError) as error:
-            yield _rejection(item, "invalid_author", str(error))
+            yield _rejection(row, f"invalid_{kind}", str(error))
             continue
-        key = author.author.id or author.author.name
-        if seen.setdefault(key, item.line) != item.line:
-            yield _rejection(item, "duplicate_author", f"author was there before, at line {seen[key]}")
-            continue
-        yield _entry(item, author)
+        if name and seen.setdefault(name, row.line) != row.line:
+            yield _rejection(row, f"duplicate_{key}", f"{key} was there before, at line {seen[name]}")
+        else:
+            yield _entry(row, item)
 
 
 def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:

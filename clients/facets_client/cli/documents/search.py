@@ -19,14 +19,9 @@ _LEFT_OUT = "..."
 
 
 def excerpt(hit: SearchHit, max_chars: int) -> Text:
-    """The sentences around the answer, or the beginning of the text where no part of it answers.
+    """The sentences around the answer in one line, or the beginning of the text where no part of it answers.
 
-    Args:
-        hit: With its text.
-        max_chars: About so many characters of the text are shown; the answer's beginning is among them.
-
-    Returns:
-        One line. The answer and the words of the query have styles, which only a terminal shows.
+    About ``max_chars`` are shown, the answer's beginning among them; answer and words of the query have styles.
     """
     found, words = in_text(hit)
     shown = shown_part(hit.text, found, max_chars)
