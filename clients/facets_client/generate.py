@@ -153,11 +153,27 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("Paper", "Paper", given=1),
         _Record("NewAuthor", "NewAuthor", given=1),
         *_same("NearestPaper", "CandidateEvidence", "RankedCandidate", "RankedPaper", "Candidate"),
-        _Record("CandidateRankings", "RecommendAuthorsResponse", "Candidates for some papers."),
-        _Record("PaperRankings", "RankPapersResponse", "Papers for some authors or citing papers."),
+        _Record(
+            "CandidateRankings",
+            "RecommendAuthorsResponse",
+            "Candidates for some papers: ``found[0]`` are those of papers[0].",
+            base="core.values:Listed[tuple[RankedCandidate, ...]]",
+        ),
+        _Record(
+            "PaperRankings",
+            "RankPapersResponse",
+            "Papers for some authors or citing papers: ``found[0]`` are those of ids[0].",
+            base="core.values:Listed[tuple[RankedPaper, ...]]",
+        ),
         _Record("AddedPapers", "AddPapersResponse", "What adding papers did; durable.", without=_UNTIMED),
         _Record("AddedAuthors", "AddAuthorsResponse", "What adding authors did; durable.", without=_UNTIMED),
-        _Record("FoundCandidates", "FindCandidatesResponse", "Candidates that are like some texts.", without=_UNTIMED),
+        _Record(
+            "FoundCandidates",
+            "FindCandidatesResponse",
+            "Candidates that are like some texts.",
+            base="core.values:Listed[tuple[Candidate, ...]]",
+            without=_UNTIMED,
+        ),
     ),
 }
 # Besides fields that are `optional`: what may be missing, or says nothing in some replies.

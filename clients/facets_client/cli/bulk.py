@@ -75,8 +75,8 @@ class BulkInput:
     ) -> BulkReport:
         """Runs a task over the input, from the saved place or from the beginning; without a file there is no place.
 
-        ``done`` is what became of the records that were taken, e.g. ``stored``; ``may_go_on`` tells whether what a place
-        says is done is still there.
+        ``done`` is what became of the records that were taken, e.g. ``stored``; ``may_go_on`` tells whether what a
+        place says is done is still there.
         """
         place = self._first_place(state_file, done, may_go_on) if resume and state_file else Place()
         rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)

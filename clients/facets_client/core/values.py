@@ -50,8 +50,15 @@ class Listed(Sequence[EntryT]):
         return len(self._entries)
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """An entry a row, as ``pandas.DataFrame(...)`` and ``polars.DataFrame(...)`` take them."""
-        return [asdict(entry) for entry in self._entries]  # type: ignore[call-overload]
+        """An entry a row, as ``pandas.DataFrame(...)`` and ``polars.DataFrame(...)`` take them.
+
+        Where an entry is a list of its own, a row is one of these, with the number of the list as ``query``, from 0.
+        """
+        rows = []
+        for number, entry in enumerate(self._entries):
+            items, of_list = (entry, {"query": number}) if isinstance(entry, tuple) else ((entry,), {})
+            rows += [{**of_list, **asdict(item)} for item in items]  # type: ignore[arg-type]
+        return rows
 
     def to_arrow(self) -> "Table":
         """The rows of ``to_dicts`` as an Arrow table.

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 from facets_client.core.types import ModelVersion, NearestWord, Timings
-from facets_client.core.values import check_sequences
+from facets_client.core.values import Listed, check_sequences
 
 CandidateKind = Literal["authors", "citations"]
 
@@ -164,8 +164,8 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class CandidateRankings:
-    """Candidates for some papers.
+class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
+    """Candidates for some papers: ``found[0]`` are those of papers[0].
 
     Attributes:
         results: Entry i belongs to papers[i].
@@ -179,8 +179,8 @@ class CandidateRankings:
 
 
 @dataclass(frozen=True, slots=True)
-class PaperRankings:
-    """Papers for some authors or citing papers.
+class PaperRankings(Listed[tuple[RankedPaper, ...]]):
+    """Papers for some authors or citing papers: ``found[0]`` are those of ids[0].
 
     Attributes:
         rankings: Entry i belongs to ids[i].
@@ -231,7 +231,7 @@ class AddedAuthors:
 
 
 @dataclass(frozen=True, slots=True)
-class FoundCandidates:
+class FoundCandidates(Listed[tuple[Candidate, ...]]):
     """Candidates that are like some texts.
 
     Attributes:

@@ -28,6 +28,9 @@ class Embeddings(EmbeddingsFields):
     def __len__(self) -> int:
         return len(self.facet_embeddings)
 
+    def __getitem__(self, place: int) -> FacetsArray:
+        return self.facet_embeddings[place]
+
 
 class Explanation(ExplanationFields):
     """What the model saw in one text: tokens with their attention, facets with their nearest words."""

@@ -29,6 +29,17 @@ def test_authors_in_the_order_of_the_papers_over_several_requests(client, world)
     assert (item.facet_score, item.document_score, item.evidence) == (0.25, 0.75, None)
 
 
+def test_rankings_are_gone_through_indexed_and_rows(client):
+    found = client.recommend_authors(PAPERS[:3], PaperOptions(top_k=2))
+    assert found[1] == found.results[1] and len(found) == 3 and [len(ranking) for ranking in found] == [2, 2, 2]
+    rows = found.to_dicts()
+    assert [(row["query"], row["id"]) for row in rows[2:4]] == [(1, item.id) for item in found[1]]
+    near = client.find_candidates("authors", ["An"])
+    assert near[0] == near.results[0]
+    embeddings = client.embed(["one", "two"])
+    assert embeddings[1].shape == embeddings.facet_embeddings.shape[1:] and len(list(embeddings)) == 2
+
+
 def test_one_paper_needs_one_call(client, world):
     client.recommend_citations(PAPERS[:1])
     assert [name for name, _ in world.calls] == ["RecommendCitations"]
