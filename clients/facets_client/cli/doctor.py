@@ -18,7 +18,7 @@ from facets_client.cli.failures import of_server
 from facets_client.cli.output import clean, print_json, stdout
 from facets_client.cli.settings import Settings, config_file, read_profile, settings_of
 from facets_client.core.channel import DEFAULT_PORT, DEFAULT_TARGET
-from facets_client.core.extras import DISTRIBUTION, INSTALL_SERVER
+from facets_client.core.extras import DISTRIBUTION, INSTALL_SERVER, version_of
 from facets_client.errors import DeadlineExceededError, FacetsClientError, UnavailableError
 
 Status = Literal["ok", "warning", "problem"]
@@ -83,7 +83,7 @@ def _python() -> Finding:
 
 def _versions() -> Finding:
     """That client, library and server, as far as they are here, are of one version."""
-    found = {name: version for name in (DISTRIBUTION, _LIBRARY, _SERVER) if (version := _version(name))}
+    found = {name: version for name in (DISTRIBUTION, _LIBRARY, _SERVER) if (version := version_of(name))}
     message = ", ".join(f"{name} {version}" for name, version in found.items()) or "sources that were not installed"
     if len(set(found.values())) > 1:
         return Finding("versions", "problem", message, f"pip install --upgrade {' '.join(found)}")
@@ -163,19 +163,11 @@ def _memory() -> Finding:
 def _gpu() -> Finding:
     if not any(sign.exists() for sign in GPU_SIGNS):
         return Finding("gpu", "ok", "no NVIDIA GPU: models run on the processor")
-    torch = _version("torch")
+    torch = version_of("torch")
     if torch.endswith("+cpu"):
         advice = "install PyTorch with CUDA: https://pytorch.org/get-started"
         return Finding("gpu", "warning", f"an NVIDIA GPU is here, but torch {torch} cannot use it", advice)
     return Finding("gpu", "ok", f"an NVIDIA GPU is here, {f'torch {torch}' if torch else 'torch is not installed'}")
-
-
-def _version(distribution: str) -> str:
-    """Empty: it is not installed."""
-    try:
-        return importlib.metadata.version(distribution)
-    except importlib.metadata.PackageNotFoundError:
-        return ""
 
 
 def _is_installed(module: str) -> bool:

@@ -1,6 +1,5 @@
 """The ``facets`` command: its global options, its subcommands, its exit codes."""
 
-import importlib.metadata
 import io
 import itertools
 import os
@@ -21,7 +20,7 @@ from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_
 from facets_client.cli.output import say
 from facets_client.cli.settings import Profile, Settings, default_options, profile_names, read_profile, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
-from facets_client.core.extras import DISTRIBUTION
+from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.errors import FacetsClientError, OddFilterWarning
 
 _EXIT_CODES = """
@@ -120,13 +119,6 @@ def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
     sys.exit(failure.exit_code)
 
 
-def _version() -> str:
-    try:
-        return importlib.metadata.version(DISTRIBUTION)
-    except importlib.metadata.PackageNotFoundError:
-        return "(not installed)"
-
-
 def _drop_output() -> None:
     """Sends what is still buffered nowhere, so that the interpreter does not complain on its way out."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -181,7 +173,7 @@ def _global(
       facets --target search.example.org:50051 --json similarity "a dog" "a cat"
     """
     if version:
-        typer.echo(f"facets {_version()}")
+        typer.echo(f"facets {version_of(DISTRIBUTION) or '(not installed)'}")
         raise typer.Exit
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)

@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
+from rich.filesize import decimal
 from rich.table import Table
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
@@ -121,8 +122,8 @@ def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tupl
     yield "up for", _duration(now - found.start_time)
     yield "calls now", f"{found.num_running} worked on, {found.num_queued} waiting, {found.num_streams} streams"
     yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.num_requests.items()) or "none"
-    yield "disk", ", ".join(f"{part} {_bytes(number)}" for part, number in found.disk_bytes.items() if number)
-    yield "disk left", _bytes(found.free_bytes) if found.free_bytes else "not known"
+    yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_bytes.items() if number)
+    yield "disk left", decimal(found.free_bytes) if found.free_bytes else "not known"
     backup = found.last_backup_time
     yield "last backup", "never" if backup is None else f"{_duration(now - backup)} ago ({backup:%Y-%m-%d %H:%M} UTC)"
 
@@ -139,7 +140,7 @@ def _collections(collections: Sequence[Collection]) -> Table:
     numbers = ("documents", "vectors", "index on disk", "damaged")
     shown = table("collection", "model", "index", *numbers, right=numbers)
     for one in collections:
-        size = _bytes(one.snapshot_bytes)
+        size = decimal(one.snapshot_bytes)
         add_row(shown, one.name, one.model, one.index_kind, one.num_documents, one.num_vectors, size, one.num_damaged)
     return shown
 
@@ -158,21 +159,6 @@ def _duration(time: timedelta) -> str:
         if number or parts:
             parts.append(f"{number} {unit}")
     return " ".join(parts[:2]) or "0 s"
-
-
-def _bytes(number: int) -> str:
-    """Bytes for people.
-
-    Example:
-        >>> _bytes(0), _bytes(1536), _bytes(3 * 2**30)
-        ('0 B', '1.5 KiB', '3.0 GiB')
-    """
-    size, unit = float(number), "B"
-    for larger in ("KiB", "MiB", "GiB", "TiB"):
-        if size < 1024:
-            break
-        size, unit = size / 1024, larger
-    return f"{number} B" if unit == "B" else f"{size:.1f} {unit}"
 
 
 _SERVER = "facets_server"  # the package whose program is started

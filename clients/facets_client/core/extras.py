@@ -1,9 +1,18 @@
 """What package indexes call the client and its extras, and which one is missing where a part needs it."""
 
+import importlib.metadata
 import importlib.util
 
 DISTRIBUTION = "multifacet-client"
 INSTALL_SERVER = "pip install 'multifacet[server,models]'"
+
+
+def version_of(distribution: str) -> str:
+    """The version that is installed; empty: none is."""
+    try:
+        return importlib.metadata.version(distribution)
+    except importlib.metadata.PackageNotFoundError:
+        return ""
 
 
 def install_command(extra: str) -> str:

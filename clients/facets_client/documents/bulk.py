@@ -3,7 +3,6 @@
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -201,8 +200,8 @@ def _entries(
 
 def _entry(record: Record, seen: dict[str, str], max_message_bytes: int) -> Entry[DocumentMessage] | Rejection:
     def rejected(reason: str, message: str) -> Rejection:
-        about = Rejection(record.line, record.end, reason, message, id=record.id, excerpt=record.text[:EXCERPT_CHARS])
-        return replace(about, file=record.file, name=record.name)
+        where = {"id": record.id, "excerpt": record.text[:EXCERPT_CHARS], "name": record.name}
+        return Rejection(record.line, record.end, reason, message, file=record.file, **where)
 
     if record.id in seen:
         return rejected("duplicate_id", f"id was there before, at {seen[record.id]}")
@@ -215,5 +214,5 @@ def _entry(record: Record, seen: dict[str, str], max_message_bytes: int) -> Entr
     if max_message_bytes and needed > max_message_bytes:
         message = f"document needs a message of {needed} bytes, the limit is {max_message_bytes}"
         return rejected("document_too_long", message)
-    entry = Entry(document, record.id, record.line, record.end, record.text[:EXCERPT_CHARS], size)
-    return replace(entry, file=record.file, name=record.name)
+    excerpt, where = record.text[:EXCERPT_CHARS], (record.file, record.name)
+    return Entry(document, record.id, record.line, record.end, excerpt, size, *where)

@@ -22,13 +22,14 @@ from facets_client.cli.documents.index import (
     TextOption,
     TitleOption,
     capped,
+    chosen_columns,
 )
 from facets_client.cli.options import SearchFieldOption, parse_search_fields
 from facets_client.cli.output import count_of, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import require_extra
 from facets_client.documents.encoding import EncodeTask, RayWorker, Worker, Workers, connect_to_ray
-from facets_client.load.files import ColumnChoice, DocumentFiles
+from facets_client.load.files import DocumentFiles
 from facets_client.load.formats import find_files
 from facets_client.load.records import ReadOptions
 from facets_client.load.runner import BulkReport, BulkSettings
@@ -75,8 +76,7 @@ def encode(
     """
     settings = settings_of(context)
     require_extra("parquet", "pyarrow")
-    wanted = tuple(payload) if payload is not None else None
-    choice = ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
+    choice = chosen_columns(text, title, id_column, payload, ids)
     options = ReadOptions(encoding=encoding, delimiter=delimiter, tell=capped(settings.note))
     found = find_files(files, form, settings.note)
     with DocumentFiles(found, options, choice=choice, form=form) as documents:

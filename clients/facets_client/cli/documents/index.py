@@ -111,8 +111,7 @@ def index(
       facets index --from-encoded articles.encoded --collection news --create
     """
     settings = settings_of(context)
-    wanted = None if payload is None else tuple(payload)
-    choice = ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
+    choice = chosen_columns(text, title, id_column, payload, ids)
     options = ReadOptions(encoding=encoding, delimiter=delimiter, tell=capped(settings.note))
     bulk = BulkSettings(batch_size=batch_size, window=window, max_wait_s=max_wait_s, limit=limit, strict=strict)
     creation = Creation(create, model, parse_search_fields(search_field))
@@ -147,6 +146,14 @@ def _source(
     from facets_client.adapters.encoded import EncodedDocuments
 
     return EncodedDocuments(folder)
+
+
+def chosen_columns(
+    text: list[str] | None, title: str, id_column: str, payload: list[str] | None, ids: MadeIds | None
+) -> ColumnChoice:
+    """What the options say about columns."""
+    wanted = None if payload is None else tuple(payload)
+    return ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
 
 
 @dataclass(frozen=True)

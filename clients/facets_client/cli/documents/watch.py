@@ -20,6 +20,8 @@ from facets_client.cli.documents.index import (
     IdsOption,
     PayloadOption,
     TextOption,
+    TitleOption,
+    chosen_columns,
     create_time,
 )
 from facets_client.cli.failures import ExitCode
@@ -29,7 +31,7 @@ from facets_client.cli.settings import Settings, settings_of
 from facets_client.client import FacetsClient
 from facets_client.documents.bulk import IndexTask
 from facets_client.load.batches import Place, RejectedFile, default_state_path
-from facets_client.load.files import ColumnChoice, DocumentFiles
+from facets_client.load.files import DocumentFiles
 from facets_client.load.formats import FormatName, InputFile, find_files
 from facets_client.load.records import ReadOptions, Record, Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings, Progress, call_patiently
@@ -48,7 +50,7 @@ def watch(
     model: Annotated[str, typer.Option(help="Model of a collection made by --create.")] = "",
     search_field: SearchFieldOption = None,
     text: TextOption = None,
-    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")] = "",
+    title: TitleOption = "",
     id_column: IdOption = "",
     payload: PayloadOption = None,
     ids: IdsOption = None,
@@ -73,8 +75,7 @@ def watch(
     settings = settings_of(context)
     if not os.path.isdir(folder):
         raise typer.BadParameter(f"{folder} is no folder; `facets index` stores single files")
-    wanted = tuple(payload) if payload is not None else None
-    choice = ColumnChoice(text=tuple(text or ()), title=title, id=id_column, payload=wanted, made_ids=ids)
+    choice = chosen_columns(text, title, id_column, payload, ids)
     bulk = BulkSettings(max_wait_s=max_wait_s)
     creation = Creation(create, model, parse_search_fields(search_field))
     with settings.connect(watched=False) as client:

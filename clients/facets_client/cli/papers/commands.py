@@ -274,11 +274,6 @@ def _cites(item: RankedCandidate) -> str:
     return f"(title not known) cites: {cited[0].title}" if cited else "(title not known)"
 
 
-def _nothing(confidence: float) -> Text:
-    said = f"nothing relevant: the surest has confidence {confidence:.2f} (--min-confidence 0 shows it)"
-    return Text(said, style="yellow")
-
-
 def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
     """The paper of the command line or the papers of a file."""
     if (title is None) == (file is None):
@@ -331,6 +326,7 @@ def _recommend(
         if not candidates:
             console.print(Text("nobody is left" if kind == "authors" else "no paper is left", style="dim"))
         elif not sure:
-            console.print(_nothing(candidates[0].confidence or 0.0))
+            surest = f"the surest has confidence {candidates[0].confidence or 0.0:.2f}"
+            console.print(Text(f"nothing relevant: {surest} (--min-confidence 0 shows it)", style="yellow"))
     if not settings.json:
         console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))
