@@ -1,6 +1,5 @@
 """The two clients: blocking, and the same methods to be awaited."""
 
-from types import TracebackType
 from typing import Self
 
 from facets_client.core.types import ModelVersion
@@ -37,9 +36,7 @@ class FacetsClient(BlockingMethods):
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *exc_info: object) -> None:
         self.close()
 
     def open_upsert_session(
@@ -66,7 +63,5 @@ class AsyncFacetsClient(AsyncMethods):
     async def __aenter__(self) -> Self:
         return self
 
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    async def __aexit__(self, *exc_info: object) -> None:
         await self.close()

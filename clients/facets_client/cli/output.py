@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
-from typing import Any
 
 import numpy as np
 import typer
@@ -172,8 +171,3 @@ def count_of(number: int, one: str, many: str = "") -> str:
 def is_interactive() -> bool:
     """Whether a person can be asked."""
     return sys.stdin.isatty()
-
-
-def facets_shape(array: np.ndarray[Any, Any]) -> str:
-    """Shape of an array as people write it."""
-    return " x ".join(str(length) for length in array.shape)

@@ -16,7 +16,6 @@ from facets_client.cli.output import (
     add_row,
     clean,
     count_of,
-    facets_shape,
     match_line,
     print_explanation,
     print_json,
@@ -85,7 +84,7 @@ def embed(
             else:
                 lengths = np.linalg.norm(facets, axis=1)
                 spread = f"{lengths.min():.2f} to {lengths.max():.2f}"
-                add_row(shown, number + 1, shortened(text, 60), facets_shape(facets), spread)
+                add_row(shown, number + 1, shortened(text, 60), " x ".join(map(str, facets.shape)), spread)
     if out:
         np.save(out, np.stack(kept))
         written = {"file": str(out), "shape": [len(kept), *kept[0].shape]}

@@ -8,15 +8,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from facets_client.core.channel import (
-    DEFAULT_TARGET,
-    Connection,
-    Rpc,
-    TlsConfig,
-    channel_options,
-    client_error,
-    credentials,
-)
+from facets_client.core.channel import DEFAULT_TARGET, Connection, Rpc, TlsConfig, client_error, open_channel
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -62,13 +54,7 @@ class AsyncRunner:
     def _channel(self, *, retried: bool) -> grpc.aio.Channel:
         """A channel, made by its first call, because it belongs to the running event loop."""
         if retried not in self._opened:
-            tls = self._connection.tls
-            options = channel_options(tls, retried=retried)
-            self._opened[retried] = (
-                grpc.aio.secure_channel(self.target, credentials(tls), options)
-                if tls
-                else grpc.aio.insecure_channel(self.target, options)
-            )
+            self._opened[retried] = open_channel(grpc.aio, self.target, self._connection.tls, retried=retried)
         return self._opened[retried]
 
     async def _run(self, operation: Operation[T]) -> T:
@@ -122,11 +108,7 @@ class AsyncRunner:
     async def _call(self, command: Call[Any, Any]) -> Message:
         """One unary call."""
         rpc = command.rpc
-        method = self._channel(retried=True).unary_unary(
-            rpc.path,
-            request_serializer=rpc.request.SerializeToString,
-            response_deserializer=rpc.response.FromString,
-        )
+        method = self._channel(retried=True).unary_unary(rpc.path, **rpc.codecs)
         timeout_s = self._connection.timeout_of(rpc)
         try:
             return cast(
@@ -136,11 +118,7 @@ class AsyncRunner:
             raise client_error(error) from error
 
     def _open(self, rpc: Rpc[Any, Any]) -> "AsyncStream":
-        method = self._channel(retried=False).stream_stream(
-            rpc.path,
-            request_serializer=rpc.request.SerializeToString,
-            response_deserializer=rpc.response.FromString,
-        )
+        method = self._channel(retried=False).stream_stream(rpc.path, **rpc.codecs)
         call = method(metadata=self._connection.call_metadata())
         return AsyncStream(call, timeout_s=self._connection.timeout_of(rpc))
 

@@ -10,15 +10,7 @@ from typing import Any, Generic, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.channel import (
-    DEFAULT_TARGET,
-    Connection,
-    Rpc,
-    TlsConfig,
-    channel_options,
-    client_error,
-    credentials,
-)
+from facets_client.core.channel import DEFAULT_TARGET, Connection, Rpc, TlsConfig, client_error, open_channel
 from facets_client.core.commands import (
     Call,
     Emit,
@@ -49,14 +41,8 @@ class BlockingRunner:
         tls: bool | TlsConfig = False,
     ) -> None:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
-        self._channel, self._stream_channel = self._connect(retried=True), self._connect(retried=False)
-
-    def _connect(self, *, retried: bool) -> grpc.Channel:
-        config = self._connection.tls
-        options = channel_options(config, retried=retried)
-        if config:
-            return grpc.secure_channel(self.target, credentials(config), options)
-        return grpc.insecure_channel(self.target, options)
+        self._channel: grpc.Channel = open_channel(grpc, self.target, self._connection.tls, retried=True)
+        self._stream_channel: grpc.Channel = open_channel(grpc, self.target, self._connection.tls, retried=False)
 
     @property
     def target(self) -> str:
@@ -119,11 +105,7 @@ class BlockingRunner:
     def _call(self, command: Call[Any, Any]) -> Message:
         """One unary call."""
         rpc = command.rpc
-        method = self._channel.unary_unary(
-            rpc.path,
-            request_serializer=rpc.request.SerializeToString,
-            response_deserializer=rpc.response.FromString,
-        )
+        method = self._channel.unary_unary(rpc.path, **rpc.codecs)
         timeout_s = self._connection.timeout_of(rpc)
         try:
             return cast(Message, method(command.request, timeout=timeout_s, metadata=self._connection.call_metadata()))
@@ -134,11 +116,7 @@ class BlockingRunner:
         metadata = self._connection.call_metadata()  # of the trace that this thread is in
 
         def start(messages: Iterator[Message]) -> Any:
-            method = self._stream_channel.stream_stream(
-                rpc.path,
-                request_serializer=rpc.request.SerializeToString,
-                response_deserializer=rpc.response.FromString,
-            )
+            method = self._stream_channel.stream_stream(rpc.path, **rpc.codecs)
             return method(messages, metadata=metadata)
 
         return BlockingStream(start, timeout_s=self._connection.timeout_of(rpc))

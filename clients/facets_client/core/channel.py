@@ -120,6 +120,14 @@ class Rpc(Generic[RequestT, ResponseT]):
         return f"/{service}/{method}"
 
     @property
+    def codecs(self) -> dict[str, Any]:
+        """How messages become bytes and back, as gRPC's calls take it."""
+        return {
+            "request_serializer": self.request.SerializeToString,
+            "response_deserializer": self.response.FromString,
+        }
+
+    @property
     def timeout_s(self) -> float:
         """Seconds for one request where the caller has no wish of his own."""
         return TIMEOUTS_S.get(self.name, DEFAULT_TIMEOUT_S)
@@ -223,13 +231,13 @@ def channel_options(tls: TlsConfig | None, *, retried: bool) -> list[tuple[str, 
     return options
 
 
-def credentials(tls: TlsConfig) -> grpc.ChannelCredentials:
-    """The certificates as gRPC takes them."""
-    return grpc.ssl_channel_credentials(
-        root_certificates=tls.root_certificates,
-        private_key=tls.private_key,
-        certificate_chain=tls.certificate_chain,
-    )
+def open_channel(made_by: Any, target: str, tls: TlsConfig | None, *, retried: bool) -> Any:
+    """A channel of ``grpc`` or ``grpc.aio``, with ``channel_options``."""
+    options = channel_options(tls, retried=retried)
+    if tls is None:
+        return made_by.insecure_channel(target, options)
+    credentials = grpc.ssl_channel_credentials(tls.root_certificates, tls.private_key, tls.certificate_chain)
+    return made_by.secure_channel(target, credentials, options)
 
 
 def trace_context() -> tuple[tuple[str, str], ...]:
