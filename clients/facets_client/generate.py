@@ -85,6 +85,11 @@ def _same(*names: str) -> tuple[_Record, ...]:
     return tuple(_Record(name, name) for name in names)
 
 
+def _lists(name: str, message: str, item: str, summary: str, without: tuple[str, ...] = ()) -> _Record:
+    """A reply with a list of items for each thing that was asked about."""
+    return _Record(name, message, summary, base=f"core.values:Listed[tuple[{item}, ...]]", without=without)
+
+
 _UNTIMED = ("model", "timings")
 _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     "core": (
@@ -153,26 +158,12 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
         _Record("Paper", "Paper", given=1),
         _Record("NewAuthor", "NewAuthor", given=1),
         *_same("NearestPaper", "CandidateEvidence", "RankedCandidate", "RankedPaper", "Candidate"),
-        _Record(
-            "CandidateRankings",
-            "RecommendAuthorsResponse",
-            "Candidates for some papers: ``found[0]`` are those of papers[0].",
-            base="core.values:Listed[tuple[RankedCandidate, ...]]",
-        ),
-        _Record(
-            "PaperRankings",
-            "RankPapersResponse",
-            "Papers for some authors or citing papers: ``found[0]`` are those of ids[0].",
-            base="core.values:Listed[tuple[RankedPaper, ...]]",
-        ),
+        _lists("CandidateRankings", "RecommendAuthorsResponse", "RankedCandidate", "Candidates for some papers."),
+        _lists("PaperRankings", "RankPapersResponse", "RankedPaper", "Papers for some authors or citing papers."),
         _Record("AddedPapers", "AddPapersResponse", "What adding papers did; durable.", without=_UNTIMED),
         _Record("AddedAuthors", "AddAuthorsResponse", "What adding authors did; durable.", without=_UNTIMED),
-        _Record(
-            "FoundCandidates",
-            "FindCandidatesResponse",
-            "Candidates that are like some texts.",
-            base="core.values:Listed[tuple[Candidate, ...]]",
-            without=_UNTIMED,
+        _lists(
+            "FoundCandidates", "FindCandidatesResponse", "Candidate", "Candidates that are like some texts.", _UNTIMED
         ),
     ),
 }

@@ -165,7 +165,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
-    """Candidates for some papers: ``found[0]`` are those of papers[0].
+    """Candidates for some papers.
 
     Attributes:
         results: Entry i belongs to papers[i].
@@ -180,7 +180,7 @@ class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
 
 @dataclass(frozen=True, slots=True)
 class PaperRankings(Listed[tuple[RankedPaper, ...]]):
-    """Papers for some authors or citing papers: ``found[0]`` are those of ids[0].
+    """Papers for some authors or citing papers.
 
     Attributes:
         rankings: Entry i belongs to ids[i].

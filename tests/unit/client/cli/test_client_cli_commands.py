@@ -370,8 +370,8 @@ def test_status_is_one_screen(facets, filled, server):
     for part in (
         "0.1.0",
         "42 OK",
-        "documents 3.0 MiB",
-        "5.0 GiB",
+        "documents 3.1 MB",
+        "5.4 GB",
         "2023-11-14 23:13 UTC",
         "fake (default)",
         "7",
