@@ -60,7 +60,7 @@ def papers(path, number):
     path.write_text("".join(json.dumps({"id": f"p{i}", "title": f"about boats {i}"}) + "\n" for i in range(number)))
 
 
-NUMBERS = [4, pytest.param(250, marks=pytest.mark.slow)]
+NUMBERS = [4, pytest.param(25, marks=pytest.mark.slow)]
 
 
 @pytest.mark.parametrize("number", NUMBERS)
@@ -82,7 +82,7 @@ def test_encoding_can_be_interrupted_at_any_moment_and_leaves_no_worker(press, t
     wait_until(lambda: not any(is_running(worker) for worker in workers))
 
 
-@pytest.mark.parametrize("number", [3, pytest.param(100, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("number", [3, pytest.param(10, marks=pytest.mark.slow)])
 @pytest.mark.timeout(1_200)
 def test_a_call_that_nobody_answers_can_be_interrupted(press, number):
     press(number, 1.0, "--target", "127.0.0.1:1", "search", "boats", "-c", "news")
