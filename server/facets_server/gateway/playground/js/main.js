@@ -54,6 +54,7 @@ async function route({ focus = true } = {}) {
 /** A view could not even begin; once the server is back it is tried again. */
 function failed(error) {
   main.replaceChildren(h("div", { class: "view" }, h("h1", {}, "Facets"), problem(error)));
+  if (error.code === "unavailable") connection.lost(); // the gateway outlives its server by a moment
   const again = (event) => event.detail === "reached" && route();
   connection.addEventListener("change", again, { once: true });
   shown = { close: () => connection.removeEventListener("change", again) };

@@ -127,11 +127,20 @@ async function text(file, read) {
 async function* table(file, read) {
   let header = null;
   for await (const cells of cellsOf(file, read)) {
-    if (header === null) header = cells.map((name, place) => name.trim() || `column ${place + 1}`);
+    if (header === null) header = columnNames(cells);
     else if (cells.length > header.length) yield `has ${cells.length} values, expected ${header.length}`;
     else yield Object.fromEntries(cells.map((cell, place) => [header[place], valueOf(cell)]).filter(([, value]) => value !== ""));
   }
   if (header === null) throw new FileError(`${file.name} is empty.`);
+}
+
+/** Those without a name get one, and those that are there twice a number, as the command has it. */
+function columnNames(cells) {
+  return cells.reduce((names, cell, place) => {
+    let name = cell.trim() || `column ${place + 1}`;
+    for (let number = 2; names.includes(name); number += 1) name = `${cell.trim()} ${number}`;
+    return [...names, name];
+  }, []);
 }
 
 /** A number where it is one and no code such as 007. */
