@@ -19,6 +19,7 @@ PIP_ARGS ?=
 PYTEST_ARGS ?=
 # Test files run beside each other, one process a core, at most four; 0: in one process.
 TEST_WORKERS ?= logical
+# `main_job` needs a corpus: see docs/measure/figures.md.
 BENCH ?= encode coding scale server
 
 SBOM ?= dist/sbom.cdx.json

@@ -178,6 +178,11 @@ class Server:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
+    def peak_mib(self) -> float:
+        """The most memory that the process has had."""
+        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
+        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
+
 
 def server_arguments(port: int, data_dir: Path, models: Iterable[str | Path]) -> list[str]:
     """Those of ``facets-server``."""
@@ -194,7 +199,11 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def serving(
-    model: str | Sequence[str] | None, data_dir: Path, settings: Mapping[str, str] | None = None
+    model: str | Sequence[str] | None,
+    data_dir: Path,
+    settings: Mapping[str, str] | None = None,
+    *,
+    port: int | None = None,
 ) -> Iterator[Server]:
     """A server process of our own, with settings as variables of the environment; on any free port.
 
@@ -202,8 +211,9 @@ def serving(
         model: Name or folder, or several; None or empty: the shipped ones.
         data_dir: Made when absent.
         settings: ``FACETS_SERVER_...``.
+        port: Where it listens; None: any free one.
     """
-    port = free_port()
+    port = port or free_port()
     arguments = server_arguments(port, data_dir, [model] if isinstance(model, str) else model or ())
     command = [sys.executable, "-m", "facets_server", *arguments]
     paths = os.pathsep.join(sys.path)

@@ -1,6 +1,6 @@
 """Training losses of all tasks: pure functions of tensors."""
 
-from facets_lab.losses.papers import best_products, paper_autoencoder_loss, softmax_loss
+from facets_lab.losses.papers import best_products, paper_autoencoder_loss, softmax_loss, squared_loss
 from facets_lab.losses.passages import distillation_loss, facet_losses, soft_maximum
 from facets_lab.losses.relations import (
     closest_facet_distance,
@@ -25,5 +25,6 @@ __all__ = [
     "soft_maximum",
     "softmax_loss",
     "sparse_coding_loss",
+    "squared_loss",
     "universal_schema_loss",
 ]

@@ -1,4 +1,4 @@
-"""Losses of papers: authors and citations (Chang 2022, eq. 3.12, 3.13) as a softmax, and the autoencoder.
+"""Losses of papers: authors and citations (Chang 2022, eq. 3.12, 3.13), squared or as a softmax, and the autoencoder.
 
 Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of a batch, P positive pairs.
 """
@@ -14,6 +14,50 @@ def best_products(facets_BKD: Tensor, table_UD: Tensor) -> Tensor:
     """``max over k of a_u . p_k``, ``[B, U]``: eq. 3.13 before it is cut at 0."""
     # [B, K, D] x [D, U] -> [B, K, U] -> [B, U]
     return (facets_BKD @ table_UD.T).amax(dim=1)
+
+
+def squared_loss(
+    facets_BKD: Tensor,
+    table_UD: Tensor,
+    positives_P2: Tensor,
+    weights_P: Tensor,
+    *,
+    own_PD: Tensor | None = None,
+    negative_weight: float = 1.0,
+) -> Tensor:
+    """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights.
+
+    The paper draws one random paper as the negative of each positive pair. Here every other paper of the batch
+    is one, with the weight of the positive divided among them: the same expectation without the noise of a draw.
+    A positive pair is scored before the cut at 0 of eq. 3.13: the cut has no gradient there, so a pair that
+    starts on the wrong side would stay.
+
+    Args:
+        facets_BKD: Facets scaled by their magnitudes (eq. 3.15), ``[B, K, D]``.
+        table_UD: Vectors of the distinct authors (citing papers) of the batch, ``[U, D]``.
+        positives_P2: Pairs (paper of the batch, row of ``table_UD``), ``[P, 2]`` int64, distinct.
+        weights_P: r of eq. 3.12, ``[P]``; 0 leaves a pair out.
+        own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
+        negative_weight: Weight of the negatives of a positive together; 1 in the paper.
+
+    Returns:
+        A scalar >= 0; 0 without a positive pair.
+
+    References:
+        Chang 2022, eq. 3.12, 3.13.
+    """
+    if not len(positives_P2):
+        return facets_BKD.sum() * 0.0
+    papers_P, columns_P = positives_P2.unbind(dim=1)
+    scores_BU = best_products(facets_BKD, table_UD)
+    positive_P = _positive_scores(facets_BKD, scores_BU, positives_P2, own_PD)
+    is_negative_BU = torch.ones_like(scores_BU)
+    is_negative_BU[papers_P, columns_P] = 0.0
+    weights_U = weights_P.new_zeros(len(table_UD)).index_add(0, columns_P, weights_P)
+    weights_U = weights_U / is_negative_BU.sum(dim=0).clamp_min(1.0)
+    positive = (weights_P * (positive_P - 1.0).square()).sum()
+    negative = (weights_U * is_negative_BU * scores_BU.clamp_min(0.0).square()).sum()
+    return (positive + negative_weight * negative) / weights_P.sum().clamp_min(1e-6)
 
 
 def softmax_loss(

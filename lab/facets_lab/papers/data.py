@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,7 +44,9 @@ class PaperTrainingConfig(TrainingConfig):
     author_weight: NonNegative = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
     citation_weight: NonNegative = 1.0  # beta
     autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
-    temperature: Positive = 0.1  # of the softmax over the papers of a batch
+    loss: Literal["softmax", "squared"] = "softmax"  # the author's paper among those of the batch, or eq. 3.12
+    temperature: Positive = 0.1  # softmax
+    negative_weight: NonNegative = 30.0  # squared: of the negatives of a positive, together; the paper draws one
     word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
     num_steps: NonNegativeInt = 0  # 0: four passes over the papers
     batch_size: BatchSize = 512  # papers a step

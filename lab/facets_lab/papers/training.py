@@ -6,6 +6,7 @@ B papers, K facets.
 
 import math
 from collections.abc import Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar
 
 import numpy as np
@@ -18,7 +19,7 @@ from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import rarity_weights
 from facets.papers.network import EncodedPapers, PaperNetwork
 from facets.papers.records import CandidateKind
-from facets_lab.losses import paper_autoencoder_loss, softmax_loss
+from facets_lab.losses import paper_autoencoder_loss, softmax_loss, squared_loss
 from facets_lab.papers.data import PaperBatch, PaperCorpus, PaperStream, PaperTrainingConfig, word_counts
 from facets_lab.training.loop import LOSS, Trainer
 
@@ -135,6 +136,11 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
                 for kind, pairs in corpus.interactions.items()
             }
         ).to(self.device)
+        self._loss_of_pairs = (
+            partial(softmax_loss, temperature=config.temperature)
+            if config.loss == "softmax"
+            else partial(squared_loss, negative_weight=config.negative_weight)
+        )
 
     def batches(self, start_step: int) -> Iterator[PaperBatch]:
         """See ``Trainer``."""
@@ -231,14 +237,13 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             numbers_P = self.tensor(pairs.numbers)
             positives_P2 = self.tensor(pairs.pairs)
             own_PD, has_rest_P = table.vectors_without(numbers_P)
-            losses[kind] = softmax_loss(
+            losses[kind] = self._loss_of_pairs(
                 facets_BKD,
                 table.vectors(self.tensor(pairs.columns)),
                 positives_P2,
                 # A pair whose author has no other paper teaches nothing yet.
                 self.tensor(pairs.weights) * has_rest_P,
                 own_PD=own_PD,
-                temperature=self.config.temperature,
             )
             if self.network.training:
                 table.update(numbers_P, facets_BKD.detach()[positives_P2[:, 0]], own_PD)

@@ -1,4 +1,4 @@
-"""Data and loss of a sentence model (Chang 2022, algorithm 1), and the checkpoint that a run leaves.
+"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the checkpoint that a run leaves.
 
 Shape suffixes: B texts, K facets, D dimensions.
 """
@@ -21,6 +21,7 @@ from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
 from facets_lab.losses import sparse_coding_loss
 from facets_lab.texts.data import (
+    PhraseStream,
     SentenceBatch,
     SentenceStream,
     SentenceTrainingConfig,
@@ -53,7 +54,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
             )
         if words.dim != config.model.dim:
             raise ConfigError(f"model.dim must be the width of the word vectors, {words.dim}, got {config.model.dim}")
-        self._stream = SentenceStream(corpus, config)
+        self._stream = PhraseStream(corpus, config) if config.inputs == "phrases" else SentenceStream(corpus, config)
         torch.manual_seed(config.seed)
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)

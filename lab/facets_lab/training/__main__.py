@@ -82,7 +82,7 @@ def words(
 
 
 def sentences(config: ConfigFile, out: RunOut, resume: Resume = False) -> None:
-    """Train a model of sentences; Ctrl-C saves a checkpoint.
+    """Train a model of sentences or phrases; Ctrl-C saves a checkpoint.
 
     Example: facets-train sentences --config lab/configs/facets-en.toml --out runs/facets-en
     """

@@ -1,8 +1,10 @@
-"""The loss of author and citation prediction against a loop over pairs, and its gradient."""
+"""The loss of author and citation prediction against a loop over eq. 3.12, and its gradient."""
+
+from collections.abc import Callable
 
 import pytest
 import torch
-from facets_lab.losses import best_products, paper_autoencoder_loss, softmax_loss
+from facets_lab.losses import best_products, paper_autoencoder_loss, softmax_loss, squared_loss
 
 
 def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -12,6 +14,60 @@ def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Ten
     positives = torch.tensor([[0, 0], [1, 0], [2, 1], [0, 2]])
     weights = torch.tensor([0.5, 0.5, 1.0, 2.0], dtype=dtype)
     return facets, table, positives, weights
+
+
+def test_squared_loss_equals_a_loop_over_pairs() -> None:
+    facets, table, positives, weights = example()
+    scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets])
+    right = {(int(i), int(j)) for i, j in positives}
+    total = torch.zeros(())
+    for (i, j), weight in zip(positives.tolist(), weights.tolist(), strict=True):
+        total += weight * (scores[i, j] - 1) ** 2
+        others = [row for row in range(len(facets)) if (row, j) not in right]
+        for row in others:
+            total += 7.0 * weight / len(others) * scores[row, j].clamp_min(0) ** 2
+    expected = total / weights.sum()
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights, negative_weight=7.0), expected)
+
+
+def test_gradient_is_right() -> None:
+    facets, table, positives, weights = example(torch.float64)
+    facets.requires_grad_()
+    assert torch.autograd.gradcheck(lambda f: squared_loss(f, table, positives, weights), facets)
+
+
+def test_own_vectors_replace_those_of_the_positive_pairs_only() -> None:
+    facets, table, positives, weights = example()
+    own = table[positives[:, 1]]
+    plain = squared_loss(facets, table, positives, weights)
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights, own_PD=own), plain)
+    assert squared_loss(facets, table, positives, weights, own_PD=own * 0) != pytest.approx(float(plain))
+
+
+@pytest.mark.parametrize("loss", [squared_loss, softmax_loss])
+def test_a_positive_on_the_wrong_side_still_has_a_gradient(loss: Callable[..., torch.Tensor]) -> None:
+    facets = torch.tensor([[[-1.0, 0.0]], [[0.0, 1.0]]], requires_grad=True)
+    loss(facets, torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), torch.ones(1)).backward()
+    assert facets.grad is not None
+    assert float(facets.grad[0, 0, 0]) < 0
+
+
+def test_a_pair_of_weight_zero_counts_nothing() -> None:
+    facets, table, positives, weights = example()
+    weights[2] = 0.0
+    without = squared_loss(facets, table, positives[[0, 1, 3]], weights[[0, 1, 3]])
+    torch.testing.assert_close(squared_loss(facets, table, positives, weights), without)
+    changed = table.clone()
+    changed[1] = 0.0  # that of the pair, also a negative of others
+    assert softmax_loss(facets, table, positives, weights, paper_weight=0.0) == pytest.approx(
+        float(softmax_loss(facets, changed, positives, weights, paper_weight=0.0))
+    )
+
+
+def test_no_pair_gives_zero() -> None:
+    facets, table, _, _ = example()
+    loss = squared_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))
+    assert float(loss) == 0.0
 
 
 def test_best_products_do_not_depend_on_the_order_of_facets() -> None:
@@ -44,23 +100,6 @@ def test_softmax_loss_scores_a_pair_by_its_own_vector() -> None:
     plain = softmax_loss(facets, table, positives, weights)
     torch.testing.assert_close(softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]]), plain)
     assert softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]] * 2) < plain
-
-
-def test_a_positive_on_the_wrong_side_still_has_a_gradient() -> None:
-    facets = torch.tensor([[[-1.0, 0.0]], [[0.0, 1.0]]], requires_grad=True)
-    softmax_loss(facets, torch.tensor([[1.0, 0.0]]), torch.tensor([[0, 0]]), torch.ones(1)).backward()
-    assert facets.grad is not None
-    assert float(facets.grad[0, 0, 0]) < 0
-
-
-def test_a_pair_of_weight_zero_counts_nothing() -> None:
-    facets, table, positives, weights = example()
-    weights[2] = 0.0
-    changed = table.clone()
-    changed[1] = 0.0  # that of the pair, also a negative of others
-    assert softmax_loss(facets, table, positives, weights, paper_weight=0.0) == pytest.approx(
-        float(softmax_loss(facets, changed, positives, weights, paper_weight=0.0))
-    )
 
 
 def test_softmax_loss_without_pairs_or_weight_is_zero() -> None:

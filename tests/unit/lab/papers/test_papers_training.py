@@ -141,8 +141,9 @@ def test_without_a_number_of_steps_all_papers_are_seen_four_times(config: PaperT
     assert result.step == 16  # 64 papers four times, 16 a step
 
 
-def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    settings = {"num_steps": 60, "validate_every": 20, "optimizer": {"warmup_steps": 5}}
+@pytest.mark.parametrize("loss", ["squared", "softmax"])
+def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path, loss: str) -> None:
+    settings = {"num_steps": 60, "validate_every": 20, "loss": loss, "optimizer": {"warmup_steps": 5}}
     longer = PaperTrainingConfig.from_dict(config.to_dict() | settings)
     corpus, words = prepare_papers(longer)
     TrainingLoop(PaperTrainer(longer, corpus, words), tmp_path / "run").run(progress=False)

@@ -149,8 +149,9 @@ def test_a_damaged_checkpoint_is_not_resumed(settings: Settings, tmp_path: Path,
         TrainingLoop(SentenceTrainer(settings(num_steps=4)), tmp_path).resume()
 
 
-def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path) -> None:
-    config = settings()
+@pytest.mark.parametrize("inputs", ["sentences", "phrases"])
+def test_the_exported_model_is_the_trained_one(settings: Settings, tmp_path: Path, inputs: str) -> None:
+    config = settings(inputs=inputs)
     trainer, _ = train(lambda: SentenceTrainer(config), tmp_path, progress=False)
     export_sentence_model(config, tmp_path, tmp_path / "model")
     model = facets.load(tmp_path / "model")

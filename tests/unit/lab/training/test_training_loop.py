@@ -25,8 +25,10 @@ MakeTrainer = Callable[[], Trainer]
 CASES = [
     "sentences",
     "sentences loss=kmeans",
+    "sentences inputs=phrases",
     "relations",
-    "papers",
+    "papers loss=squared",
+    "papers loss=softmax",
 ]
 
 
