@@ -274,7 +274,7 @@ def summaries(
         The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
     """
     counts = np.diff(starts)
-    rows_P, documents_IW, starts_J = map(torch.from_numpy, (papers_P, bank.documents, starts[:-1]))
+    rows_P, documents_IW, starts_J = (torch.from_numpy(one) for one in (papers_P, bank.documents, starts[:-1]))
     means = torch.nn.functional.embedding_bag(rows_P, documents_IW, starts_J, mode="mean").numpy()  # of none: zero
     first_years = np.zeros(len(counts), dtype=np.int32)
     last_years = np.zeros(len(counts), dtype=np.int32)
