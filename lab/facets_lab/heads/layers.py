@@ -145,6 +145,7 @@ class Head(nn.Module):
         self.gates = _WordGates(num_words, query) if config.mixture == "words" else None
         self.slopes = nn.Parameter(torch.full((_PLIF_PIECES,), 0.5413)) if config.curve == "plif" else None  # slope 1
         never_V = torch.zeros(num_words).index_fill(0, torch.tensor([PADDING]), _NEVER)
+        self.never_V: Tensor
         self.register_buffer("never_V", never_V, persistent=False)
         self._start_as_softmax()
 

@@ -49,6 +49,8 @@ def classify(
     triples = c.consecutive(corpus, max(2 * batch_size, steps * batch_size))
 
     def measure(name: str, seed: int, count: int) -> dict[str, float]:
+        if name == "minilm":
+            return c.measure_simplest(minilm(), count, data, seed=seed)
         num_classes = int(name.removeprefix("K="))
         contrast = _contrast(steps, batch_size, num_classes=num_classes, num_threads=threads)
         encoder = c.pretrained(contrast, triples, work_dir / f"{name}-{steps}", load_backbone=load_minilm)
@@ -64,12 +66,8 @@ def classify(
         )
         return c.measure_classifier(encoder[:2], config, data) | {"contrast_loss": encoder[2]}
 
-    names = [f"K={num}" for num in tokens or (1, 5)]
-    report = {
-        str(count): repeated(names, seeds, partial(measure, count=count))
-        | repeated(["minilm"], seeds, lambda _, seed, n=count: c.measure_simplest(minilm(), n, data, seed=seed))
-        for count in examples or (100, 1000)
-    }
+    names = [*(f"K={num}" for num in tokens or (1, 5)), "minilm"]
+    report = {str(count): repeated(names, seeds, partial(measure, count=count)) for count in examples or (100, 1000)}
     shape = {"examples": len(data[0].texts), "held_out": len(data[1].texts), "sequences": len(triples)}
     print_report({"data": {"file": train.name, **shape}, "by_examples": report})
 
