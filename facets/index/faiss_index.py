@@ -258,7 +258,7 @@ class FaissIndex(FacetIndex):
                 best[once] = 0
                 found.append(once)
         slots, kept = _each_once(np.concatenate(found), seen_at), _SUM_WIDTH * top_k
-        return np.sort(slots[np.argpartition(-sums[slots], kept)[:kept]]) if len(slots) > kept else slots
+        return np.sort(slots if len(slots) <= kept else slots[np.argpartition(-sums[slots], kept)[:kept]])
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams the FAISS index and the codes to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""

@@ -142,6 +142,21 @@ def test_the_best_by_the_sum_is_found_behind_many_that_are_better_by_one_facet()
     assert num - 1 in found.rows[0]
 
 
+def test_few_found_by_several_facets_are_compared_wherever_their_codes_lie() -> None:
+    rng = np.random.default_rng(5)
+    facets = unit(rng.standard_normal((3000, 4, 16))).astype(np.float16)
+    index = FaissIndex.train(facets.reshape(-1, 16)[:4000], num_facets=4, num_documents=200)  # so room has to be added
+    for start in range(0, 3000, 500):
+        index.add(np.arange(start, start + 500), facets[start : start + 500])
+    index.num_probes = 1
+    queries = weighted(rng.standard_normal((20, 2, 16)))
+    found = index.search(queries, 200)  # as many as the lists give: fewer than are compared at most
+    truth = reference_search(queries, facets)
+    for rows, scores, true in zip(found.rows, found.scores, truth, strict=True):
+        held = rows[rows >= 0]
+        np.testing.assert_allclose(scores[: len(held)], true[held], atol=index.score_error)
+
+
 def test_filtered_approximate_search_is_never_short() -> None:
     rng = np.random.default_rng(3)
     facets = unit(rng.standard_normal((2000, 2, 32))).astype(np.float16)
