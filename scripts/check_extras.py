@@ -24,7 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "hypothesis", "grpcio-health-checking")
+CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "grpcio-health-checking")
 CLIENT_TEST_PATHS = "tests tests/unit/client/fakes"
 HEAVY = ("torch", "faiss", "spacy", "scipy", "facets", "facets_server")
 MAX_CLIENT_WHEEL_MB = 1
