@@ -159,17 +159,24 @@ def _under_heading(text: str, span: Span) -> Span | None:
     """The paragraph under the heading that a span lies in; None where it lies in none.
 
     A heading is a short line with no mark at its end, the first of its paragraph, before a longer one that is no item
-    of a list.
+    of a list and does not go on with its sentence.
     """
     before = [*_BLANK.finditer(text, max(0, span.start - _AROUND), span.start)]
-    found = _UNDER.match(text, before[-1].end() if before else 0 if span.start < _AROUND else span.start)
+    if not before and span.start >= _AROUND:
+        return None
+    start = before[-1].end() if before else 0
+    found = _UNDER.match(text, start)
     if found is None or span.end > found.start("below"):
         return None
     heading, below = found["heading"].strip(), found["below"]
     if heading[-1] in _NO_HEADING_ENDS or len(heading.split()) > _MOST_OF_HEADING or len(below) <= len(heading):
         return None
-    end = _BLANK.search(text, found.start("below"))
-    return _span_of(text, found.start("below"), end.start() if end else len(text))
+    blank = _BLANK.search(text, found.start("below"))
+    end = blank.start() if blank else len(text)
+    sentences = _sentences(text[start : min(end, start + 2 * _AROUND)])
+    if any(one.start < found.end("heading") - start < one.end for one in sentences):
+        return None
+    return _span_of(text, found.start("below"), end)
 
 
 def _span_of(text: str, start: int, end: int) -> Span:

@@ -1,5 +1,7 @@
 """The evidence of a hit: spans of the facets that met, and the part of the text that answers."""
 
+import textwrap
+
 import numpy as np
 import pytest
 
@@ -95,6 +97,18 @@ def test_without_spans_words_alone_say_which_sentence_answers(filled: Collection
     assert found.answer is None and found.evidence[0].second_span is None
     lexical = filled.search("docs", SearchRequest(texts=["tea"], mode="lexical", top_k=1)).hits[0][0]
     assert lexical.answer is not None and lexical.answer.text.startswith("Na\u00efve")
+
+
+@pytest.mark.parametrize("before", ["", "Nobody was hurt. " * 40])
+def test_the_first_line_of_a_wrapped_sentence_is_no_heading(engine: CollectionEngine, before: str) -> None:
+    said = "The crane in the harbour that everybody knows was repaired in June by the firm from Lubeck."
+    text = textwrap.fill(f"{before}{said} It stands still on Sundays, so nobody hears it.", 44)
+    first = text.index("crane")
+    spans = np.array([[first, first + 5], [text.index("Sundays"), len(text)]])
+    engine.upsert("docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=spans)])
+    asked = SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], top_k=1)
+    answer = engine.search("docs", asked).hits[0][0].answer
+    assert answer is not None and " ".join(answer.text.split()) == said
 
 
 @pytest.mark.parametrize("span", ["Super Bowl 50\nThe league announced", "Super Bowl 50", "The league announced"])
