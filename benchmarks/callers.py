@@ -102,10 +102,10 @@ def _run(load: Load, ready: Semaphore, go: Event, answer: Connection) -> None:
     with grpc.insecure_channel(load.target, options=[("grpc.max_receive_message_length", -1)]) as channel:
         call = channel.unary_unary(load.method)
         grpc.channel_ready_future(channel).result(_TIMEOUT_S)
-        todo = iter(load.requests)  # next() of an iterator over a sequence is one step: threads may share it
+        left = iter(load.requests)  # next() of an iterator over a sequence is one step: threads may share it
 
         def work() -> None:
-            for request in todo:
+            for request in left:
                 start = time.perf_counter()
                 call(request, timeout=_TIMEOUT_S)
                 times.append(1000 * (time.perf_counter() - start))
