@@ -276,13 +276,20 @@ def _failures(check: Check, folder: Path, work: Path) -> Iterable[str]:
 
 
 def _client_tests(folder: Path, work: Path) -> list[str]:
-    """The client's unit tests against the client of the wheel, not of the checkout."""
+    """The client's unit tests against the client of the wheel, not of the checkout.
+
+    What fails is run once more by itself, as in ``.ci/run``: that decides.
+    """
     copy_environment(folder, work / "client-tests")
     python = work / "client-tests" / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
-    options = ["-q", "-p", "no:cacheprovider", "-o", f"pythonpath={CLIENT_TEST_PATHS}", "tests/unit/client"]
-    done = subprocess.run([python, "-m", "pytest", *options], cwd=ROOT, env=_environment(), check=False)
-    return [f"the client's tests ended with {done.returncode}"] if done.returncode else []
+    settings = ["-o", f"cache_dir={work / 'cache'}", "-o", f"pythonpath={CLIENT_TEST_PATHS}"]
+    for more in ([], ["--last-failed"]):
+        command = [python, "-m", "pytest", "-q", *settings, *more, "tests/unit/client"]
+        done = subprocess.run(command, cwd=ROOT, env=_environment(), check=False)
+        if done.returncode == 0:
+            return []
+    return [f"the client's tests ended with {done.returncode}"]
 
 
 def _build(work: Path) -> Path:
