@@ -112,18 +112,12 @@ def read_codes(
 
 @dataclass(frozen=True, slots=True)
 class StoredFacets:
-    """The facets of documents as stored.
+    """The facets of documents as stored."""
 
-    Attributes:
-        codes: Directions, ``[T, D]``; norms mean nothing.
-        norms: Magnitudes, ``[T]``.
-        starts: Where the facets of each document begin, and T: ``[N + 1]`` int64.
-        spans: Where in the text each facet comes from, ``[facets of it, 2]`` a document; None where nobody said.
-    """
-
-    codes: Codes
-    norms: NDArray[np.float32]
-    starts: NDArray[np.int64]
+    codes: Codes  # directions, `[T, D]`; norms mean nothing
+    norms: NDArray[np.float32]  # magnitudes, `[T]`
+    starts: NDArray[np.int64]  # where the facets of each document begin, and T: `[N + 1]` int64
+    # Where in the text each facet comes from, `[facets of it, 2]` a document; None where nobody said.
     spans: tuple[NDArray[np.uint32] | None, ...]
 
     def __getitem__(self, places_C: NDArray[np.int64]) -> "StoredFacets":

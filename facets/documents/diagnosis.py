@@ -32,17 +32,11 @@ OwnVectors = Callable[[Sequence[str]], NDArray[np.float32]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reachability:
-    """What the index finds of that which comparing everything finds.
+    """What the index finds of that which comparing everything finds."""
 
-    Attributes:
-        recall: Share of the first 10 of the exhaustive search that the index finds, too; 1 where it is exhaustive.
-        missed_ids: Documents that it does not, those missed most often first, at most 20.
-        index_kind: How it searches.
-    """
-
-    recall: float
-    missed_ids: tuple[str, ...]
-    index_kind: str
+    recall: float  # share of the first 10 of the exhaustive search that the index finds, too; 1 where it is exhaustive
+    missed_ids: tuple[str, ...]  # documents that it does not, those missed most often first, at most 20
+    index_kind: str  # how it searches
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

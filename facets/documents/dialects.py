@@ -37,25 +37,16 @@ Sql = tuple[str, Parameters]
 
 @dataclass(frozen=True, kw_only=True)
 class Dialect:
-    """How one kind of database is asked about payloads.
+    """How one kind of database is asked about payloads."""
 
-    Attributes:
-        to_sql: A valid filter -> a condition that is never NULL.
-        json_type: Path of a field -> the type of its value, NULL where there is none.
-        field_names: Statement: paths, as SQLite writes them, of the fields of the first documents of a collection.
-        derived: Further columns of documents, made of the payload.
-        derive: Their values.
-        split: Codes of facets, and bytes beside them -> what stands in the line of facets, and further parts.
-        is_shared: Whether other processes write, too.
-    """
-
-    to_sql: Callable[[Filter], Sql]
-    json_type: Callable[[str], Sql]
-    field_names: str
-    derived: str
-    derive: Callable[[str], tuple[str, ...]]
+    to_sql: Callable[[Filter], Sql]  # a valid filter -> a condition that is never NULL
+    json_type: Callable[[str], Sql]  # path of a field -> the type of its value, NULL where there is none
+    field_names: str  # statement: paths, as SQLite writes them, of the fields of the first documents of a collection
+    derived: str  # further columns of documents, made of the payload
+    derive: Callable[[str], tuple[str, ...]]  # their values
+    # Codes of facets, and bytes beside them -> what stands in the line of facets, and further parts.
     split: Callable[[bytes, int], tuple[bytes, list[bytes]]]
-    is_shared: bool
+    is_shared: bool  # whether other processes write, too
 
 
 SQLITE = Dialect(

@@ -40,34 +40,21 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
-    """Documents ready to store; lists have one item a document or one a part, and facets stand one part after another.
+    """Documents ready to store; lists have an item a document or a part, and facets stand one part after another."""
 
-    Attributes:
-        ids: Their ids, all different.
-        texts: Their texts.
-        payloads: Their payloads as compact JSON.
-        codes: Directions of the facets, ``[T, D]``; a zero facet stays zero.
-        norms: Magnitudes, ``[T]`` float32.
-        starts: Where the facets of each part begin, and T: ``[P + 1]``.
-        spans: Where in the text of its part each facet comes from, ``[facets of it, 2]`` uint32 a part; None where
-            nobody said.
-        readings: Tokens of the text and how many were read; both None where nobody said.
-        terms: Terms of each part, of the headings above it and of the fields that are searched.
-        parts: Those of each document; none where it is one.
-        first_parts: Where the parts of each document begin, and P: ``[N + 1]``.
-    """
-
-    ids: list[str]
-    texts: list[str]
-    payloads: list[str]
-    codes: Codes
-    norms: NDArray[np.float32]
-    starts: NDArray[np.int64]
+    ids: list[str]  # their ids, all different
+    texts: list[str]  # their texts
+    payloads: list[str]  # their payloads as compact JSON
+    codes: Codes  # directions of the facets, `[T, D]`; a zero facet stays zero
+    norms: NDArray[np.float32]  # magnitudes, `[T]` float32
+    starts: NDArray[np.int64]  # where the facets of each part begin, and T: `[P + 1]`
+    # Where in the text of its part each facet comes from, `[facets of it, 2]` uint32 a part; None where nobody said.
     spans: list[NDArray[np.uint32] | None]
+    # Tokens of the text and how many were read; both None where nobody said.
     readings: list[tuple[int | None, int | None]]
-    terms: list[TermCounts]
-    parts: list[tuple[Part, ...]]
-    first_parts: NDArray[np.int64]
+    terms: list[TermCounts]  # terms of each part, of the headings above it and of the fields that are searched
+    parts: list[tuple[Part, ...]]  # those of each document; none where it is one
+    first_parts: NDArray[np.int64]  # where the parts of each document begin, and P: `[N + 1]`
 
     @property
     def num_parts(self) -> NDArray[np.int64]:

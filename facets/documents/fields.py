@@ -33,28 +33,16 @@ _LONGEST_CONTEXT = 300  # characters of a field that every part of a document ha
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """What one field of a document says.
+    """What one field of a document says."""
 
-    Attributes:
-        name: Of the field: the path of its value in the payload.
-        text: Its value, the items of a list one a line; never blank.
-        weight: How often its words count.
-    """
-
-    name: str
-    text: str
-    weight: float
+    name: str  # of the field: the path of its value in the payload
+    text: str  # its value, the items of a list one a line; never blank
+    weight: float  # how often its words count
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedText:
     r"""A text and the fields that are searched with it; of a document of parts the text of one.
-
-    Attributes:
-        text: Of the document or of the part; may be empty.
-        fields: Those that say something, and the headings that the part stands under as field ``headings``.
-        start: Of the part in the text of the document.
-        num_beside: Characters of the text of the document that are not the part's.
 
     Example:
         >>> said = searched_text("They make honey.", {"title": "Bees"}, {"title": 2.0})
@@ -62,10 +50,11 @@ class SearchedText:
         ('Bees\n\nThey make honey.', 'title')
     """
 
-    text: str
+    text: str  # of the document or of the part; may be empty
+    # Those that say something, and the headings that the part stands under as field `headings`.
     fields: tuple[FieldText, ...] = ()
-    start: int = 0
-    num_beside: int = 0
+    start: int = 0  # of the part in the text of the document
+    num_beside: int = 0  # characters of the text of the document that are not the part's
 
     @property
     def read(self) -> str:

@@ -18,20 +18,13 @@ PASSAGE_COLUMNS = (
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """A part of a document with what belongs to the whole; of a document of one part its text.
+    """A part of a document with what belongs to the whole; of a document of one part its text."""
 
-    Attributes:
-        document: Row of the document.
-        number: Which part it is, from 1.
-        num_parts: Of the document.
-        part: Where it stands; ``text`` is what stands there.
-        id, text, payload, revision, num_tokens, num_read: See :class:`StoredDocument`.
-    """
-
-    document: int
-    number: int
-    num_parts: int
-    part: Part
+    document: int  # row of the document
+    number: int  # which part it is, from 1
+    num_parts: int  # of the document
+    part: Part  # where it stands; `text` is what stands there
+    # The others: see `StoredDocument`.
     id: str
     text: str
     payload: dict[str, JsonValue]

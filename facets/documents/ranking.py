@@ -75,22 +75,15 @@ class SearchRequest:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CheckedSearch:
-    """A request that is checked, and what was worked out of it for one collection.
+    """A request that is checked, and what was worked out of it for one collection."""
 
-    Attributes:
-        request: As it came.
-        mode: What ranks.
-        facets: Those of the queries, ``[Q, J, D]``, each with its weight as norm, see
-            :func:`facets.index.candidates.meet`; J = 0 in mode lexical.
-        terms: Of each query; none in mode facets.
-        curve: Gives each hit its confidence; None: they have none.
-    """
-
-    request: SearchRequest
-    mode: SearchMode
+    request: SearchRequest  # as it came
+    mode: SearchMode  # what ranks
+    # Those of the queries, `[Q, J, D]`, each with its weight as norm, see `facets.index.candidates.meet`; J = 0 in mode
+    # lexical.
     facets: NDArray[np.float32]
-    terms: tuple[QueryTerms, ...]
-    curve: RelevanceCurve | None
+    terms: tuple[QueryTerms, ...]  # of each query; none in mode facets
+    curve: RelevanceCurve | None  # gives each hit its confidence; None: they have none
 
     @property
     def any_suffices(self) -> bool:
@@ -106,30 +99,19 @@ class CheckedSearch:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LexicalSide:
-    """What the words of one query say.
+    """What the words of one query say."""
 
-    Attributes:
-        terms: Of the query.
-        found: Candidates, those of the facets among them, and how their words answer.
-    """
-
-    terms: QueryTerms
-    found: LexicalFound
+    terms: QueryTerms  # of the query
+    found: LexicalFound  # candidates, those of the facets among them, and how their words answer
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FoundRows:
-    """What the indexes found for some queries.
+    """What the indexes found for some queries."""
 
-    Attributes:
-        lines: Candidates of each query, ascending rows of parts.
-        sides: What its words say about these; None in mode facets.
-        num_searched: Parts among which they were looked for: those that the filter leaves.
-    """
-
-    lines: Sequence[NDArray[np.int64]]
-    sides: Sequence[LexicalSide | None]
-    num_searched: int
+    lines: Sequence[NDArray[np.int64]]  # candidates of each query, ascending rows of parts
+    sides: Sequence[LexicalSide | None]  # what its words say about these; None in mode facets
+    num_searched: int  # parts among which they were looked for: those that the filter leaves
 
 
 @dataclass(frozen=True, slots=True)

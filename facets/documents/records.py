@@ -98,21 +98,13 @@ def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWrite:
-    """What a write did: the index follows from it.
+    """What a write did: the index follows from it."""
 
-    Attributes:
-        revision: Of the data directory, and of the collection, after the write.
-        added: Rows added, one a part, int64 ascending.
-        removed: Rows removed, likewise.
-        num_added: Documents added.
-        num_removed: Documents removed.
-    """
-
-    revision: int
-    added: NDArray[np.int64]
-    removed: NDArray[np.int64]
-    num_added: int = 0
-    num_removed: int = 0
+    revision: int  # of the data directory, and of the collection, after the write
+    added: NDArray[np.int64]  # rows added, one a part, int64 ascending
+    removed: NDArray[np.int64]  # rows removed, likewise
+    num_added: int = 0  # documents added
+    num_removed: int = 0  # documents removed
 
     def after(self, record: CollectionRecord) -> CollectionRecord:
         """A collection after the write, as it was before."""
@@ -125,15 +117,10 @@ class StoreWrite:
 
 
 class DocumentRows(NamedTuple):
-    """Where documents stand: the parts of one have rows side by side.
+    """Where documents stand: the parts of one have rows side by side."""
 
-    Attributes:
-        firsts: Row of the first part of each document, by which the document goes, ``[N]`` int64.
-        counts: How many parts it has, ``[N]`` int64.
-    """
-
-    firsts: NDArray[np.int64]
-    counts: NDArray[np.int64]
+    firsts: NDArray[np.int64]  # row of the first part of each document, by which the document goes, `[N]` int64
+    counts: NDArray[np.int64]  # how many parts it has, `[N]` int64
 
     @property
     def parts(self) -> NDArray[np.int64]:

@@ -18,19 +18,15 @@ _PASS_FACETS = 1024  # facets of queries compared at a time: bounds the memory o
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidates:
-    """Documents found for every query, best first.
+    """Documents found for every query, best first."""
 
-    Attributes:
-        rows: ``[Q, C]`` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end
-            of a line).
-        scores: ``[Q, C]`` float32, ``-inf`` where ``rows`` is -1; each differs from the true score by at most
-            ``score_error`` of the index.
-        exhaustive: True when every allowed document was compared: then every document that may belong to
-            the top_k is among the candidates, ties at the cut included, given ``score_error``.
-    """
-
+    # `[Q, C]` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end of a line).
     rows: NDArray[np.int64]
+    # `[Q, C]` float32, `-inf` where `rows` is -1; each differs from the true score by at most `score_error` of the
+    # index.
     scores: NDArray[np.float32]
+    # True when every allowed document was compared: then every document that may belong to the top_k is among the
+    # candidates, ties at the cut included, given `score_error`.
     exhaustive: bool
 
 
@@ -99,17 +95,11 @@ def join_candidates(parts: Sequence[Candidates]) -> Candidates:
 
 @dataclass(frozen=True, slots=True)
 class Meetings:
-    """How documents answer one query.
+    """How documents answer one query."""
 
-    Attributes:
-        scores: ``[C]`` float32 in [-1, 1]: the sum over the query's facets of ``shares``, or the largest.
-        shares: ``[C, J]`` float32, what each facet of the query adds: its weight times its best cosine.
-        document_facets: ``[C, J]`` int64, the facet of the document that it met; of equal ones the first.
-    """
-
-    scores: NDArray[np.float32]
-    shares: NDArray[np.float32]
-    document_facets: NDArray[np.int64]
+    scores: NDArray[np.float32]  # `[C]` float32 in [-1, 1]: the sum over the query's facets of `shares`, or the largest
+    shares: NDArray[np.float32]  # `[C, J]` float32, what each facet of the query adds: its weight times its best cosine
+    document_facets: NDArray[np.int64]  # `[C, J]` int64, the facet of the document that it met; of equal ones the first
 
 
 def meet(

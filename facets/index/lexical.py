@@ -19,39 +19,25 @@ _MIN_HOLES = 1024  # fewer removed documents are not worth closing
 
 @dataclass(frozen=True, slots=True)
 class TermCounts:
-    """The terms of one document.
+    """The terms of one document."""
 
-    Attributes:
-        hashes: Of its terms, ``[T]`` uint32, ascending, all different.
-        counts: How often each occurs, ``[T]`` uint16.
-    """
-
-    hashes: NDArray[np.uint32]
-    counts: NDArray[np.uint16]
+    hashes: NDArray[np.uint32]  # of its terms, `[T]` uint32, ascending, all different
+    counts: NDArray[np.uint16]  # how often each occurs, `[T]` uint16
 
 
 @dataclass(frozen=True, slots=True)
 class LexicalFound:
-    """What a query finds.
+    """What a query finds."""
 
-    Attributes:
-        rows: Ascending, ``[C]``.
-        scores: BM25, ``[C]``, 0 or more.
-        coverage: What share of the query's terms each document has, ``[C]`` in [0, 1]; every different term counts
-            with its inverse document frequency, those of no document too.
-        covered: The largest coverage of any document, allowed or not.
-        most: BM25 that no document can exceed for this query; 0 without terms.
-        rarities: Inverse document frequency of each term.
-        revision: Of the collection that was searched.
-    """
-
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
+    rows: NDArray[np.int64]  # ascending, `[C]`
+    scores: NDArray[np.float32]  # BM25, `[C]`, 0 or more
+    # What share of the query's terms each document has, `[C]` in [0, 1]; every different term counts with its inverse
+    # document frequency, those of no document too.
     coverage: NDArray[np.float32]
-    covered: float
-    most: float
-    rarities: Mapping[int, float]
-    revision: int
+    covered: float  # the largest coverage of any document, allowed or not
+    most: float  # BM25 that no document can exceed for this query; 0 without terms
+    rarities: Mapping[int, float]  # inverse document frequency of each term
+    revision: int  # of the collection that was searched
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,17 +30,11 @@ class Stopped(Exception):  # noqa: N818 - not an error: the engine closes and ma
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LiveFound:
-    """What a search of the live index gave.
+    """What a search of the live index gave."""
 
-    Attributes:
-        candidates: Of both parts.
-        kind: Of index that was searched.
-        revision: Of the collection that the index had reached.
-    """
-
-    candidates: Candidates
-    kind: str
-    revision: int
+    candidates: Candidates  # of both parts
+    kind: str  # of index that was searched
+    revision: int  # of the collection that the index had reached
 
 
 class LiveIndex:

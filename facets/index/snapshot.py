@@ -32,21 +32,14 @@ _BUFFER = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SnapshotIdentity:
-    """What a snapshot belongs to; one that differs is foreign.
+    """What a snapshot belongs to; one that differs is foreign."""
 
-    Attributes:
-        store_id: Of the document store.
-        collection: Number of the collection.
-        num_facets: K.
-        dim: D.
-        revision: Revision of the data directory that the index had reached. When reading: the store's, which the
-            snapshot's must not exceed.
-    """
-
-    store_id: str
-    collection: int
-    num_facets: int
-    dim: int
+    store_id: str  # of the document store
+    collection: int  # number of the collection
+    num_facets: int  # K
+    dim: int  # D
+    # Revision of the data directory that the index had reached. When reading: the store's, which the snapshot's must
+    # not exceed.
     revision: int
 
 

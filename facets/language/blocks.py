@@ -10,25 +10,15 @@ from facets.language.markup import MAY_BE_MARKED
 
 
 class Block(NamedTuple):
-    """A part of a text that belongs together; no sentence crosses its borders.
+    """A part of a text that belongs together; no sentence crosses its borders."""
 
-    Attributes:
-        kind: What it is.
-        start: Offset of its first character, marks included ("# ", "- ").
-        end: Offset behind its last one, marks included.
-        level: Of a heading from 1 (highest) to 6; how deep an item or a quotation lies, from 1; else 0.
-        said_start: Offset of what it says, behind its mark.
-        said_end: Offset behind what it says.
-        role: What it is for, as far as that is certain; empty: what the text is about.
-    """
-
-    kind: Kind
-    start: int
-    end: int
-    level: int
-    said_start: int
-    said_end: int
-    role: Role = ""
+    kind: Kind  # what it is
+    start: int  # offset of its first character, marks included ("# ", "- ")
+    end: int  # offset behind its last one, marks included
+    level: int  # of a heading from 1 (highest) to 6; how deep an item or a quotation lies, from 1; else 0
+    said_start: int  # offset of what it says, behind its mark
+    said_end: int  # offset behind what it says
+    role: Role = ""  # what it is for, as far as that is certain; empty: what the text is about
 
 
 # A text of one line that begins with another character is a paragraph.

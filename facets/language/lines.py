@@ -46,31 +46,18 @@ _WRAPPED_SHARE = 0.25  # of full lines go on in lower case where lines are wrapp
 
 
 class Line(NamedTuple):
-    """A line that holds something.
+    """A line that holds something."""
 
-    Attributes:
-        start: Offset of its first character that is no white space.
-        end: Offset behind its last.
-        indent: Characters before the first, tabs as four.
-        said: The line without its prefix.
-        prefix: Mark of comments or quotations that it has.
-        first_word: Of what is said.
-        last_word: Of what is said, in lower case.
-        longest: Characters of its longest word.
-        width: Of the line with its indent.
-        gap: What is between it and the line before: 0 a newline, 1 an empty line, 2 the end of a page.
-    """
-
-    start: int
-    end: int
-    indent: int
-    said: str
-    prefix: str
-    first_word: str
-    last_word: str
-    longest: int
-    width: int
-    gap: int
+    start: int  # offset of its first character that is no white space
+    end: int  # offset behind its last
+    indent: int  # characters before the first, tabs as four
+    said: str  # the line without its prefix
+    prefix: str  # mark of comments or quotations that it has
+    first_word: str  # of what is said
+    last_word: str  # of what is said, in lower case
+    longest: int  # characters of its longest word
+    width: int  # of the line with its indent
+    gap: int  # what is between it and the line before: 0 a newline, 1 an empty line, 2 the end of a page
 
 
 def lines_of(text: str) -> list[Line]:

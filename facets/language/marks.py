@@ -54,27 +54,16 @@ _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
 
 @dataclass(slots=True)
 class Run:
-    """Lines that are one block.
+    """Lines that are one block."""
 
-    Attributes:
-        kind: What it is, or empty: to be found out.
-        first: Number of the first line.
-        last: Number of the last line.
-        level: As in ``Block``.
-        end: Offset behind marks that belong to it, such as the rule below a heading.
-        role: As in ``Block``.
-        skipped: Characters of the mark before what it says.
-        gap: What is before it, see ``Line``; 1 also where something was left out.
-    """
-
-    kind: Kind | Literal[""]
-    first: int
-    last: int
-    level: int = 0
-    end: int = 0
-    role: Role = ""
-    skipped: int = 0
-    gap: int = 0
+    kind: Kind | Literal[""]  # what it is, or empty: to be found out
+    first: int  # number of the first line
+    last: int  # number of the last line
+    level: int = 0  # as in `Block`
+    end: int = 0  # offset behind marks that belong to it, such as the rule below a heading
+    role: Role = ""  # as in `Block`
+    skipped: int = 0  # characters of the mark before what it says
+    gap: int = 0  # what is before it, see `Line`; 1 also where something was left out
 
 
 def runs_of(text: str) -> tuple[list[Run], list[Line]]:

@@ -14,18 +14,12 @@ _NUM_KEPT = 256
 
 
 class Reading(NamedTuple):
-    """What a text says.
+    """What a text says."""
 
-    Attributes:
-        text: Its blocks, a line each: newlines within them are spaces, hyphenated words whole, marks gone.
-        places: ``[P]`` int64, where the pieces that stand in the original begin in ``text``; None: ``text`` is the
-            original.
-        origins: ``[P]`` int64, where they begin in the original.
-    """
-
-    text: str
+    text: str  # its blocks, a line each: newlines within them are spaces, hyphenated words whole, marks gone
+    # `[P]` int64, where the pieces that stand in the original begin in `text`; None: `text` is the original.
     places: NDArray[np.int64] | None = None
-    origins: NDArray[np.int64] | None = None
+    origins: NDArray[np.int64] | None = None  # `[P]` int64, where they begin in the original
 
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
         """Spans of ``text`` as spans of the original; an empty span stays as it is.

@@ -28,15 +28,11 @@ _stemmers = threading.local()  # a stemmer must not be shared between threads
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """What a query asks for, lexically.
+    """What a query asks for, lexically."""
 
-    Attributes:
-        words: Terms to look for, with the word of the query that each came from; stop words only where there is
-            nothing else.
-        phrases: Terms of the first 32 different quoted phrases, in order, stop words included.
-    """
-
+    # Terms to look for, with the word of the query that each came from; stop words only where there is nothing else.
     words: tuple[tuple[str, str], ...]
+    # Terms of the first 32 different quoted phrases, in order, stop words included.
     phrases: tuple[tuple[str, ...], ...]
 
 

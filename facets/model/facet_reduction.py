@@ -75,17 +75,11 @@ _APART_OF_ALL = 15  # and one of so many at hand
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """Few facets for many.
+    """Few facets for many."""
 
-    Attributes:
-        facets: ``[K, D]`` float32, unit norm.
-        closest: The facet that each is closest to, ``[K]`` int64, distinct.
-        weights: How much each stands for, ``[K]`` float32; adds up to what it was.
-    """
-
-    facets: NDArray[np.float32]
-    closest: NDArray[np.int64]
-    weights: NDArray[np.float32]
+    facets: NDArray[np.float32]  # `[K, D]` float32, unit norm
+    closest: NDArray[np.int64]  # the facet that each is closest to, `[K]` int64, distinct
+    weights: NDArray[np.float32]  # how much each stands for, `[K]` float32; adds up to what it was
 
 
 def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:

@@ -15,16 +15,12 @@ from facets.model.shipped import find_model
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """How the models of one task are loaded.
+    """How the models of one task are loaded."""
 
-    Attributes:
-        model: Module and class of the model; its ``from_folder`` loads a checkpoint. By name, because the rooms of
-            the tasks import this one.
-        default: The shipped model that is used when none is named.
-    """
-
+    # Module and class of the model; its `from_folder` loads a checkpoint. By name, because the rooms of the tasks
+    # import this one.
     model: str
-    default: str
+    default: str  # the shipped model that is used when none is named
 
 
 # Task of a checkpoint -> its models. A new task with a model of its own is a line here.

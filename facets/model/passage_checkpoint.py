@@ -32,29 +32,20 @@ _SCALES_SUFFIX = ".scales"
 
 
 class PassageModelConfig(Settings):
-    """What ``config.json`` holds.
+    """What ``config.json`` holds."""
 
-    Attributes:
-        name: The model's name, unique among the models of a server.
-        space: Name of the space of its vectors; models of one space search each other's collections.
-        network: Shape of the network.
-        window_tokens: Tokens of a text that are read at once, the two special ones included.
-        window_overlap: Tokens that two windows of a longer text share.
-        max_facets: Facets that a document keeps at most of a text with more sentences than K; K or more.
-        tokens_per_long_facet: Tokens of such a text for each facet that the document keeps, where that is more than K:
-            so few that hardly a sentence loses its own.
-        training: Facts about the training run, for people.
-    """
-
-    name: Name
+    name: Name  # the model's name, unique among the models of a server
     task: Literal["passages"] = TASK
-    space: Name
-    network: PassageNetworkConfig = PassageNetworkConfig()
+    space: Name  # name of the space of its vectors; models of one space search each other's collections
+    network: PassageNetworkConfig = PassageNetworkConfig()  # shape of the network
+    # Tokens of a text that are read at once, the two special ones included.
     window_tokens: Annotated[int, Field(ge=3)] = 256
-    window_overlap: NonNegativeInt = 32
-    max_facets: AtLeastOne = 128
+    window_overlap: NonNegativeInt = 32  # tokens that two windows of a longer text share
+    max_facets: AtLeastOne = 128  # facets that a document keeps at most of a text with more sentences than K; K or more
+    # Tokens of such a text for each facet that the document keeps, where that is more than K: so few that hardly a
+    # sentence loses its own.
     tokens_per_long_facet: AtLeastOne = 10
-    training: dict[str, Any] = Field(default_factory=dict)
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
     @model_validator(mode="after")
     def _check(self) -> Self:

@@ -47,15 +47,10 @@ def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *,
 
 @dataclass(frozen=True, slots=True)
 class SentenceRun:
-    """Whole sentences of one text whose facets are made together.
+    """Whole sentences of one text whose facets are made together."""
 
-    Attributes:
-        text: Position of the text.
-        bounds: First piece of each sentence, and the piece behind the last.
-    """
-
-    text: int
-    bounds: NDArray[np.int64]
+    text: int  # position of the text
+    bounds: NDArray[np.int64]  # first piece of each sentence, and the piece behind the last
 
     @property
     def sentences(self) -> NDArray[np.int64]:
@@ -97,17 +92,11 @@ def cut_runs(text: int, bounds_S1: NDArray[np.int64], *, longest: int, most: int
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A run of pieces of one text.
+    """A run of pieces of one text."""
 
-    Attributes:
-        text: Position of the text.
-        first: Its first piece.
-        last: The piece behind its last.
-    """
-
-    text: int
-    first: int
-    last: int
+    text: int  # position of the text
+    first: int  # its first piece
+    last: int  # the piece behind its last
 
     def __len__(self) -> int:
         return self.last - self.first

@@ -106,30 +106,19 @@ PartT = TypeVar("PartT", Window, SentenceRun)
 
 @dataclass(frozen=True, slots=True)
 class RunFacets:
-    """Facets of runs.
+    """Facets of runs."""
 
-    Attributes:
-        facets: ``[R, K, D]`` float32, unit norm or zero rows.
-        spans: ``[R, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
-    """
-
-    facets: NDArray[np.float32]
-    spans: NDArray[np.int32]
+    facets: NDArray[np.float32]  # `[R, K, D]` float32, unit norm or zero rows
+    spans: NDArray[np.int32]  # `[R, K, 2]` int32 offsets of characters; (0, 0) for zero rows
 
 
 @dataclass(frozen=True, slots=True)
 class TextFacets:
-    """Facets of texts.
+    """Facets of texts."""
 
-    Attributes:
-        facets: ``[N, K, D]`` float32, unit norm or zero rows.
-        spans: ``[N, K, 2]`` int32 offsets of characters; (0, 0) for zero rows.
-        kept: Facets and spans of the long texts whose documents keep more than K of them, by place: ``[M, D]``,
-            ``[M, 2]``.
-    """
-
-    facets: NDArray[np.float32]
-    spans: NDArray[np.int32]
+    facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm or zero rows
+    spans: NDArray[np.int32]  # `[N, K, 2]` int32 offsets of characters; (0, 0) for zero rows
+    # Facets and spans of the long texts whose documents keep more than K of them, by place: `[M, D]`, `[M, 2]`.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
@@ -167,17 +156,11 @@ class _Section:
 
 
 class Merged(NamedTuple):
-    """What ``merged_facets`` gives, in the order of ``closest``.
+    """What ``merged_facets`` gives, in the order of ``closest``."""
 
-    Attributes:
-        facets: ``[B, K, D]`` float32, unit norm; zero rows at the end.
-        members: Those that each was made of, ``[B, K, K]``.
-        closest: The one that each is closest to, ``[B, K]``.
-    """
-
-    facets: NDArray[np.float32]
-    members: NDArray[np.bool_]
-    closest: NDArray[np.int64]
+    facets: NDArray[np.float32]  # `[B, K, D]` float32, unit norm; zero rows at the end
+    members: NDArray[np.bool_]  # those that each was made of, `[B, K, K]`
+    closest: NDArray[np.int64]  # the one that each is closest to, `[B, K]`
 
 
 def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> Merged:
@@ -202,21 +185,14 @@ def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float3
 
 @dataclass(frozen=True, slots=True)
 class _RunBatch:
-    """Runs that are read together.
+    """Runs that are read together."""
 
-    Attributes:
-        batch: Their tokens; every sentence has special pieces of its own.
-        pieces: Of each token, where it stands among the pieces of all runs; -1 for a special one, ``[T]``.
-        characters: Where each of these pieces starts and ends in its text, ``[., 2]``.
-        slots: Where facets begin to look.
-        sentences: The sentence of each slot, ``[B, K]``.
-    """
-
-    batch: RaggedBatch
+    batch: RaggedBatch  # their tokens; every sentence has special pieces of its own
+    # Of each token, where it stands among the pieces of all runs; -1 for a special one, `[T]`.
     pieces: NDArray[np.int64]
-    characters: NDArray[np.int32]
-    slots: Slots
-    sentences: NDArray[np.int64]
+    characters: NDArray[np.int32]  # where each of these pieces starts and ends in its text, `[., 2]`
+    slots: Slots  # where facets begin to look
+    sentences: NDArray[np.int64]  # the sentence of each slot, `[B, K]`
 
 
 class PassageEncoder:

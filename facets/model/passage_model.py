@@ -50,17 +50,12 @@ MAX_QUERY_FACETS = 16
 
 @dataclass(frozen=True, slots=True)
 class QueryFacets:
-    """What ``PassageModel.encode_queries`` gives.
+    """What ``PassageModel.encode_queries`` gives."""
 
-    Attributes:
-        facets: ``[Q, J, D]`` float32, unit norm; zero rows where a query has fewer facets. A short query has one, its
-            own vector.
-        weights: ``[Q, J]`` float32, what each facet counts: they add up to 1, and are 0 for zero rows.
-        are_questions: ``[Q]``, whether the facets are several questions, of which a document may answer any.
-    """
-
+    # `[Q, J, D]` float32, unit norm; zero rows where a query has fewer facets. A short query has one, its own vector.
     facets: NDArray[np.float32]
-    weights: NDArray[np.float32]
+    weights: NDArray[np.float32]  # `[Q, J]` float32, what each facet counts: they add up to 1, and are 0 for zero rows
+    # `[Q]`, whether the facets are several questions, of which a document may answer any.
     are_questions: NDArray[np.bool_]
 
 
@@ -129,21 +124,15 @@ def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], severa
 
 @dataclass(frozen=True, slots=True)
 class PassageFacets:
-    """What ``PassageModel.encode_passages`` gives.
+    """What ``PassageModel.encode_passages`` gives."""
 
-    Attributes:
-        facets: ``[N, K, D]`` float32, unit norm; zero rows where a text has fewer facets.
-        spans: ``[N, K, 2]`` int32: where each facet attends, as offsets of characters ``[start, end)`` of the text as
-            it was given; (0, 0) for zero rows, never empty for others.
-        num_tokens: ``[N]`` int64, word pieces of each text.
-        num_read: ``[N]`` int64, those that were read: all.
-        kept: Facets ``[M, D]`` and spans ``[M, 2]`` of the long texts whose documents keep more than K, by place.
-    """
-
-    facets: NDArray[np.float32]
+    facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm; zero rows where a text has fewer facets
+    # `[N, K, 2]` int32: where each facet attends, as offsets of characters `[start, end)` of the text as it was given;
+    # (0, 0) for zero rows, never empty for others.
     spans: NDArray[np.int32]
-    num_tokens: NDArray[np.int64]
-    num_read: NDArray[np.int64]
+    num_tokens: NDArray[np.int64]  # `[N]` int64, word pieces of each text
+    num_read: NDArray[np.int64]  # `[N]` int64, those that were read: all
+    # Facets `[M, D]` and spans `[M, 2]` of the long texts whose documents keep more than K, by place.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
     def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:

@@ -38,21 +38,13 @@ _ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice the time of
 
 @dataclass(frozen=True, slots=True)
 class RaggedBatch:
-    """Texts one after another.
+    """Texts one after another."""
 
-    Attributes:
-        ids: Piece ids of all texts, special pieces included, ``[T]`` int64.
-        lengths: Tokens of each text, at least 1, ``[B]`` int64.
-        text_numbers: The text that each token is of, ``[T]`` int64.
-        positions: The place of each token in its text, from 0, ``[T]`` int64.
-        max_length: L.
-    """
-
-    ids: Tensor
-    lengths: Tensor
-    text_numbers: Tensor
-    positions: Tensor
-    max_length: int
+    ids: Tensor  # piece ids of all texts, special pieces included, `[T]` int64
+    lengths: Tensor  # tokens of each text, at least 1, `[B]` int64
+    text_numbers: Tensor  # the text that each token is of, `[T]` int64
+    positions: Tensor  # the place of each token in its text, from 0, `[T]` int64
+    max_length: int  # L
 
     @classmethod
     def of(cls, rows: Sequence[NDArray[np.integer]], device: torch.device | str = "cpu") -> "RaggedBatch":
@@ -124,17 +116,11 @@ class SentenceEncoder(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class PaddedPlaces:
-    """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own.
+    """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own."""
 
-    Attributes:
-        rows: The row of each place of the padded texts; the first of the text where it has ended, ``[B, L]``.
-        places: The padded place of each row; the first where there is no token, ``[T]``.
-        bias: Least possible where a text has ended, else 0, ``[B, 1, 1, L]``; None where no text is padded.
-    """
-
-    rows: Tensor
-    places: Tensor
-    bias: Tensor | None
+    rows: Tensor  # the row of each place of the padded texts; the first of the text where it has ended, `[B, L]`
+    places: Tensor  # the padded place of each row; the first where there is no token, `[T]`
+    bias: Tensor | None  # least possible where a text has ended, else 0, `[B, 1, 1, L]`; None where no text is padded
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
@@ -197,21 +183,13 @@ _LENGTH_STEP = 32  # few different shapes: half precision keeps a kernel for eac
 
 
 class Slots(NamedTuple):
-    """Where the facets of texts begin to look; those that a text does not have come last.
+    """Where the facets of texts begin to look; those that a text does not have come last."""
 
-    Attributes:
-        centres: Middle of the segment that a facet begins as, in (0, 1) of its text, ``[B, K]`` float32.
-        counts: How many segments of its length the text has, ``[B, K]`` float32.
-        firsts: First token that it may look at, ``[B, K]`` int64.
-        lasts: The one behind the last.
-        used: Whether the text has this facet, ``[B, K]``; the first one always.
-    """
-
-    centres: Tensor
-    counts: Tensor
-    firsts: Tensor
-    lasts: Tensor
-    used: Tensor
+    centres: Tensor  # middle of the segment that a facet begins as, in (0, 1) of its text, `[B, K]` float32
+    counts: Tensor  # how many segments of its length the text has, `[B, K]` float32
+    firsts: Tensor  # first token that it may look at, `[B, K]` int64
+    lasts: Tensor  # the one behind the last
+    used: Tensor  # whether the text has this facet, `[B, K]`; the first one always
 
     def padded(self, num_texts: int, num_facets: int) -> "Slots":
         """For more texts, and more facets of each, which nobody uses."""

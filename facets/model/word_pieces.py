@@ -29,17 +29,11 @@ _loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of one text, special ones left out.
+    """The pieces of one text, special ones left out."""
 
-    Attributes:
-        ids: ``[L]`` int32.
-        starts: Offset of each piece's first character in the text, ``[L]`` int32.
-        ends: Offset behind its last character, ``[L]`` int32.
-    """
-
-    ids: NDArray[np.int32]
-    starts: NDArray[np.int32]
-    ends: NDArray[np.int32]
+    ids: NDArray[np.int32]  # `[L]` int32
+    starts: NDArray[np.int32]  # offset of each piece's first character in the text, `[L]` int32
+    ends: NDArray[np.int32]  # offset behind its last character, `[L]` int32
 
     def __len__(self) -> int:
         return len(self.ids)

@@ -66,11 +66,6 @@ def features_of(
 class PaperConfidence:
     """Weights of a logistic curve, by kind of candidates.
 
-    Attributes:
-        revision: Of the model whose recommendations it was fitted on.
-        weights: Kind -> name in :data:`FEATURES`, or ``intercept`` -> weight; names left out weigh 0.
-        source: Papers and texts it was fitted on, for readers of the file.
-
     Example:
         >>> curve = PaperConfidence(revision="r", weights={"authors": {"intercept": -2.0, "document": 4.0}})
         >>> features = features_of(np.array([0.9, 0.2, 0.5]), np.zeros(3), known=1.0, words=4.0)
@@ -78,9 +73,10 @@ class PaperConfidence:
         [0.83, 0.23, 0.23]
     """
 
-    revision: str
+    revision: str  # of the model whose recommendations it was fitted on
+    # Kind -> name in `FEATURES`, or `intercept` -> weight; names left out weigh 0.
     weights: Mapping[str, Mapping[str, float]]
-    source: str = ""
+    source: str = ""  # papers and texts it was fitted on, for readers of the file
 
     def __post_init__(self) -> None:
         """Checks names and numbers."""

@@ -19,19 +19,12 @@ _KEY_DIM = 64
 
 
 class EncodedPapers(NamedTuple):
-    """What the network says of a batch.
+    """What the network says of a batch."""
 
-    Attributes:
-        facets: ``[B, K, D]``, the p_k, before any magnitude.
-        author_magnitudes: ``[B, K]``, rho, > 0.
-        citation_magnitudes: ``[B, K]``, tau, > 0.
-        averages: ``[B, W]``, weighted word averages at unit length (eq. B.4 without H); zero without a known word.
-    """
-
-    facets: Tensor
-    author_magnitudes: Tensor
-    citation_magnitudes: Tensor
-    averages: Tensor
+    facets: Tensor  # `[B, K, D]`, the p_k, before any magnitude
+    author_magnitudes: Tensor  # `[B, K]`, rho, > 0
+    citation_magnitudes: Tensor  # `[B, K]`, tau, > 0
+    averages: Tensor  # `[B, W]`, weighted word averages at unit length (eq. B.4 without H); zero without a known word
 
     def scaled(self, kind: CandidateKind) -> Tensor:
         """``[B, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""

@@ -71,17 +71,11 @@ _ENCODED_AT_A_TIME = 2048
 
 @dataclass(frozen=True, slots=True)
 class SentenceVectors:
-    """Sentence vectors of the papers of a training, few numbers each.
+    """Sentence vectors of the papers of a training, few numbers each."""
 
-    Attributes:
-        axes: ``[E, P]`` float32, what an encoder's vector is multiplied by.
-        center: ``[E]`` float32, what is taken from it before.
-        values: ``[I, P]`` int8, unit vectors times 127.
-    """
-
-    axes: NDArray[np.float32]
-    center: NDArray[np.float32]
-    values: NDArray[np.int8]
+    axes: NDArray[np.float32]  # `[E, P]` float32, what an encoder's vector is multiplied by
+    center: NDArray[np.float32]  # `[E]` float32, what is taken from it before
+    values: NDArray[np.int8]  # `[I, P]` int8, unit vectors times 127
 
     @classmethod
     def of(cls, vectors_IE: NDArray[np.float32], num_components: int) -> "SentenceVectors":
@@ -109,17 +103,11 @@ class SentenceVectors:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSide:
-    """Sentence vectors of a model of papers and what makes further ones.
+    """Sentence vectors of a model of papers and what makes further ones."""
 
-    Attributes:
-        trained: Those of the papers of the training.
-        encoder: Reads the papers.
-        abstract_chars: Characters of an abstract that it reads.
-    """
-
-    trained: SentenceVectors
-    encoder: PassageModel
-    abstract_chars: int
+    trained: SentenceVectors  # those of the papers of the training
+    encoder: PassageModel  # reads the papers
+    abstract_chars: int  # characters of an abstract that it reads
 
     def encode(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
         """Unit vectors ``[N, P]`` of papers, in order."""

@@ -39,17 +39,11 @@ def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float3
 
 @dataclass(frozen=True, slots=True)
 class HybridScores:
-    """Scores ``[N, C]`` float32.
+    """Scores ``[N, C]`` float32."""
 
-    Attributes:
-        total: What ranks.
-        facets: eq. 3.13.
-        documents: Average or greatest cosine with the candidate's papers.
-    """
-
-    total: NDArray[np.float32]
-    facets: NDArray[np.float32]
-    documents: NDArray[np.float32]
+    total: NDArray[np.float32]  # what ranks
+    facets: NDArray[np.float32]  # eq. 3.13
+    documents: NDArray[np.float32]  # average or greatest cosine with the candidate's papers
 
 
 def hybrid_scores(

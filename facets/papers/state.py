@@ -33,16 +33,11 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Tables, papers and indexes at one moment; a call works on one state from beginning to end.
+    """Tables, papers and indexes at one moment; a call works on one state from beginning to end."""
 
-    Attributes:
-        bank: The papers.
-        tables: By kind.
-        indexes: By kind, of large tables; they know the first rows of the table.
-    """
-
-    bank: PaperBank
-    tables: dict[CandidateKind, CandidateTable]
+    bank: PaperBank  # the papers
+    tables: dict[CandidateKind, CandidateTable]  # by kind
+    # By kind, of large tables; they know the first rows of the table.
     indexes: dict[CandidateKind, CandidateIndex] = field(repr=False)
 
     def index(self, kind: CandidateKind) -> CandidateIndex | None:

@@ -31,21 +31,15 @@ class AddedVector:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What was added.
+    """What was added."""
 
-    Attributes:
-        papers: By id.
-        vectors: Fitted ones.
-        sentences: Sentence vectors ``[P]`` of papers, by id; of a model without any none.
-        given: Author and paper: papers of an author beyond those that name him or her.
-        revision: Of the model that all vectors were made with; empty where nothing was added.
-    """
-
-    papers: dict[str, Paper] = field(default_factory=dict)
-    vectors: list[AddedVector] = field(default_factory=list)
+    papers: dict[str, Paper] = field(default_factory=dict)  # by id
+    vectors: list[AddedVector] = field(default_factory=list)  # fitted ones
+    # Sentence vectors `[P]` of papers, by id; of a model without any none.
     sentences: dict[str, NDArray[np.float32]] = field(default_factory=dict)
+    # Author and paper: papers of an author beyond those that name him or her.
     given: set[tuple[str, str]] = field(default_factory=set)
-    revision: str = ""
+    revision: str = ""  # of the model that all vectors were made with; empty where nothing was added
 
     @classmethod
     def of(cls, news: News) -> "Added":
@@ -169,19 +163,13 @@ _Members = dict[CandidateKind, dict[str, dict[str, None]]]
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one call adds.
+    """What one call adds."""
 
-    Attributes:
-        papers: By id; one of a known id takes the old one's place.
-        given: Author and paper: papers of an author beyond those that name him or her.
-        named: By kind and candidate, the papers of this change that name it.
-        given_to: By author, what ``given`` says.
-    """
-
-    papers: Mapping[str, Paper]
+    papers: Mapping[str, Paper]  # by id; one of a known id takes the old one's place
+    # Author and paper: papers of an author beyond those that name him or her.
     given: frozenset[tuple[str, str]] = frozenset()
-    named: _Members = field(init=False)
-    given_to: dict[str, set[str]] = field(init=False)
+    named: _Members = field(init=False)  # by kind and candidate, the papers of this change that name it
+    given_to: dict[str, set[str]] = field(init=False)  # by author, what `given` says
 
     def __post_init__(self) -> None:
         named: _Members = {kind: {} for kind in CandidateKind}

@@ -81,19 +81,12 @@ class LayeredMap(Mapping[KeyT, ValueT]):
 
 @dataclass(frozen=True, slots=True)
 class PaperBank:
-    """The papers that authors wrote and that are cited.
+    """The papers that authors wrote and that are cited."""
 
-    Attributes:
-        ids: ``[I]`` texts.
-        titles: ``[I]`` texts.
-        years: ``[I]`` int32, 0 when unknown.
-        documents: ``[I, W]`` float32, what papers are compared by: see ``PaperFacets``.
-    """
-
-    ids: NDArray[np.object_]
-    titles: NDArray[np.object_]
-    years: NDArray[np.int32]
-    documents: NDArray[np.float32]
+    ids: NDArray[np.object_]  # `[I]` texts
+    titles: NDArray[np.object_]  # `[I]` texts
+    years: NDArray[np.int32]  # `[I]` int32, 0 when unknown
+    documents: NDArray[np.float32]  # `[I, W]` float32, what papers are compared by: see `PaperFacets`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,39 +95,24 @@ class CandidateTable:
 
     Whoever changes gets a new row behind all others, and the old one is no longer live; so a table shares all rows with
     the table that it replaces.
-
-    Attributes:
-        ids: ``[J]`` texts, one a row.
-        names: ``[J]`` names or titles.
-        vectors: ``[J, D]`` float32.
-        means: ``[J, W]`` float32, mean of the documents of the candidate's papers: an inner product with a document
-            is the average cosine.
-        papers: ``[P]`` int64, papers of candidate ``j`` are ``papers[starts[j]:starts[j + 1]]``.
-        starts: ``[J + 1]`` int64.
-        first_years: ``[J]`` int32, 0 when unknown.
-        last_years: ``[J]`` int32, 0 when unknown.
-        id_ranks: ``[J]`` float64, in the order of the ids, for ties.
-        live: ``[J]``: False for rows that a later row of the same id has taken the place of.
-        row_of_id: Id -> live row.
-        rows_of_name: Name -> live rows.
-        labels: Names, and ids that are no names.
-        label_ids: The id that each label belongs to.
     """
 
-    ids: NDArray[np.object_]
-    names: NDArray[np.object_]
-    vectors: NDArray[np.float32]
+    ids: NDArray[np.object_]  # `[J]` texts, one a row
+    names: NDArray[np.object_]  # `[J]` names or titles
+    vectors: NDArray[np.float32]  # `[J, D]` float32
+    # `[J, W]` float32, mean of the documents of the candidate's papers: an inner product with a document is the average
+    # cosine.
     means: NDArray[np.float32]
-    papers: NDArray[np.int64]
-    starts: NDArray[np.int64]
-    first_years: NDArray[np.int32]
-    last_years: NDArray[np.int32]
-    id_ranks: NDArray[np.float64]
-    live: NDArray[np.bool_]
-    row_of_id: LayeredMap[str, int] = field(repr=False)
-    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)
-    labels: NearNames = field(repr=False)
-    label_ids: NDArray[np.object_] = field(repr=False)
+    papers: NDArray[np.int64]  # `[P]` int64, papers of candidate `j` are `papers[starts[j]:starts[j + 1]]`
+    starts: NDArray[np.int64]  # `[J + 1]` int64
+    first_years: NDArray[np.int32]  # `[J]` int32, 0 when unknown
+    last_years: NDArray[np.int32]  # `[J]` int32, 0 when unknown
+    id_ranks: NDArray[np.float64]  # `[J]` float64, in the order of the ids, for ties
+    live: NDArray[np.bool_]  # `[J]`: False for rows that a later row of the same id has taken the place of
+    row_of_id: LayeredMap[str, int] = field(repr=False)  # id -> live row
+    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)  # name -> live rows
+    labels: NearNames = field(repr=False)  # names, and ids that are no names
+    label_ids: NDArray[np.object_] = field(repr=False)  # the id that each label belongs to
 
     def __len__(self) -> int:
         """How many candidates there are."""

@@ -41,44 +41,28 @@ _BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 
 
 @dataclass(frozen=True, slots=True)
 class TrainedPapers:
-    """The papers a model was trained on, as far as an author or a citing paper of the tables needs them.
+    """The papers a model was trained on, as far as an author or a citing paper of the tables needs them."""
 
-    Attributes:
-        ids: ``I`` ids.
-        titles: ``I`` titles.
-        years: ``[I]`` int32, 0 when unknown.
-        rows: Typed word rows of all papers, uint16.
-        offsets: ``[I + 1]`` int64 into ``rows``.
-        column_ids: By kind, ``J`` ids of authors or citing papers, ascending.
-        column_names: By kind, ``J`` names of authors, titles of citing papers (empty when unknown).
-        pairs: By kind, ``[P, 2]`` int64: paper, author or citing paper; ascending by the second.
-    """
-
-    ids: Sequence[str]
-    titles: Sequence[str]
-    years: NDArray[np.int32]
-    rows: NDArray[np.uint16]
-    offsets: NDArray[np.int64]
-    column_ids: Mapping[str, Sequence[str]]
+    ids: Sequence[str]  # `I` ids
+    titles: Sequence[str]  # `I` titles
+    years: NDArray[np.int32]  # `[I]` int32, 0 when unknown
+    rows: NDArray[np.uint16]  # typed word rows of all papers, uint16
+    offsets: NDArray[np.int64]  # `[I + 1]` int64 into `rows`
+    column_ids: Mapping[str, Sequence[str]]  # by kind, `J` ids of authors or citing papers, ascending
+    # By kind, `J` names of authors, titles of citing papers (empty when unknown).
     column_names: Mapping[str, Sequence[str]]
+    # By kind, `[P, 2]` int64: paper, author or citing paper; ascending by the second.
     pairs: Mapping[str, NDArray[np.int64]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceSettings:
-    """Sentence vectors beside the word averages of a document.
+    """Sentence vectors beside the word averages of a document."""
 
-    Attributes:
-        share: s, their weight beside the words, in (0, 1); tuned on development data.
-        encoder: Folder of the model of passages that makes them, relative to the checkpoint.
-        space: Name of the space of its vectors.
-        abstract_chars: Characters of an abstract that are read for it.
-    """
-
-    share: float
-    encoder: str
-    space: str
-    abstract_chars: int
+    share: float  # s, their weight beside the words, in (0, 1); tuned on development data
+    encoder: str  # folder of the model of passages that makes them, relative to the checkpoint
+    space: str  # name of the space of its vectors
+    abstract_chars: int  # characters of an abstract that are read for it
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -89,31 +73,23 @@ class SentenceSettings:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScoringSettings:
-    """How scores are mixed.
+    """How scores are mixed."""
 
-    Attributes:
-        facet_weights: By kind, the share of the facets in the hybrid score, tuned on development data.
-        document_modes: By kind, ``max`` or ``average``: how cosines with a candidate's papers become one score.
-        other_weights: Name of another document similarity -> weights like ``facet_weights``, for evaluation.
-        sentences: Of the documents; None: these are word averages alone.
-    """
-
+    # By kind, the share of the facets in the hybrid score, tuned on development data.
     facet_weights: Mapping[str, float]
+    # By kind, `max` or `average`: how cosines with a candidate's papers become one score.
     document_modes: Mapping[str, str]
+    # Name of another document similarity -> weights like `facet_weights`, for evaluation.
     other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    sentences: SentenceSettings | None = None
+    sentences: SentenceSettings | None = None  # of the documents; None: these are word averages alone
 
 
 @dataclass(frozen=True, slots=True)
 class PaperTables:
-    """The trained vectors.
+    """The trained vectors."""
 
-    Attributes:
-        vectors: By kind, ``[J, D]`` float32.
-        spreads: By kind, ``[D, D]`` float32, what the sum of a candidate's facets is multiplied by.
-    """
-
-    vectors: Mapping[str, NDArray[np.float32]]
+    vectors: Mapping[str, NDArray[np.float32]]  # by kind, `[J, D]` float32
+    # By kind, `[D, D]` float32, what the sum of a candidate's facets is multiplied by.
     spreads: Mapping[str, NDArray[np.float32]]
 
 

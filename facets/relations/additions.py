@@ -34,17 +34,11 @@ SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 
 @dataclass(frozen=True, slots=True)
 class AddedRelation:
-    """A relation and the patterns it was added by.
+    """A relation and the patterns it was added by."""
 
-    Attributes:
-        name: Distinct from all others.
-        examples: Normalised patterns.
-        threshold: Scores from here on are accepted.
-    """
-
-    name: str
-    examples: tuple[str, ...]
-    threshold: float
+    name: str  # distinct from all others
+    examples: tuple[str, ...]  # normalised patterns
+    threshold: float  # scores from here on are accepted
 
 
 class AddedRelationStore(RecordStore):

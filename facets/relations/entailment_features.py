@@ -28,15 +28,10 @@ _HYPERNYM_SHARE = 0.8  # of a more specific word, as of the same word
 
 @dataclass(frozen=True, slots=True)
 class PairFeatures:
-    """Features of pairs.
+    """Features of pairs."""
 
-    Attributes:
-        forward: "The premise entails the hypothesis", ``[P, F]`` float64, in the order of ``FEATURES``.
-        backward: The same with the sides exchanged.
-    """
-
-    forward: NDArray[np.float64]
-    backward: NDArray[np.float64]
+    forward: NDArray[np.float64]  # "The premise entails the hypothesis", `[P, F]` float64, in the order of `FEATURES`
+    backward: NDArray[np.float64]  # the same with the sides exchanged
 
     @property
     def symmetric(self) -> NDArray[np.float64]:

@@ -38,23 +38,14 @@ TypedPattern = tuple[tuple[str, ...], EntityType, EntityType]
 
 @dataclass(frozen=True, slots=True)
 class PairMention:
-    """An ordered pair of mentions of a sentence.
+    """An ordered pair of mentions of a sentence."""
 
-    Attributes:
-        text_position: Which text.
-        head: ``$ARG1``.
-        tail: ``$ARG2``.
-        sentence: Where the sentence stands.
-        tokens: The pattern.
-        assertion: Whether the sentence asserts what the pattern says.
-    """
-
-    text_position: int
-    head: EntitySpan
-    tail: EntitySpan
-    sentence: EntitySpan
-    tokens: tuple[str, ...]
-    assertion: Assertion
+    text_position: int  # which text
+    head: EntitySpan  # `$ARG1`
+    tail: EntitySpan  # `$ARG2`
+    sentence: EntitySpan  # where the sentence stands
+    tokens: tuple[str, ...]  # the pattern
+    assertion: Assertion  # whether the sentence asserts what the pattern says
 
     @property
     def pattern(self) -> TypedPattern:

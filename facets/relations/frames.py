@@ -31,53 +31,32 @@ Row = tuple[str, list[str], list[str], list[str]]  # name, expressions, what fol
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """How one relation follows from another.
+    """How one relation follows from another."""
 
-    Attributes:
-        path: Names on the way, the first and the last included.
-        was_before: Some of it held before: it need not hold now.
-    """
-
-    path: tuple[str, ...]
-    was_before: bool
+    path: tuple[str, ...]  # names on the way, the first and the last included
+    was_before: bool  # some of it held before: it need not hold now
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """A relation that a clause says.
+    """A relation that a clause says."""
 
-    Attributes:
-        name: Of the relation.
-        is_exchanged: Its first argument is ``$ARG2``.
-        strength: How surely, in ``[0, 1]``.
-        is_kind: The clause says something more special.
-        modifiers: What the clause says beside it.
-        word: What was read as it, where that is another word.
-        is_listed: It is in the table; else the clause's own words name it.
-    """
-
-    name: str
-    is_exchanged: bool
-    strength: float
-    is_kind: bool
-    modifiers: frozenset[str]
-    word: str = ""
-    is_listed: bool = True
+    name: str  # of the relation
+    is_exchanged: bool  # its first argument is `$ARG2`
+    strength: float  # how surely, in `[0, 1]`
+    is_kind: bool  # the clause says something more special
+    modifiers: frozenset[str]  # what the clause says beside it
+    word: str = ""  # what was read as it, where that is another word
+    is_listed: bool = True  # it is in the table; else the clause's own words name it
 
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What the table says of "the premise entails the hypothesis".
+    """What the table says of "the premise entails the hypothesis"."""
 
-    Attributes:
-        implied: How surely it does, in ``[0, 1]``.
-        apart: How surely both sides were read and it does not, in ``[0, 1]``; 0 where one is not known.
-        reason: Why, in a few words; empty where nothing is known.
-    """
-
-    implied: float
-    apart: float
-    reason: str
+    implied: float  # how surely it does, in `[0, 1]`
+    apart: float  # how surely both sides were read and it does not, in `[0, 1]`; 0 where one is not known
+    reason: str  # why, in a few words; empty where nothing is known
 
 
 _UNKNOWN = Finding(0.0, 0.0, "")

@@ -49,20 +49,13 @@ _BATCH_TOKENS = 4096
 
 
 class RelationModelConfig(Settings):
-    """What ``config.json`` holds.
+    """What ``config.json`` holds."""
 
-    Attributes:
-        name: The model's name, unique among the models of a server.
-        encoder_of: Folder of the model of passages whose word pieces are read, from this checkpoint's folder.
-        network: Shape of the network.
-        training: Facts about the training run, for people.
-    """
-
-    name: Name
+    name: Name  # the model's name, unique among the models of a server
     task: Literal["relations"] = TASK
-    encoder_of: Name
-    network: PatternNetworkConfig = PatternNetworkConfig()
-    training: dict[str, Any] = Field(default_factory=dict)
+    encoder_of: Name  # folder of the model of passages whose word pieces are read, from this checkpoint's folder
+    network: PatternNetworkConfig = PatternNetworkConfig()  # shape of the network
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
     @property
     def num_facets(self) -> int:

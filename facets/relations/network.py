@@ -52,19 +52,12 @@ class PatternEmbedding(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class PatternStates:
-    """What the encoder gives for patterns.
+    """What the encoder gives for patterns."""
 
-    Attributes:
-        padded: States of all tokens, ``[B, L, W]``, zero behind the end.
-        mask: True where there is a token, ``[B, L]``.
-        arguments: States of the two arguments, ``[B, 2, W]``.
-        mean: Mean state, ``[B, W]``.
-    """
-
-    padded: Tensor
-    mask: Tensor
-    arguments: Tensor
-    mean: Tensor
+    padded: Tensor  # states of all tokens, `[B, L, W]`, zero behind the end
+    mask: Tensor  # true where there is a token, `[B, L]`
+    arguments: Tensor  # states of the two arguments, `[B, 2, W]`
+    mean: Tensor  # mean state, `[B, W]`
 
 
 class PatternNetwork(nn.Module):

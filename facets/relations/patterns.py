@@ -51,17 +51,11 @@ class PairLimits:
 
 @dataclass(frozen=True, slots=True)
 class SentencePattern:
-    """One ordered pair of entities of a sentence.
+    """One ordered pair of entities of a sentence."""
 
-    Attributes:
-        head: Position of ``$ARG1`` among the sentence's entities.
-        tail: Position of ``$ARG2``.
-        tokens: Lower-case tokens with the placeholders.
-    """
-
-    head: int
-    tail: int
-    tokens: tuple[str, ...]
+    head: int  # position of `$ARG1` among the sentence's entities
+    tail: int  # position of `$ARG2`
+    tokens: tuple[str, ...]  # lower-case tokens with the placeholders
 
     @property
     def is_list(self) -> bool:

@@ -19,17 +19,11 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True)
 class FacetMeeting:
-    """The closest pair of a pattern's and a relation's facets.
+    """The closest pair of a pattern's and a relation's facets."""
 
-    Attributes:
-        pattern_facet: In ``[0, K)``.
-        relation_facet: In ``[0, K_rel)``.
-        cosine: In ``[-1, 1]``.
-    """
-
-    pattern_facet: int
-    relation_facet: int
-    cosine: float
+    pattern_facet: int  # in `[0, K)`
+    relation_facet: int  # in `[0, K_rel)`
+    cosine: float  # in `[-1, 1]`
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,43 +44,30 @@ class FacetRelations:
 
 @dataclass(frozen=True, slots=True)
 class SimilarPattern:
-    """A pattern of the training data that expresses a relation.
+    """A pattern of the training data that expresses a relation."""
 
-    Attributes:
-        pattern: Its tokens, separated by one blank.
-        score: How alike its facets and those of the pattern in question are (eq. 3.11), in ``[-1, 1]``.
-    """
-
-    pattern: str
-    score: float
+    pattern: str  # its tokens, separated by one blank
+    score: float  # how alike its facets and those of the pattern in question are (eq. 3.11), in `[-1, 1]`.
 
 
 @dataclass(frozen=True, slots=True)
 class RelationScore:
-    """How well a relation fits a pattern.
+    """How well a relation fits a pattern."""
 
-    Attributes:
-        relation: Its name.
-        score: What ranks, in ``[-1, 1]``: the facets' score (symmetric or asymmetric, as ``Confidence`` says), or
-            the look-up's, moved to the same scale, where that is higher; -1 when not asserted.
-        probability: Fitted on development data, in ``[0, 1]``; 0 when not asserted.
-        accepted: ``score`` reaches the relation's threshold, and between these two entities nothing fits better.
-        symmetric_score: Eq. 3.11 of the pattern's and the relation's facets, in ``[-1, 1]``.
-        universal_schema_score: The look-up's cosine, in ``[-1, 1]``; None where pattern or relation was not seen.
-        meeting: Which facet met which; None without evidence.
-        similar_patterns: Nearest patterns of the training data that express the relation, closest first; only with
-            evidence, and for the first and the accepted relations.
-        known_pairs: Well-known heads and tails of the relation; only where there are similar patterns.
-    """
-
-    relation: str
+    relation: str  # its name
+    # What ranks, in `[-1, 1]`: the facets' score (symmetric or asymmetric, as `Confidence` says), or the look-up's,
+    # moved to the same scale, where that is higher; -1 when not asserted.
     score: float
-    probability: float
-    accepted: bool
-    symmetric_score: float
+    probability: float  # fitted on development data, in `[0, 1]`; 0 when not asserted
+    accepted: bool  # `score` reaches the relation's threshold, and between these two entities nothing fits better
+    symmetric_score: float  # eq. 3.11 of the pattern's and the relation's facets, in `[-1, 1]`.
+    # The look-up's cosine, in `[-1, 1]`; None where pattern or relation was not seen.
     universal_schema_score: float | None
-    meeting: FacetMeeting | None
+    meeting: FacetMeeting | None  # which facet met which; None without evidence
+    # Nearest patterns of the training data that express the relation, closest first; only with evidence, and for the
+    # first and the accepted relations.
     similar_patterns: tuple[SimilarPattern, ...] = ()
+    # Well-known heads and tails of the relation; only where there are similar patterns.
     known_pairs: tuple[tuple[str, str], ...] = ()
 
 

@@ -148,20 +148,13 @@ def _cosines(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RelationFacets:
-    """Relations to score against, the model's own and added ones.
+    """Relations to score against, the model's own and added ones."""
 
-    Attributes:
-        names: ``R`` distinct names.
-        facets: ``[R, J, D]`` float32, unit length.
-        thresholds: ``[R]``.
-        rows: Row of each in the model's table, -1 for added ones, ``[R]``.
-        distinct: The same facets without repetitions, and the share of each: ``[R, U, D]`` and ``[R, U]``.
-    """
-
-    names: tuple[str, ...]
-    facets: NDArray[np.float32]
-    thresholds: NDArray[np.float32]
-    rows: NDArray[np.int64]
+    names: tuple[str, ...]  # `R` distinct names
+    facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
+    thresholds: NDArray[np.float32]  # `[R]`
+    rows: NDArray[np.int64]  # row of each in the model's table, -1 for added ones, `[R]`
+    # The same facets without repetitions, and the share of each: `[R, U, D]` and `[R, U]`.
     distinct: tuple[Tensor, Tensor]
 
     @classmethod
@@ -189,26 +182,19 @@ class RelationFacets:
 
 @dataclass(frozen=True, slots=True)
 class ScoreArrays:
-    """Everything about patterns and relations, ``[P, R]`` each; float32.
+    """Everything about patterns and relations, ``[P, R]`` each; float32."""
 
-    Attributes:
-        facets: Facets of the patterns, ``[P, K, D]``.
-        symmetric: Eq. 3.11, in ``[-1, 1]``.
-        asymmetric: Eq. 3.10 with the pattern as premise, in ``[-1, 1]``: how well it covers the relation's facets.
-        universal_schema: The look-up's cosine, in ``[-1, 1]``; NaN where pattern or relation was not seen.
-        scores: The higher of look-up and facets, in ``[-1, 1]``; facets count by their symmetric or asymmetric score,
-            whichever ranked development data better. Types of the arguments, where given, are added.
-        probabilities: Confidence, in ``[0, 1]``.
-        accepted: ``scores`` reach the relation's threshold and are close to the pattern's best.
-    """
-
-    facets: NDArray[np.float32]
-    symmetric: NDArray[np.float32]
+    facets: NDArray[np.float32]  # facets of the patterns, `[P, K, D]`
+    symmetric: NDArray[np.float32]  # eq. 3.11, in `[-1, 1]`.
+    # Eq. 3.10 with the pattern as premise, in `[-1, 1]`: how well it covers the relation's facets.
     asymmetric: NDArray[np.float32]
+    # The look-up's cosine, in `[-1, 1]`; NaN where pattern or relation was not seen.
     universal_schema: NDArray[np.float32]
+    # The higher of look-up and facets, in `[-1, 1]`; facets count by their symmetric or asymmetric score, whichever
+    # ranked development data better. Types of the arguments, where given, are added.
     scores: NDArray[np.float32]
-    probabilities: NDArray[np.float32]
-    accepted: NDArray[np.bool_]
+    probabilities: NDArray[np.float32]  # confidence, in `[0, 1]`
+    accepted: NDArray[np.bool_]  # `scores` reach the relation's threshold and are close to the pattern's best
 
 
 @torch.inference_mode()

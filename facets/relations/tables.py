@@ -51,27 +51,16 @@ _DOUBT = 0.1  # of a relation's own pairs, which may be of kinds not seen in tra
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelationDetails:
-    """What is known of a relation beside its facets; all of it may be left out.
+    """What is known of a relation beside its facets; all of it may be left out."""
 
-    Attributes:
-        description: One line.
-        example: A sentence; the head stands in ``[..]``, the tail in ``{..}``.
-        aliases: Other names of the same relation.
-        inverse_aliases: Names of the same relation with head and tail exchanged.
-        head_types: What a head may be; empty: anything.
-        tail_types: What a tail may be; empty: anything.
-        symmetric: Holds both ways round.
-        pairs: Well-known heads and tails by name.
-    """
-
-    description: str = ""
-    example: str = ""
-    aliases: tuple[str, ...] = ()
-    inverse_aliases: tuple[str, ...] = ()
-    head_types: tuple[EntityType, ...] = ()
-    tail_types: tuple[EntityType, ...] = ()
-    symmetric: bool = False
-    pairs: tuple[tuple[str, str], ...] = ()
+    description: str = ""  # one line
+    example: str = ""  # a sentence; the head stands in `[..]`, the tail in `{..}`
+    aliases: tuple[str, ...] = ()  # other names of the same relation
+    inverse_aliases: tuple[str, ...] = ()  # names of the same relation with head and tail exchanged
+    head_types: tuple[EntityType, ...] = ()  # what a head may be; empty: anything
+    tail_types: tuple[EntityType, ...] = ()  # what a tail may be; empty: anything
+    symmetric: bool = False  # holds both ways round
+    pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails by name
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
@@ -108,29 +97,21 @@ class RelationDetails:
 
 @dataclass(frozen=True, slots=True)
 class RelationTable:
-    """Relations and their facets.
+    """Relations and their facets."""
 
-    Attributes:
-        names: ``R`` distinct names.
-        num_pairs: Entity pairs each was trained on.
-        facets: ``[R, J, D]`` float32, unit length.
-        confidence: How scores become decisions and probabilities.
-        patterns: Rows of the pattern table that share entity pairs with each relation, most shared first.
-        details: What each relation means.
-        type_log_odds: Of the types of heads and of tails, ``[2, R, T]`` float32 in the order of ``EntityType``: how
-            much likelier a type is than among entities in general.
-        refused_types: What heads and tails cannot be, ``[2, R, T]``, from the details.
-        type_penalties: What the kinds of heads and tails say against each relation, ``[2, R, T]``, at most 0.
-    """
-
-    names: tuple[str, ...]
-    num_pairs: tuple[int, ...]
-    facets: NDArray[np.float32]
-    confidence: Confidence
+    names: tuple[str, ...]  # `R` distinct names
+    num_pairs: tuple[int, ...]  # entity pairs each was trained on
+    facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
+    confidence: Confidence  # how scores become decisions and probabilities
+    # Rows of the pattern table that share entity pairs with each relation, most shared first.
     patterns: tuple[tuple[int, ...], ...]
-    details: tuple[RelationDetails, ...]
+    details: tuple[RelationDetails, ...]  # what each relation means
+    # Of the types of heads and of tails, `[2, R, T]` float32 in the order of `EntityType`: how much likelier a type is
+    # than among entities in general.
     type_log_odds: NDArray[np.float32]
+    # What heads and tails cannot be, `[2, R, T]`, from the details.
     refused_types: NDArray[np.bool_] = field(init=False)
+    # What the kinds of heads and tails say against each relation, `[2, R, T]`, at most 0.
     type_penalties: NDArray[np.float32] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -154,18 +135,12 @@ class RelationTable:
 
 @dataclass(frozen=True, slots=True)
 class PatternTable:
-    """The look-up model (universal schema): seen patterns and relations in one space.
+    """The look-up model (universal schema): seen patterns and relations in one space."""
 
-    Attributes:
-        rows: Row of each pattern, its tokens joined by one blank.
-        patterns: ``[P, D]`` float32, unit length.
-        relations: ``[R, D]`` float32, unit length, in the order of the relation table.
-        counts: Entity pairs each pattern was seen with, ``[P]``.
-    """
-
-    rows: Mapping[str, int]
-    patterns: NDArray[np.float32]
-    relations: NDArray[np.float32]
+    rows: Mapping[str, int]  # row of each pattern, its tokens joined by one blank
+    patterns: NDArray[np.float32]  # `[P, D]` float32, unit length
+    relations: NDArray[np.float32]  # `[R, D]` float32, unit length, in the order of the relation table
+    # Entity pairs each pattern was seen with, `[P]`.
     counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
     def find(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.int64]:

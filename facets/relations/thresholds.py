@@ -65,17 +65,13 @@ _PARAPHRASE = {
 
 
 class EntailmentWeights(Settings):
-    """Weights by the names of features; one that is absent counts 0.
+    """Weights by the names of features; one that is absent counts 0."""
 
-    Attributes:
-        entails: Of ``FEATURES`` and ``CONSTANT``, for "the premise entails the hypothesis"; for the reverse the
-            features of the exchanged sides count by the same weights.
-        paraphrase: Of ``PARAPHRASE_FEATURES`` and ``CONSTANT``.
-        threshold: A label other than neutral needs that probability of entailment in one direction at least.
-    """
-
+    # Of `FEATURES` and `CONSTANT`, for "the premise entails the hypothesis"; for the reverse the features of the
+    # exchanged sides count by the same weights.
     entails: Mapping[str, float] = _ENTAILS
-    paraphrase: Mapping[str, float] = _PARAPHRASE
+    paraphrase: Mapping[str, float] = _PARAPHRASE  # of `PARAPHRASE_FEATURES` and `CONSTANT`
+    # A label other than neutral needs that probability of entailment in one direction at least.
     threshold: float = _THRESHOLD
 
     @model_validator(mode="after")
@@ -88,34 +84,22 @@ class EntailmentWeights(Settings):
 
 
 class Confidence(Settings):
-    """Numbers fitted on development data.
+    """Numbers fitted on development data."""
 
-    Attributes:
-        thresholds: Scores from here on are accepted, one a relation.
-        default_threshold: For relations added later.
-        use_asymmetric: Facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11.
-        margin: Accepted are only relations whose score is at most so far below the pattern's best.
-        slope: ``probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))``; the gap is
-            the score less the pattern's best.
-        gap_slope: See ``slope``.
-        offset: See ``slope``.
-        schema_scale: The look-up's cosine times this, plus ``schema_shift``, is compared with the facets' score.
-        schema_shift: See ``schema_scale``. Where both together exceed 1, all scores are divided by their sum.
-        type_weight: What a log-odds of an argument's type adds to the score.
-        entailment: What the features of a pair of patterns count for each label.
-    """
-
-    thresholds: Annotated[tuple[float, ...], Field(strict=False)]
-    default_threshold: float = 0.5
-    use_asymmetric: bool = False
-    margin: float = 2.0
+    thresholds: Annotated[tuple[float, ...], Field(strict=False)]  # scores from here on are accepted, one a relation
+    default_threshold: float = 0.5  # for relations added later
+    use_asymmetric: bool = False  # facets count by eq. 3.10 with the pattern as premise, instead of eq. 3.11.
+    margin: float = 2.0  # accepted are only relations whose score is at most so far below the pattern's best
+    # `probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))`; the gap is the score less
+    # the pattern's best.
     slope: float = 10.0
-    gap_slope: float = 0.0
-    offset: float = 0.0
+    gap_slope: float = 0.0  # see `slope`
+    offset: float = 0.0  # see `slope`
+    # The look-up's cosine times this, plus `schema_shift`, is compared with the facets' score.
     schema_scale: float = 1.0
-    schema_shift: float = 0.0
-    type_weight: float = 0.08
-    entailment: EntailmentWeights = EntailmentWeights()
+    schema_shift: float = 0.0  # see `schema_scale`. Where both together exceed 1, all scores are divided by their sum.
+    type_weight: float = 0.08  # what a log-odds of an argument's type adds to the score
+    entailment: EntailmentWeights = EntailmentWeights()  # what the features of a pair of patterns count for each label
 
     @property
     def peak(self) -> float:

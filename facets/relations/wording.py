@@ -65,48 +65,31 @@ OTHER = "."  # the second argument in a clause
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The surface of a pattern.
+    """The surface of a pattern."""
 
-    Attributes:
-        content: Words that carry meaning, in order; the first 64.
-        head_acts: ``$ARG1`` is what a verb in the active voice would start with.
-        frame: The preposition after a participle, unless it is ``by``: ``of`` in ``is made of``. Who acts can be
-            compared between patterns of one frame only.
-        is_mutual: A word says the same of both arguments.
-        is_hedged: It may, might, was tried or is said.
-        is_doubted: It may or might be, was tried or is said; what can or should be, mostly is.
-        is_negated: A cue negates it.
-        clause: What it says of its two arguments.
-    """
-
-    content: tuple[str, ...]
-    head_acts: bool
+    content: tuple[str, ...]  # words that carry meaning, in order; the first 64
+    head_acts: bool  # `$ARG1` is what a verb in the active voice would start with
+    # The preposition after a participle, unless it is `by`: `of` in `is made of`. Who acts can be compared between
+    # patterns of one frame only.
     frame: str
-    is_mutual: bool
-    is_hedged: bool
-    is_doubted: bool
-    is_negated: bool
-    clause: "Clause"
+    is_mutual: bool  # a word says the same of both arguments
+    is_hedged: bool  # it may, might, was tried or is said
+    is_doubted: bool  # it may or might be, was tried or is said; what can or should be, mostly is
+    is_negated: bool  # a cue negates it
+    clause: "Clause"  # what it says of its two arguments
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``.
+    """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``."""
 
-    Attributes:
-        words: Basic forms of each word, and the word itself last, behind the first argument, which is left out;
-            ``OTHER`` stands for the second one. Empty where nothing is said.
-        is_exchanged: The first argument of the clause is ``$ARG2``.
-        is_nominal: A noun or an adjective says it: ``is the owner of``.
-        modifiers: What a passive has beside: ``rome`` in ``was written in Rome by``.
-        tense: ``past``, ``present``, or nothing where it cannot be seen.
-    """
-
+    # Basic forms of each word, and the word itself last, behind the first argument, which is left out; `OTHER` stands
+    # for the second one. Empty where nothing is said.
     words: tuple[tuple[str, ...], ...]
-    is_exchanged: bool
-    is_nominal: bool
-    modifiers: frozenset[str]
-    tense: str
+    is_exchanged: bool  # the first argument of the clause is `$ARG2`
+    is_nominal: bool  # a noun or an adjective says it: `is the owner of`
+    modifiers: frozenset[str]  # what a passive has beside: `rome` in `was written in Rome by`
+    tense: str  # `past`, `present`, or nothing where it cannot be seen
 
 
 def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:

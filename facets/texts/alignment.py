@@ -48,21 +48,13 @@ class AlignedPair:
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Two sentences side by side.
+    """Two sentences side by side."""
 
-    Attributes:
-        first: The first, read.
-        second: The second.
-        pairs: What meets, in the order of the first.
-        first_weights: What each word weighs, ``[F]``.
-        second_weights: ``[S]``.
-    """
-
-    first: Wording
-    second: Wording
-    pairs: tuple[AlignedPair, ...]
-    first_weights: NDArray[np.float64]
-    second_weights: NDArray[np.float64]
+    first: Wording  # the first, read
+    second: Wording  # the second
+    pairs: tuple[AlignedPair, ...]  # what meets, in the order of the first
+    first_weights: NDArray[np.float64]  # what each word weighs, `[F]`
+    second_weights: NDArray[np.float64]  # `[S]`
 
     @property
     def covered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -35,17 +35,11 @@ class InferenceLabel(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What two texts say of each other.
+    """What two texts say of each other."""
 
-    Attributes:
-        score: How alike they are, in ``[0, 1]``.
-        label: Whether the first entails or contradicts the second.
-        differences: What they say differently of the same things, the heaviest first.
-    """
-
-    score: float
-    label: InferenceLabel
-    differences: tuple[Difference, ...]
+    score: float  # how alike they are, in `[0, 1]`
+    label: InferenceLabel  # whether the first entails or contradicts the second
+    differences: tuple[Difference, ...]  # what they say differently of the same things, the heaviest first
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,19 +65,13 @@ class CoverageConfig:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What there is to cover of a document, and how well its sentences do.
+    """What there is to cover of a document, and how well its sentences do."""
 
-    Attributes:
-        covered: How well each sentence covers each word, or whatever else the document is made of, ``[S, U]`` in
-            ``[0, 1]``.
-        weights: What each of these weighs, ``[U]``, >= 0.
-        repetition: See ``scoring.added_coverage``.
-        divisors: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
-    """
-
+    # How well each sentence covers each word, or whatever else the document is made of, `[S, U]` in `[0, 1]`.
     covered: Tensor
-    weights: Tensor
-    repetition: float
+    weights: Tensor  # what each of these weighs, `[U]`, >= 0
+    repetition: float  # see `scoring.added_coverage`
+    # Gains are divided by these before they are compared, `[S]`, > 0; None: by 1.
     divisors: NDArray[np.float64] | None = None
 
 

@@ -34,27 +34,16 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two places that do not say the same of the same things.
+    """Two places that do not say the same of the same things."""
 
-    Attributes:
-        kind: How they differ.
-        first: What the first text says, as it is written there.
-        second: What the second says.
-        first_start: Of the first, in characters.
-        first_end: One past its end.
-        second_start: Of the second.
-        second_end: One past its end.
-        weight: How much it speaks against both texts holding, in ``[0, 1]``.
-    """
-
-    kind: DifferenceKind
-    first: str
-    second: str
-    first_start: int
-    first_end: int
-    second_start: int
-    second_end: int
-    weight: float
+    kind: DifferenceKind  # how they differ
+    first: str  # what the first text says, as it is written there
+    second: str  # what the second says
+    first_start: int  # of the first, in characters
+    first_end: int  # one past its end
+    second_start: int  # of the second
+    second_end: int  # one past its end
+    weight: float  # how much it speaks against both texts holding, in `[0, 1]`
 
     def exchanged(self) -> "Difference":
         """The same with the texts exchanged."""

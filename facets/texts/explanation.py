@@ -37,19 +37,14 @@ class NearestWord:
 
 @dataclass(frozen=True, slots=True)
 class FacetWords:
-    """One facet in words.
+    """One facet in words."""
 
-    Attributes:
-        facet: Which facet, in ``[0, K)``.
-        words: Nearest words of the vocabulary, closest first.
-        tokens: Tokens of the text that the facet attends to (positions in ``TextExplanation.tokens``, cosine
-            above 0), strongest first.
-        span: Where it stands in the text, start and end in characters; None where the model's facets have no place.
-    """
-
-    facet: int
-    words: tuple[NearestWord, ...]
+    facet: int  # which facet, in `[0, K)`
+    words: tuple[NearestWord, ...]  # nearest words of the vocabulary, closest first
+    # Tokens of the text that the facet attends to (positions in `TextExplanation.tokens`, cosine above 0), strongest
+    # first.
     tokens: tuple[tuple[int, float], ...]
+    # Where it stands in the text, start and end in characters; None where the model's facets have no place.
     span: tuple[int, int] | None = None
 
 

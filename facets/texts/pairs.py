@@ -25,15 +25,10 @@ NUMBERS_AT_A_TIME = 16_000_000
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """How the words of a text are weighed in a score.
+    """How the words of a text are weighed in a score."""
 
-    Attributes:
-        by_facets: By their closest facet (``scoring.closest_facet_weight``): what callers know as ``attention``.
-        by_probability: By ``alpha / (alpha + p(w))``.
-    """
-
-    by_facets: bool
-    by_probability: bool
+    by_facets: bool  # by their closest facet (`scoring.closest_facet_weight`): what callers know as `attention`
+    by_probability: bool  # by `alpha / (alpha + p(w))`
 
 
 class PairTexts:

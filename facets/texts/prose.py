@@ -81,23 +81,16 @@ _TOLD, _ASKED = 1.4, 0.6  # chosen on the judged texts (docs/use/summarization.m
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """How the sentences of a document may be picked.
+    """How the sentences of a document may be picked."""
 
-    Attributes:
-        may_stand: ``[S]``: whether each may stand in a summary at all; at least one may.
-        leans_on: ``[S]``: place of the sentence that each needs before it, -1: none.
-        names_subject: ``[S]``: whether each names what the document is about; of a document that is about nothing in
-            particular none does.
-        worth: ``[S]``: what its gain is multiplied by: in talks and letters more where it asks for something or
-            decides, less where it asks a question.
-        found: Whether there is any prose; if not, everything with a word in it may stand.
-    """
-
-    may_stand: NDArray[np.bool_]
-    leans_on: NDArray[np.int64]
+    may_stand: NDArray[np.bool_]  # `[S]`: whether each may stand in a summary at all; at least one may
+    leans_on: NDArray[np.int64]  # `[S]`: place of the sentence that each needs before it, -1: none
+    # `[S]`: whether each names what the document is about; of a document that is about nothing in particular none does.
     names_subject: NDArray[np.bool_]
+    # `[S]`: what its gain is multiplied by: in talks and letters more where it asks for something or decides, less
+    # where it asks a question.
     worth: NDArray[np.float64]
-    found: bool
+    found: bool  # whether there is any prose; if not, everything with a word in it may stand
 
 
 def prose_of(

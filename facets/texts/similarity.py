@@ -88,20 +88,16 @@ class FacetMatch:
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """Why a pair has its score.
+    """Why a pair has its score."""
 
-    Attributes:
-        matches: Which facet met which, largest contribution first. For ``max_facet`` the one match that is the
-            score; otherwise every match by what it explains in the mutual reconstruction of eq. 3.5, which is
-            the score of ``codebook`` and only an illustration for the word-based methods.
-        first_tokens: Tokens of the first text with their attention (eq. 3.6) and, where the method compares words,
-            the weight each had in the score.
-        second_tokens: Tokens of the second text.
-    """
-
+    # Which facet met which, largest contribution first. For `max_facet` the one match that is the score; otherwise
+    # every match by what it explains in the mutual reconstruction of eq. 3.5, which is the score of `codebook` and only
+    # an illustration for the word-based methods.
     matches: tuple[FacetMatch, ...]
+    # Tokens of the first text with their attention (eq. 3.6) and, where the method compares words, the weight each had
+    # in the score.
     first_tokens: tuple[TokenAttention, ...]
-    second_tokens: tuple[TokenAttention, ...]
+    second_tokens: tuple[TokenAttention, ...]  # tokens of the second text
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,31 +25,22 @@ _ABOUT = 0.55  # cosine with a word above which a topic is about it
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that a text may go on about.
+    """Something that a text may go on about."""
 
-    Attributes:
-        words: Nearest words of the vocabulary, closest first.
-        likelihood: How likely the next 25 words that are no stop words have one about it, in ``[0, 1]``; None where
-            the model does not know.
-        novelty: 1 less the cosine of the closest word of the text, in ``[0, 1]``.
-    """
-
-    words: tuple[NearestWord, ...]
+    words: tuple[NearestWord, ...]  # nearest words of the vocabulary, closest first
+    # How likely the next 25 words that are no stop words have one about it, in `[0, 1]`; None where the model does not
+    # know.
     likelihood: float | None
-    novelty: float
+    novelty: float  # 1 less the cosine of the closest word of the text, in `[0, 1]`
 
 
 @dataclass(frozen=True, slots=True)
 class TextTopics:
-    """What one text may go on about.
+    """What one text may go on about."""
 
-    Attributes:
-        topics: The likeliest first.
-        vectors: Of each topic the mean of its words, weighted by their cosines with the facet, at unit length
-            (eq. 4.1), ``[K, D]``: facets of a query to collections of the same word space.
-    """
-
-    topics: tuple[Topic, ...]
+    topics: tuple[Topic, ...]  # the likeliest first
+    # Of each topic the mean of its words, weighted by their cosines with the facet, at unit length (eq. 4.1), `[K, D]`:
+    # facets of a query to collections of the same word space.
     vectors: NDArray[np.float32]
 
 

@@ -29,31 +29,18 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that is compared.
+    """A word that is compared."""
 
-    Attributes:
-        text: In lower case; of a negative word ("unlocked") what it negates ("locked").
-        place: Which token of the sentence.
-        start: First character in the text.
-        end: One past the last.
-        cues: What turns its polarity, an odd number negates it.
-        weak: It says little: a pronoun, a light verb, an implicative verb.
-        is_verb: It is used as a verb here.
-        preposition: What links it to the sentence, e.g. ``in``; empty: nothing.
-        kind: Of a number or date; None: any other word.
-        value: Of a number or date, normalized.
-    """
-
-    text: str
-    place: int
-    start: int
-    end: int
-    cues: tuple[Cue, ...] = ()
-    weak: bool = False
-    is_verb: bool = False
-    preposition: str = ""
-    kind: ValueKind | None = None
-    value: str = ""
+    text: str  # in lower case; of a negative word ("unlocked") what it negates ("locked")
+    place: int  # which token of the sentence
+    start: int  # first character in the text
+    end: int  # one past the last
+    cues: tuple[Cue, ...] = ()  # what turns its polarity, an odd number negates it
+    weak: bool = False  # it says little: a pronoun, a light verb, an implicative verb
+    is_verb: bool = False  # it is used as a verb here
+    preposition: str = ""  # what links it to the sentence, e.g. `in`; empty: nothing.
+    kind: ValueKind | None = None  # of a number or date; None: any other word
+    value: str = ""  # of a number or date, normalized
 
     @property
     def negated(self) -> bool:
@@ -75,22 +62,15 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A sentence, read.
+    """A sentence, read."""
 
-    Attributes:
-        words: What is compared, in order.
-        links: Of each word the word that it belongs to, an adjective to its noun, an argument to its verb, and how:
-            ``mod``, ``agent``, ``patient``, ``prep`` or ``verb``; -1 and ``root`` where it belongs to none.
-        markers: Prepositions, quantifiers, modal verbs, in order.
-        passive_verbs: Places of participles in the passive voice with an agent behind ``by``.
-        indefinite: It introduces whom it is about: "A man is playing", "There is no man playing".
-    """
-
-    words: tuple[Word, ...]
+    words: tuple[Word, ...]  # what is compared, in order
+    # Of each word the word that it belongs to, an adjective to its noun, an argument to its verb, and how: `mod`,
+    # `agent`, `patient`, `prep` or `verb`; -1 and `root` where it belongs to none.
     links: tuple[tuple[int, str], ...]
-    markers: tuple[Marker, ...]
-    passive_verbs: frozenset[int]
-    indefinite: bool
+    markers: tuple[Marker, ...]  # prepositions, quantifiers, modal verbs, in order
+    passive_verbs: frozenset[int]  # places of participles in the passive voice with an agent behind `by`
+    indefinite: bool  # it introduces whom it is about: "A man is playing", "There is no man playing"
 
 
 def read_wording(tokens: Sequence[Token]) -> Wording:
