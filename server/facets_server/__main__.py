@@ -13,7 +13,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from types import FrameType, ModuleType
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -29,6 +29,7 @@ logger = logging.getLogger("facets_server")
 
 _SHORTEST_S = 1.0
 _MOST_FOR_CLOSING_S = 2.0
+_SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
 _HTTP_MODULES = ("grpc", "pydantic", "starlette", "uvicorn", "prometheus_client")
@@ -287,19 +288,24 @@ class _Shutdown:
     """Waits for SIGTERM or SIGINT; from then on the process has ``drain_s`` seconds to end by itself.
 
     After these it is ended, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
+    The kernel may hand a signal to any thread, and then nothing wakes the main one, which alone runs Python's handlers.
+    So a thread reads what the interpreter writes for each signal, whichever thread gets it.
     """
 
     def __init__(self, drain_s: float) -> None:
         self._drain_s = max(drain_s, _SHORTEST_S)
         self._asked = threading.Event()
         self._deadline = float("inf")
+        self._read, self._written = socket.socketpair()
 
     def install(self) -> None:
         """Takes the signals over; called by the main thread."""
+        self._written.setblocking(False)
+        signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, lambda number, frame: None)
         # Started now: later there may be no room for another thread.
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._handle)
 
     @property
     def is_asked(self) -> bool:
@@ -323,16 +329,14 @@ class _Shutdown:
             sys.stdout.flush()
             os._exit(0)
 
-    def _handle(self, number: int, frame: FrameType | None) -> None:
-        if not self._asked.is_set():
-            self._deadline = time.monotonic() + self._drain_s
-            # The kernel's own: it ends the process even if no Python runs any more.
-            signal.setitimer(signal.ITIMER_REAL, self._drain_s + _SHORTEST_S)
-            self._asked.set()
-
     def _watch(self) -> None:
-        self._asked.wait()
-        time.sleep(max(0.0, self._deadline - time.monotonic()))
+        while _SIGNALS.isdisjoint(self._read.recv(64)):
+            pass
+        self._deadline = time.monotonic() + self._drain_s
+        # The kernel's own: it ends the process even if no Python runs any more.
+        signal.setitimer(signal.ITIMER_REAL, self._drain_s + _SHORTEST_S)
+        self._asked.set()
+        time.sleep(self._drain_s)
         logger.warning("what still runs after %.0f s is left behind: acknowledged writes are on disk", self._drain_s)
         os._exit(0)
 

@@ -1,11 +1,13 @@
 """Starting, overload, draining, crashing and coming back."""
 
 import os
+import signal
 import socket
 import threading
 import time
 import urllib.request
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 
 import grpc
 import pytest
@@ -75,6 +77,14 @@ def test_documents_are_found_again_after_a_restart_without_encoding(spawn):
     encoded = next(line for line in metrics.splitlines() if line.startswith("facets_batch_texts_sum"))
     assert float(encoded.split()[-1]) <= 3  # two texts of the warm-up and one query
     assert "facets_queued_requests 0.0" in metrics
+
+
+@pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="a thread is named by Linux alone")
+def test_a_signal_ends_the_server_whichever_thread_gets_it(spawn):
+    server = spawn()
+    threads = sorted(int(path.name) for path in Path(f"/proc/{server.process.pid}/task").iterdir())
+    os.kill(next(thread for thread in threads if thread != server.process.pid), signal.SIGTERM)
+    assert server.process.wait(30) == 0
 
 
 def test_nothing_acknowledged_is_lost_and_nothing_twice_when_killed_in_a_stream(spawn):
@@ -207,7 +217,7 @@ def test_single_text_calls_of_64_callers_are_encoded_in_batches(spawn):
     texts = float(lines['facets_batch_texts_sum{model="toy"}'])
     batches = float(lines['facets_batch_texts_count{model="toy"}'])
     assert texts == 642
-    assert texts / batches >= 2  # how many join depends on how fast the machine's callers are
+    assert texts / batches >= 1.25  # alone: 1; how many join depends on how much processor the callers leave
 
 
 def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):
