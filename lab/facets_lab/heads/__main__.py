@@ -33,6 +33,7 @@ def items(
     steps: Steps = 800,
     dim: Annotated[int, typer.Option(min=1)] = 64,
     batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 64,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="Few items a user want more.")] = 0.2,
     threads: Threads = 0,
 ) -> None:
     """The next item of a user, with and without those already seen, beside the simplest baselines.
@@ -42,7 +43,9 @@ def items(
     from facets_lab.heads.sequences import measure_baselines, measure_network, read_sequences
 
     data = read_sequences(file)
-    config = _config("items", encoder=encoder, dim=dim, batch_size=batch_size, steps=steps, threads=threads)
+    config = _config(
+        "items", encoder=encoder, dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads
+    )
     measured = repeated(
         head or ["softmax", "c"],
         seeds,
