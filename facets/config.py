@@ -69,10 +69,7 @@ class Settings(BaseModel):
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "", section: str = "") -> Self:
         """Returns the settings in ``values``; nested sections are mappings.
 
-        Args:
-            values: Plain values.
-            source: Where they come from, for messages.
-            section: The section of the source they are, for messages.
+        ``source``: where they come from, for messages. ``section``: the section of the source they are, for messages.
 
         Raises:
             ConfigError: As for the class; the message starts with ``source`` and names ``section.field``.

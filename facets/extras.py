@@ -24,9 +24,7 @@ def missing_modules(*modules: str) -> list[str]:
 def require_extra(extra: str, *modules: str) -> None:
     """Checks that the modules of an optional part are installed.
 
-    Args:
-        extra: Name of the extra, as ``install_command`` takes it.
-        modules: Top-level module names it needs.
+    ``extra``: name of the extra, as ``install_command`` takes it.
 
     Raises:
         ImportError: Names what is missing and the command that installs it.

@@ -90,11 +90,7 @@ class CollectionMap:
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
     """Lays out a collection, each document by the mean of its facets; a long one by its first part.
 
-    Args:
-        view: A state of the store.
-        record: The collection in it.
-        max_documents: Of more a random sample is laid out; 0, and at most, 100,000.
-        seed: Of the sample and the plane.
+    ``max_documents``: of more a random sample is laid out; 0, and at most, 100,000.
 
     Raises:
         InvalidInputError: The collection is empty, or more documents are asked for.
@@ -136,13 +132,7 @@ def diagnose_collection(
 ) -> CollectionDiagnosis:
     """Looks at a collection.
 
-    Args:
-        view: A state of the store.
-        record: The collection in it.
-        queries_QD: A vector each of questions as people ask them; ``[0, D]``: only the vectors are described.
-        own_vectors: Of the collection's model.
-        search: Searches the collection.
-        seed: Of the samples.
+    ``queries_QD``: a vector each of questions as people ask them; ``[0, D]``: only the vectors are described.
 
     Raises:
         InvalidInputError: The collection is empty, or the queries are not of its space.

@@ -64,12 +64,8 @@ class EncodedBatch:
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """The parts as indexes get them: the same as read back from the store.
 
-        Args:
-            rows_P: Row of each part; -1 for one that was not stored.
-            num_facets: K.
-
-        Returns:
-            The row of each place, ``[S]``, and unit-norm facets, ``[S, K, D]``.
+        ``rows_P``: row of each part; -1 for one that was not stored. Returns the row of each place, ``[S]``, and
+        unit-norm facets, ``[S, K, D]``.
         """
         rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
         return rows_S[rows_S >= 0], units_SKD[rows_S >= 0].astype(np.float16, copy=False)
@@ -154,9 +150,7 @@ def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
 def encode_documents(documents: Sequence[Document], record: CollectionRecord) -> EncodedBatch:
     """Checks a batch and encodes it.
 
-    Args:
-        documents: The batch; each document has K facets of the collection or more.
-        record: The collection.
+    ``documents``: the batch; each document has K facets of the collection or more.
 
     Raises:
         InvalidInputError: Whatever :meth:`facets.documents.CollectionEngine.upsert` documents; ``field`` names the

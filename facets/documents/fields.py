@@ -160,12 +160,7 @@ def searched_text(
     Every part of a document has its fields, as their context, but for long ones, which only the first part has; and the
     headings that it stands under.
 
-    Args:
-        text: Of the document, or of the part.
-        payload: Of the document.
-        fields: Name -> weight.
-        part: Which part; None: the document is one.
-        num_beside: See :class:`SearchedText`.
+    ``part``: which part; None: the document is one.
 
     Example:
         >>> said = searched_text("", {"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})

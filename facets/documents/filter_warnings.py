@@ -43,10 +43,7 @@ class FilterChecker:
     def warnings(self, view: StoreView, record: CollectionRecord, filter: Filter | None) -> tuple[FilterWarning, ...]:
         """Each odd use of a field once, in the order of the filter.
 
-        Args:
-            view: Of the store.
-            record: The collection as this view sees it.
-            filter: Checked; None: nothing is odd.
+        ``filter``: checked; None: nothing is odd.
         """
         if filter is None or not record.num_documents:
             return ()

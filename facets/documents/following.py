@@ -26,10 +26,7 @@ _LOOK_EVERY_S = 0.5  # where no word of a write comes through
 class Follower:
     """Keeps indexes at the revision of their store; thread-safe.
 
-    Args:
-        store: The documents.
-        indexes: Of this process.
-        revision: That they have at least reached.
+    ``revision``: that they have at least reached.
 
     Attributes:
         revision: That they have reached.

@@ -168,11 +168,8 @@ class IndexManager:
     ) -> None:
         """Repeats a write of the store; the caller holds ``write_lock`` since before that write.
 
-        Args:
-            record: The collection.
-            write: What was done.
-            batch: The documents that were added; None: none.
-            kept: Which documents of the batch these are, ``[N]``; None: all.
+        ``batch``: the documents that were added; None: none. ``kept``: which documents of the batch these are, ``[N]``;
+        None: all.
         """
         self._records[record.number] = record
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
@@ -201,11 +198,8 @@ class IndexManager:
     ) -> None:
         """Brings the indexes to a state of the store that others wrote; the caller holds ``write_lock``.
 
-        Args:
-            view: That state.
-            records: All of its collections.
-            writes: What changed since an earlier one, by number of the collection; None: nobody knows, and every index
-                is made anew.
+        ``view``: that state. ``records``: all of its collections. ``writes``: what changed since an earlier one, by
+        number of the collection; None: nobody knows, and every index is made anew.
         """
         there = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
         for number, record in list(self._records.items()):

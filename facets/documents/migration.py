@@ -46,12 +46,6 @@ Kept = Mapping[str, Schema]
 def move_to_postgres(directory: Path, url: str, kept: Kept, *, say: Say) -> None:
     """Moves the stores of a directory that no server uses into an empty database; then sets their files aside.
 
-    Args:
-        directory: A data directory.
-        url: Of the database.
-        kept: Its files of records.
-        say: Gets a sentence for what was done.
-
     Raises:
         ConflictError: The database holds another store, or more than an earlier call of this kind brought.
         DamagedError: What arrived is not what was there; nothing was set aside.
@@ -80,12 +74,6 @@ def move_to_postgres(directory: Path, url: str, kept: Kept, *, say: Say) -> None
 
 def move_to_directory(url: str, directory: Path, kept: Kept, *, say: Say) -> None:
     """Moves stores back into a directory without any; servers refuse the database from then on.
-
-    Args:
-        url: Of the database.
-        directory: A data directory.
-        kept: As for :func:`move_to_postgres`.
-        say: Likewise.
 
     Raises:
         ConflictError: The directory has a store.

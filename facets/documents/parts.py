@@ -84,10 +84,7 @@ def split_text(text: str, sections: Sequence[Part] = ()) -> tuple[Part, ...]:
 def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) -> Document:
     """A document with facets of its whole text as one of these parts: each facet goes where its span begins.
 
-    Args:
-        document: With spans; facets that are zero or have no place may be left out.
-        parts: None: it stays one.
-        num_facets: K: parts with fewer facets get zeros.
+    ``document``: with spans; facets that are zero or have no place may be left out. ``parts``: none: it stays one.
     """
     spans_T2 = document.facet_spans
     if not parts or spans_T2 is None:
@@ -140,13 +137,7 @@ def from_encoded(
 ) -> Document:
     """A document to store, of what a model made of its parts.
 
-    Args:
-        id: Its id.
-        text: Its text.
-        payload: Its payload.
-        parts: Those of the text; none where it is one.
-        said: What each says.
-        encoded: What the model made of each.
+    ``parts``: those of the text; none where it is one.
     """
     pairs = zip(said, encoded, strict=True)
     spans = [one.in_document(one.kept_spans(read.spans)) for one, read in pairs if read.spans is not None]

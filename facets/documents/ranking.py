@@ -138,15 +138,8 @@ def rank(
 
     Scores are exact for every candidate, whichever side found it.
 
-    Args:
-        view: The store.
-        record: The collection.
-        search: What is looked for, which hits of it, and how many.
-        found: Candidates.
-
-    Returns:
-        Hits of every query; None when a candidate no longer exists: the index and the view saw different
-        states, search again.
+    ``search``: what is looked for, which hits of it, and how many. Returns hits of every query; None when a candidate
+    no longer exists: the index and the view saw different states, search again.
     """
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *found.lines]))
     located = view.located(rows)
@@ -341,9 +334,7 @@ def _hit(passage: Passage, scored: Scored, place: int) -> Hit:
 def share_of(space: str, covered: float) -> float:
     """Share of the facets in the hybrid score of a collection of this space.
 
-    Args:
-        space: Of the facets.
-        covered: The largest share of the query's words that one document has, in [0, 1].
+    ``covered``: the largest share of the query's words that one document has, in [0, 1].
 
     Example:
         >>> [round(share_of("all-MiniLM-L6-v2", covered), 2) for covered in (0.0, 0.5, 1.0)]

@@ -97,11 +97,8 @@ class ReindexStep:
 class Reindexer:
     """Moves collections of one store; thread-safe, one step at a time.
 
-    Args:
-        store: The documents.
-        indexes: Their indexes.
-        on_write: Called for each write, while this process writes nothing else: with the collection, what was done, the
-            documents and which of them; see :meth:`IndexManager.apply`.
+    ``on_write``: called for each write, while this process writes nothing else: with the collection, what was done, the
+    documents and which of them; see :meth:`IndexManager.apply`.
     """
 
     def __init__(self, store: DocumentStore, indexes: IndexManager, on_write: WroteOf) -> None:

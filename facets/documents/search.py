@@ -50,12 +50,8 @@ class Searcher:
     def search(self, record: CollectionRecord, search: CheckedSearch) -> SearchResult | None:
         """One try, which always succeeds where writes to the collection wait meanwhile.
 
-        Args:
-            record: The collection.
-            search: What is looked for; its filter is checked, too.
-
-        Returns:
-            The answer, ``index_revision`` that of the collection; None when a write to it came between index and store.
+        ``search``: what is looked for; its filter is checked, too. Returns the answer, ``index_revision`` that of the
+        collection; None when a write to it came between index and store.
         """
         allowed_rows, filter_revision = None, None
         if search.request.filter is not None:
@@ -128,12 +124,8 @@ def _spread(
 
     What is found has the best part of each document that it has a part of, so the next look is for others.
 
-    Args:
-        found: The best rows, at least ``wanted`` where there are as many.
-        find: The best rows, at least so many, among sorted rows.
-        documents: The long ones.
-        wanted: Documents.
-        rows: That may be found, ascending.
+    ``found``: the best rows, at least ``wanted`` where there are as many. ``find``: the best rows, at least so many,
+    among sorted rows. ``rows``: that may be found, ascending.
     """
     candidates, held, depth = found, np.unique(documents.of(found)), wanted
     while len(found) and len(held) < wanted:
@@ -340,10 +332,7 @@ def with_phrases(
 ) -> LexicalSide:
     """A quoted phrase counts as one more term, as rare as its words together.
 
-    Args:
-        side: What the words say.
-        lexical: Where they were looked for.
-        texts_of: Rows -> texts of the documents that are still there.
+    ``lexical``: where they were looked for. ``texts_of``: rows -> texts of the documents that are still there.
     """
     phrases = side.terms.phrases
     if not phrases:
@@ -387,10 +376,7 @@ class _FilterCache:
     def rows(self, view: StoreView, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
         """Rows that pass, ascending.
 
-        Args:
-            view: Where they are looked for when they are not remembered.
-            record: The collection as this view sees it.
-            filter: Checked.
+        ``view``: where they are looked for when they are not remembered.
         """
         key = (record.number, repr(filter))
         with self._lock:

@@ -270,10 +270,7 @@ def _facet_lines(
 class DocumentStore:
     """Collections and documents in one :class:`facets.storage.SqlDatabase`; thread-safe, writers take turns.
 
-    Args:
-        database: Where they are.
-        code: How new collections keep directions of facets.
-        dialect: Of the database.
+    ``database``: where they are. ``code``: how new collections keep directions of facets.
 
     Attributes:
         store_id: Stays with the store for ever.

@@ -151,14 +151,8 @@ class StoreView:
     ) -> tuple[NDArray[np.int64], int]:
         """Documents of a collection that its copy does not have as they are now.
 
-        Args:
-            record: The collection.
-            copy: Its copy.
-            after: Only rows beyond this one.
-            limit: At most so many.
-
-        Returns:
-            The first rows of the first of these, ascending; and the row up to which there is no other.
+        ``after``: only rows beyond this one. ``limit``: at most so many. Returns the first rows of the first of these,
+        ascending; and the row up to which there is no other.
         """
         cursor = self._connection.execute(
             # "+": in the order of rows, not by the index of ids
@@ -231,10 +225,7 @@ class StoreView:
     def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
         """Bytes of the documents at these first rows, ``[N]``: text and payload, and where asked for facets and spans.
 
-        Args:
-            rows: Of documents that exist.
-            facets: Whether facets count, as float32 of so many dimensions.
-            dim: D.
+        ``rows``: of documents that exist. ``facets``: whether facets count, as float32 of so many dimensions.
         """
         parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
         statement = (
@@ -379,14 +370,8 @@ def changed(
 ) -> int:
     """Counts a write to a collection.
 
-    Args:
-        connection: In a transaction.
-        record: The collection.
-        added: How many parts each document has that was added; None: none was.
-        removed: Documents that were removed; None: none was.
-
-    Returns:
-        The new revision.
+    ``added``: how many parts each document has that was added; None: none was. ``removed``: documents that were
+    removed; None: none was. Returns the new revision.
 
     Raises:
         NotFoundError: It is gone, or no longer what it was.
@@ -485,9 +470,7 @@ def delete_collection(connection: SqlConnection, number: int) -> None:
 def delete_rows(connection: SqlConnection, rows: NDArray[np.int64]) -> None:
     """Deletes documents with their facets.
 
-    Args:
-        connection: In a transaction.
-        rows: Of all of their parts.
+    ``rows``: of all of their parts.
     """
     if len(rows):
         connection.execute(f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {PARTS_AMONG})", (row_list(rows),))

@@ -119,11 +119,7 @@ class FacetIndex(ABC):
     def remove(self, rows: NDArray[np.int64]) -> int:
         """Removes documents: their places become holes. Rows that are not in the index are ignored.
 
-        Args:
-            rows: ``[N]`` int64.
-
-        Returns:
-            How many were removed.
+        ``rows``: ``[N]`` int64. Returns how many were removed.
         """
         held = self.slots
         gone = np.isin(held, rows) & (held >= 0)
@@ -215,18 +211,14 @@ class IndexBackend(ABC):
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FacetIndex | None:
         """Makes and fills an index; None when the chunks turn out to be empty.
 
-        Args:
-            chunks: Gives the documents from the beginning each time it is called: ``[S]`` rows, ``[S, K, D]`` facets.
-            num_documents: How many there are, about; at least 1.
-            num_facets: K.
+        ``chunks``: gives the documents from the beginning each time it is called: ``[S]`` rows, ``[S, K, D]`` facets.
+        ``num_documents``: how many there are, about; at least 1.
         """
 
     def of(self, name: str, folder: Path) -> "IndexBackend":
         """The backend of one collection.
 
-        Args:
-            name: Of the collection, different in every store.
-            folder: Where indexes may keep files.
+        ``name``: of the collection, different in every store. ``folder``: where indexes may keep files.
         """
         return self
 
@@ -248,11 +240,6 @@ class IndexBackend(ABC):
         self, file: "MappedFile", slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FacetIndex:
         """Restores an index from what a snapshot holds.
-
-        Args:
-            file: What :meth:`FacetIndex.write` wrote.
-            slots: Its slots.
-            description: Its description.
 
         Raises:
             IndexFormatError: It cannot be restored, as by a backend that saves none; the index is built anew.

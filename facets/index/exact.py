@@ -126,13 +126,8 @@ class ExactIndex(FacetIndex):
     ) -> None:
         """Makes an empty index.
 
-        Args:
-            num_facets: K.
-            dim: D.
-            device: Whose memory it is in, by torch's name.
-            preselect: Whether it works as on a device that is not the processor; None: where it is none.
-            keeps_places: Whether holes stay, so that a place keeps its number.
-            room: Places expected.
+        ``device``: whose memory it is in, by torch's name. ``preselect``: whether it works as on a device that is not
+        the processor; None: where it is none. ``keeps_places``: whether holes stay, so that a place keeps its number.
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
@@ -170,11 +165,7 @@ class ExactIndex(FacetIndex):
     def map(self, file: MappedFile, first_byte: int, rows_S: NDArray[np.int64], *, code_error: float) -> None:
         """Takes the documents of a snapshot into an empty index; codes stay in the file and are compared when wanted.
 
-        Args:
-            file: Of the snapshot.
-            first_byte: Where in it :meth:`write` began.
-            rows_S: Row number of each slot, -1 marks a hole.
-            code_error: Of these codes.
+        ``first_byte``: where in it :meth:`write` began. ``rows_S``: row number of each slot, -1 marks a hole.
         """
         places, width = len(rows_S), self.num_facets * self.dim
         inverse = file.read(first_byte + places * width, 4 * places * self.num_facets).view("<f4")
@@ -324,11 +315,7 @@ class ExactIndex(FacetIndex):
     ) -> Candidates:
         """Candidates among some documents of each query.
 
-        Args:
-            query_QJD: As for :meth:`search`.
-            lines: The first slots of the documents, ascending.
-            top_k: Documents wanted.
-            exhaustive: Passed on.
+        ``lines``: the first slots of the documents, ascending.
         """
         width = max((len(line) for line in lines), default=0)
         rows_QC = np.full((len(lines), width), -1, dtype=np.int64)

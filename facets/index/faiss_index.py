@@ -56,13 +56,8 @@ class FaissIndex(FacetIndex):
     def train(cls, sample_MD: NDArray[np.floating], *, num_facets: int, num_documents: int) -> "FaissIndex":
         """Places the inverted lists for a collection of about ``num_documents``.
 
-        Args:
-            sample_MD: Unit-norm facets drawn from the collection, ``[M, D]``; ``sample_size`` of them.
-            num_facets: K.
-            num_documents: Expected size; a few times more or fewer only cost speed.
-
-        Returns:
-            An empty index.
+        ``sample_MD``: unit-norm facets drawn from the collection, ``[M, D]``; ``sample_size`` of them.
+        ``num_documents``: expected size; a few times more or fewer only cost speed. Returns an empty index.
         """
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
         lists = num_lists(num_documents * num_facets, len(sample))
@@ -271,10 +266,7 @@ class FaissIndex(FacetIndex):
     ) -> "FaissIndex":
         """What was written, which stays in its file: lists until the first document is added, codes for good.
 
-        Args:
-            file: What :meth:`write` wrote.
-            rows_S: Row number of each slot, -1 for none.
-            description: What :meth:`describe` said.
+        ``rows_S``: row number of each slot, -1 for none.
 
         Raises:
             IndexFormatError: FAISS cannot read it, or the parts contradict each other.

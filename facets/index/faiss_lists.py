@@ -39,11 +39,7 @@ def train_lists(
 ) -> faiss.IndexIVFScalarQuantizer:
     """An empty index of inverted lists for inner products.
 
-    Args:
-        sample_MD: Training vectors, ``[M, D]``.
-        lists: Number of lists.
-        code: What is kept of a vector: 2 bytes or 1 byte a dimension.
-        train_steps: Rounds of k-means.
+    ``sample_MD``: training vectors, ``[M, D]``. ``code``: what is kept of a vector: 2 bytes or 1 byte a dimension.
     """
     quantizer = faiss.IndexFlatIP(sample_MD.shape[1])
     index = faiss.IndexIVFScalarQuantizer(

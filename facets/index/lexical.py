@@ -111,11 +111,8 @@ class LexicalIndex:
     ) -> None:
         """Repeats a write of the store.
 
-        Args:
-            revision: Of the collection after it.
-            added: Rows added, ascending and above all earlier ones.
-            removed: Rows removed; those that are not here are ignored.
-            terms: Of the added rows.
+        ``revision``: of the collection after it. ``added``: rows added, ascending and above all earlier ones.
+        ``removed``: rows removed; those that are not here are ignored.
         """
         with self._lock.write():
             self._alive[self._slots(removed)] = False

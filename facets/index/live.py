@@ -40,12 +40,7 @@ class LiveFound:
 class LiveIndex:
     """An index of the backend and an exact tail behind one lock; thread-safe.
 
-    Args:
-        source: The documents.
-        backend: Builds the index once the collection is large.
-        config: When to build, to fold and to save.
-        base: What a snapshot gave; None without one.
-        revision: Of the collection now.
+    ``backend``: builds the index once the collection is large. ``base``: what a snapshot gave; None without one.
     """
 
     def __init__(
@@ -131,11 +126,8 @@ class LiveIndex:
     ) -> None:
         """Repeats a write of the source.
 
-        Args:
-            revision: Of the collection after the write.
-            added: Rows added, one a place of theirs, ``[S]``.
-            removed: Rows removed.
-            units_SKD: Unit-norm facets of these places; None when there are none.
+        ``revision``: of the collection after the write. ``added``: rows added, one a place of theirs, ``[S]``.
+        ``units_SKD``: unit-norm facets of these places; None when there are none.
         """
         with self._lock.write():
             if len(removed):

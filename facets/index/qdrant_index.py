@@ -191,9 +191,7 @@ class QdrantBackend(IndexBackend):
     def __init__(self, config: EngineConfig, server: QdrantServer | None = None) -> None:
         """Connects to nobody yet.
 
-        Args:
-            config: ``index`` says where.
-            server: Used in place of that address.
+        ``config``: ``index`` says where. ``server``: used in place of that address.
 
         Raises:
             ConfigError: That is no address, or the library for it is not installed.

@@ -174,10 +174,7 @@ class EdgePoints:
 class ServerPoints:
     """A collection of a Qdrant server or cluster.
 
-    Args:
-        server: Where it is.
-        name: Of the collection, which is made where it is not there.
-        dim: D.
+    ``server``: where it is. ``name``: of the collection, which is made where it is not there.
 
     Raises:
         StorageError: The collection there is of another kind.
@@ -284,9 +281,7 @@ class ServerPoints:
 class QdrantServer:
     """A Qdrant server or cluster; it is connected to with the first call, and let alone while it does not answer.
 
-    Args:
-        url: ``qdrant://HOST[:PORT][?api_key=KEY]``.
-        client: Used in place of one for that address.
+    ``url``: ``qdrant://HOST[:PORT][?api_key=KEY]``. ``client``: used in place of one for that address.
 
     Raises:
         ConfigError: That is no address.

@@ -66,9 +66,6 @@ _MOST_SHORT = 3  # lines of a title
 def blocks(text: str) -> list[Block]:
     r"""What a text is made of, in order; marks alone (rules, fences, badges, numbers of pages) are in no block.
 
-    Args:
-        text: Any text.
-
     Example:
         >>> text = "# Milk\n\nThe cow gives milk on the fourth of\nMarch.\n\n- cheese\n- butter"
         >>> [(block.kind, block.level, text[block.said_start : block.said_end]) for block in blocks(text)][::2]

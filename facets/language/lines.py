@@ -155,11 +155,7 @@ def unfinished_lines(block: Sequence[Line]) -> set[int]:
 
 
 def are_wrapped(pairs: Sequence[tuple[Line, Line]]) -> bool:
-    """Whether a text has wrapped lines: enough of its full lines go on in lower case.
-
-    Args:
-        pairs: Full lines, each with the one behind it.
-    """
+    """Whether a text has wrapped lines: enough of its full lines go on in lower case."""
     num_going_on = sum(_goes_on_surely(line, after) for line, after in pairs)
     return num_going_on > 0 and num_going_on >= _WRAPPED_SHARE * len(pairs)
 
@@ -174,10 +170,8 @@ def _goes_on_surely(line: Line, after: Line) -> bool:
 def goes_on(block: Sequence[Line], first: int, place: int) -> bool:
     """Whether nothing says that the line after ``place`` begins something new.
 
-    Args:
-        block: Lines without an empty one between them.
-        first: The one that began what ``place`` belongs to.
-        place: A line that is not the last one.
+    ``block``: lines without an empty one between them. ``first``: the one that began what ``place`` belongs to.
+    ``place``: a line that is not the last one.
     """
     line, after = block[place], block[place + 1]
     if line.prefix != after.prefix or _ENDS_WITH_LINE.match(line.said):
@@ -206,10 +200,8 @@ def goes_on(block: Sequence[Line], first: int, place: int) -> bool:
 def hangs(first: Line, before: Line, line: Line) -> bool:
     """Whether a line is set in below an item or an entry so that it belongs to it, however short they are.
 
-    Args:
-        first: The line that began what ``before`` belongs to.
-        before: The line before.
-        line: One without an empty line before it.
+    ``first``: the line that began what ``before`` belongs to. ``before``: the line before. ``line``: one without an
+    empty line before it.
     """
     if line.indent <= first.indent or _BEGINS.match(line.said) or line.prefix != first.prefix:
         return False

@@ -69,11 +69,7 @@ class Run:
 def runs_of(text: str) -> tuple[list[Run], list[Line]]:
     """What stands together in a text, in order, and its lines; rules, fences and badges are left out.
 
-    Args:
-        text: Any text.
-
-    Returns:
-        Runs of lines; those without a kind are prose, items, quotations or headings without a mark.
+    Returns runs of lines; those without a kind are prose, items, quotations or headings without a mark.
     """
     marked = _Marked(text)
     runs = marked.parted(marked.runs())

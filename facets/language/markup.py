@@ -70,11 +70,7 @@ _COMPOUND = frozenset(
 
 
 class Hyphens:
-    """Whether a hyphen at the end of a line belongs to a word, as far as the text itself tells.
-
-    Args:
-        text: The whole text.
-    """
+    """Whether a hyphen at the end of a line belongs to a word, as far as the text itself tells."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -95,13 +91,6 @@ class Hyphens:
 
 def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
     r"""What a part of a text says: newlines are spaces, hyphenated words whole, marks gone, cells kept apart by a bar.
-
-    Args:
-        text: The text.
-        start: Offset of the part.
-        end: Offset behind it.
-        hyphens: Of the whole text.
-        is_row: The part is a row of a table.
 
     Example:
         >>> wrapped = "See the **manual** of the [har-\nbour](https://harbour.example)."

@@ -24,11 +24,7 @@ class Reading(NamedTuple):
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
         """Spans of ``text`` as spans of the original; an empty span stays as it is.
 
-        Args:
-            spans_N2: First offset and the one behind the last, ``[N, 2]``.
-
-        Returns:
-            ``[N, 2]`` of the same type.
+        ``spans_N2``: first offset and the one behind the last, ``[N, 2]``. Returns ``[N, 2]`` of the same type.
         """
         if self.places is None or self.origins is None:
             return spans_N2
@@ -43,9 +39,6 @@ class Reading(NamedTuple):
 
 def read(text: str) -> Reading:
     r"""Reads a text; most are one line that says what it says.
-
-    Args:
-        text: Any text.
 
     Example:
         >>> reading = read("# Milk\n\nThe **cow** gives\nmilk.")

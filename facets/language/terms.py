@@ -49,10 +49,7 @@ def terms(text: str) -> list[str]:
 def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int, int]]:
     """Terms with the offsets of their words, in order; identifiers only by their parts.
 
-    Args:
-        text: The text.
-        start: Offset of the first character that is looked at.
-        end: Offset behind the last one; None: of the text.
+    ``start``: offset of the first character that is looked at. ``end``: offset behind the last one; None: of the text.
 
     Example:
         >>> located_terms("The engines stalled.", 4)

@@ -139,9 +139,6 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
 
     Asks before each turn whether anybody still waits for the work.
 
-    Args:
-        pieces: Each with a key.
-
     Yields:
         Key of the piece, where the part stands in the piece, the part.
     """
@@ -163,10 +160,6 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
 def check_sequence(texts: Sequence[str], method: str) -> None:
     """Refuses one text where several are expected: it would be read as a sequence of characters.
 
-    Args:
-        texts: What the caller gave.
-        method: What was called, for the message.
-
     Raises:
         TypeError: It is one ``str``.
     """
@@ -177,9 +170,7 @@ def check_sequence(texts: Sequence[str], method: str) -> None:
 def check_text(text: str, path: ErrorPath) -> None:
     """Refuses texts without a character that is not white space.
 
-    Args:
-        text: The text.
-        path: Where it stands in the caller's input.
+    ``path``: where it stands in the caller's input.
 
     Raises:
         TypeError: It is no string.

@@ -258,11 +258,8 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
 def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
     """Rounds a matrix to 255 steps a group of 64 numbers of a row; the largest number of a group is nearly exact.
 
-    Args:
-        matrix: ``[N, M]``, finite and of magnitudes below 65,504; the last group of a row may be shorter.
-
-    Returns:
-        Whole numbers ``[N, M]``, and the scales ``[N, ceil(M / 64)]`` that they are to be multiplied with.
+    ``matrix``: ``[N, M]``, finite and of magnitudes below 65,504; the last group of a row may be shorter. Returns whole
+    numbers ``[N, M]``, and the scales ``[N, ceil(M / 64)]`` that they are to be multiplied with.
 
     Example:
         >>> values, scales = quantize(np.array([[0.5, -1.0, 0.25]]))

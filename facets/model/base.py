@@ -152,11 +152,8 @@ class FacetNetworkModel(CheckpointModel[FacetNetwork, CheckpointConfig], ABC):
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         """Facet embeddings of tokenized texts, batched by length.
 
-        Args:
-            rows: Output of ``tokenize``; any lengths up to ``max_tokens``.
-
-        Returns:
-            ``[len(rows), K, D]`` float32 in the given order.
+        ``rows``: output of ``tokenize``; any lengths up to ``max_tokens``. Returns ``[len(rows), K, D]`` float32 in the
+        given order.
         """
         facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):

@@ -79,10 +79,7 @@ class CheckpointConfig(Settings):
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
     """Writes configuration and weights; each file appears whole or not at all.
 
-    Args:
-        folder: Made when absent.
-        config: See ``CheckpointConfig``.
-        tensors: Named weights; floating point ones are stored in half precision.
+    ``config``: see ``CheckpointConfig``. ``tensors``: named weights; floating point ones are stored in half precision.
     """
     halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     write_parts(folder, config, halves, others=_SENTENCE_TRANSFORMERS)
@@ -97,11 +94,7 @@ def write_parts(
 ) -> None:
     """Writes ``config.json``, ``model.safetensors`` and perhaps other JSON files, each whole or not at all.
 
-    Args:
-        folder: Made when absent.
-        config: What ``read_config`` gives back.
-        tensors: Weights, stored as they are.
-        others: Content by name of the file.
+    ``config``: what ``read_config`` gives back. ``others``: content by name of the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
     with write_atomically(folder / "model.safetensors", durable=False) as part:
@@ -138,9 +131,7 @@ def read_checkpoint(
 ) -> tuple[CheckpointConfig, dict[str, Tensor]]:
     """Reads what ``write_checkpoint`` wrote; floating point tensors come back in float32.
 
-    Args:
-        folder: The checkpoint.
-        read: Gives the content of a file, as ``FilesRead`` does.
+    ``read``: gives the content of a file, as ``FilesRead`` does.
 
     Raises:
         NotFoundError: There is no such folder.
@@ -212,10 +203,7 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
 def read_config(folder: Path, kind: type[ConfigT], *, read: Callable[[Path], bytes] = Path.read_bytes) -> ConfigT:
     """Reads what a checkpoint says about itself, without its weights.
 
-    Args:
-        folder: The checkpoint.
-        kind: The settings of its task.
-        read: Gives the content of a file, as ``FilesRead`` does.
+    ``read``: gives the content of a file, as ``FilesRead`` does.
 
     Raises:
         NotFoundError: There is no such folder.

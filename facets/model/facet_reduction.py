@@ -85,13 +85,8 @@ class Reduced:
 def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
     """Few facets that stand for many.
 
-    Args:
-        facets_MD: Unit norm, at least one.
-        weights_M: How much each stands for, positive.
-        num_facets: K at least 1; all facets come back when there are no more.
-
-    Returns:
-        At most K, in the order of what they are closest to.
+    ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, positive. ``num_facets``: K at
+    least 1; all facets come back when there are no more. Returns at most K, in the order of what they are closest to.
     """
     if len(facets_MD) <= num_facets:
         return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)

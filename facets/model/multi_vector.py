@@ -118,12 +118,8 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
         """Token rows of texts.
 
-        Args:
-            inputs: Texts, each with at least one word.
-            prompt: Put before every text.
-
-        Returns:
-            ``input_ids`` ``[B, L]`` int64 padded with 0, and ``lengths`` ``[B]``.
+        ``inputs``: texts, each with at least one word. ``prompt``: put before every text. Returns ``input_ids``
+        ``[B, L]`` int64 padded with 0, and ``lengths`` ``[B]``.
 
         Raises:
             InvalidInputError: A text has no word.

@@ -51,13 +51,8 @@ class Attention(nn.Module):
     def forward(self, queries_BQH: Tensor, memory_BLH: Tensor, mask_B11L: Tensor | None) -> Tensor:
         """Attends to the memory positions where the mask is True.
 
-        Args:
-            queries_BQH: ``[B, Q, H]``.
-            memory_BLH: ``[B, L, H]``.
-            mask_B11L: Boolean ``[B, 1, 1, L]``, or None when nothing is padded.
-
-        Returns:
-            ``[B, Q, H]``.
+        ``queries_BQH``: ``[B, Q, H]``. ``memory_BLH``: ``[B, L, H]``. ``mask_B11L``: boolean ``[B, 1, 1, L]``, or None
+        when nothing is padded. Returns ``[B, Q, H]``.
         """
         # [B, Q, H] -> [B, N, Q, E]
         queries_BNQE = self.query(queries_BQH).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)

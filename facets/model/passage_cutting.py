@@ -64,11 +64,8 @@ class SentenceRun:
 def cut_runs(text: int, bounds_S1: NDArray[np.int64], *, longest: int, most: int) -> list[SentenceRun]:
     """Runs of about equal length that make up a text.
 
-    Args:
-        text: Position of the text.
-        bounds_S1: Of its sentences, none of which has more than ``longest`` tokens.
-        longest: Tokens of a run at most.
-        most: Sentences of a run at most.
+    ``bounds_S1``: of its sentences, none of which has more than ``longest`` tokens. ``longest``: tokens of a run at
+    most. ``most``: sentences of a run at most.
 
     Example:
         >>> [run.bounds.tolist() for run in cut_runs(0, np.array([0, 4, 8, 12]), longest=12, most=16)]
@@ -105,11 +102,8 @@ class Window:
 def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
     """Windows of about equal length that cover a text; as few as do.
 
-    Args:
-        text: Position of the text.
-        num_pieces: Its length, at least 1.
-        longest: Pieces of a window at most.
-        overlap: Pieces that neighbours share at least, below ``longest``.
+    ``num_pieces``: its length, at least 1. ``longest``: pieces of a window at most. ``overlap``: pieces that neighbours
+    share at least, below ``longest``.
 
     Example:
         >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
@@ -124,12 +118,7 @@ def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> li
 
 
 def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Places of texts in batches of similar length, the longest first.
-
-    Args:
-        lengths: Tokens of each text.
-        max_tokens: Of a batch, a longer text alone.
-    """
+    """Places of texts in batches of similar length, the longest first."""
     lengths_B = np.asarray(lengths, dtype=np.int64)
     order_B = np.argsort(-lengths_B, kind="stable")
     ends_B = np.cumsum(lengths_B[order_B])

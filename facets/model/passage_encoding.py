@@ -74,10 +74,8 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
 def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
     """The same runs, with the rest of the words that they begin and end in.
 
-    Args:
-        firsts_BK: First pieces, int64.
-        lasts_BK: Last pieces, int64.
-        continues_BL: Whether a piece continues the word of the one before it.
+    ``firsts_BK``: first pieces, int64. ``lasts_BK``: last pieces, int64. ``continues_BL``: whether a piece continues
+    the word of the one before it.
 
     Example:
         >>> goatherds = torch.tensor([[False, False, True, True, False]])
@@ -210,9 +208,7 @@ class PassageEncoder:
     def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> TextFacets:
         """Facets and spans of whole texts.
 
-        Args:
-            texts: At least one piece each.
-            starts: First piece of each sentence of a text.
+        ``texts``: at least one piece each. ``starts``: first piece of each sentence of a text.
         """
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)

@@ -64,12 +64,8 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int
 
     A short query is one part, several questions are one each, and a long query has its sentences.
 
-    Args:
-        pieces: The query, at least one piece.
-        sentences: Its sentences, in order.
-
-    Returns:
-        The first piece of each part, and the number of all pieces at the end; at most 16 parts.
+    ``pieces``: the query, at least one piece. ``sentences``: its sentences, in order. Returns the first piece of each
+    part, and the number of all pieces at the end; at most 16 parts.
     """
     several = are_questions(sentences)
     if len(pieces) <= _SHORT_PIECES and not several:
@@ -107,10 +103,8 @@ def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
 def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool] = ()) -> QueryFacets:
     """Facets of queries of the vectors of their parts, which all count the same.
 
-    Args:
-        vectors_PD: Unit vectors, those of one query one after another.
-        num_parts: Parts of each query, at least 1.
-        several: Whether each query is several questions; empty: none is.
+    ``vectors_PD``: unit vectors, those of one query one after another. ``num_parts``: parts of each query, at least 1.
+    ``several``: whether each query is several questions; empty: none is.
     """
     counts_Q = np.array(num_parts, dtype=np.int64)
     is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]

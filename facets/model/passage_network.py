@@ -220,13 +220,8 @@ def sentence_slots(
 
     The next one always goes to the sentence whose segments are longest.
 
-    Args:
-        sentences_BS: Tokens of each sentence, at most K of a text; 0 where a text has no more.
-        config: Of the network.
-        device: Where the slots are wanted.
-
-    Returns:
-        Slots that look at their sentence only, and the sentence of each, ``[B, K]``.
+    ``sentences_BS``: tokens of each sentence, at most K of a text; 0 where a text has no more. ``device``: where the
+    slots are wanted. Returns slots that look at their sentence only, and the sentence of each, ``[B, K]``.
 
     Example:
         >>> slots, sentences = sentence_slots(np.array([[6, 30]]), PassageNetworkConfig())

@@ -107,9 +107,7 @@ class Int8Linear(PackedLinear):
     def __init__(self, linear: nn.Linear, *, least: float | None = None) -> None:
         """Takes over the weights of a layer.
 
-        Args:
-            linear: The layer.
-            least: What no input is less than, below 0, as after GELU; None: inputs have either sign alike.
+        ``least``: what no input is less than, below 0, as after GELU; None: inputs have either sign alike.
         """
         super().__init__(linear)
         self._zero = 64 if least is None else 12

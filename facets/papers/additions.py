@@ -29,10 +29,8 @@ class Additions(RecordFollower[AdditionStore]):
 
     A reader takes ``state`` and keeps to it; a writer puts the next one in its place when that is complete.
 
-    Args:
-        model: The model.
-        place: Folder of the additions, or the database that servers share; None: nothing can be added.
-        min_indexed: Tables of fewer candidates are compared whole.
+    ``place``: folder of the additions, or the database that servers share; None: nothing can be added. ``min_indexed``:
+    tables of fewer candidates are compared whole.
 
     Raises:
         StorageError: The store cannot be opened, or belongs to another model.

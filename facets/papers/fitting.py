@@ -32,13 +32,8 @@ def fit_vector(
     ``max_a sum_n max_k a . p_nk`` over all a of the given length: the sum of the facets that the papers offer, each
     its best one, brought to that length; alternated with the choice of the facets until it stands.
 
-    Args:
-        papers_NKD: Facets with magnitudes of the papers, at least one.
-        length: That of the trained vectors.
-        spread_DD: What the sum is multiplied by in the end (``spread_matrix``); None: nothing.
-
-    Returns:
-        ``[D]`` float32.
+    ``papers_NKD``: facets with magnitudes of the papers, at least one. ``length``: that of the trained vectors.
+    ``spread_DD``: what the sum is multiplied by in the end (``spread_matrix``); None: nothing. Returns ``[D]`` float32.
 
     References:
         Chang 2022, eq. 3.12, for one column and facets that are spread evenly.
@@ -64,9 +59,6 @@ def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
     Where facets are not spread evenly, the vector that minimises eq. 3.12 is ``(C + ...)^-1`` times the sum of the
     matched facets. The full inverse trusts rare directions too much; of the powers 0, 1/4, 1/2, 3/4 and 1 the
     half did best on development data.
-
-    Args:
-        facets_PD: Facets with magnitudes of many papers.
     """
     if not len(facets_PD):
         return np.eye(facets_PD.shape[1], dtype=np.float32)
@@ -76,12 +68,7 @@ def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 class VectorFitter:
-    """Fits vectors by the rule of the training; for one caller at a time.
-
-    Args:
-        model: The model.
-        trained: Its papers.
-    """
+    """Fits vectors by the rule of the training; for one caller at a time."""
 
     def __init__(self, model: PaperModel, trained: TrainedLookup) -> None:
         self._model = model
@@ -99,11 +86,8 @@ class VectorFitter:
     ) -> list[AddedVector]:
         """Vectors of candidates after a change, by kind; those without any paper are left out.
 
-        Args:
-            keys: By kind, distinct ids.
-            added: The papers added before.
-            change: What is added now; papers of it that were encoded before are encoded again.
-            name: What a candidate is called.
+        ``keys``: by kind, distinct ids. ``added``: the papers added before. ``change``: what is added now; papers of it
+        that were encoded before are encoded again.
         """
         for paper_id in change.papers:
             self._kept.pop(paper_id, None)

@@ -115,10 +115,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     ) -> PaperFacets:
         """Facets, magnitudes and documents, batched by length, in the given order.
 
-        Args:
-            rows: Typed rows.
-            sentences: Of the same papers, as ``sentence_vectors`` gives them; None where nobody asks for documents:
-                the sentences of these are zero then.
+        ``sentences``: of the same papers, as ``sentence_vectors`` gives them; None where nobody asks for documents: the
+        sentences of these are zero then.
         """
         if sentences is None:
             sentences = np.zeros((len(rows), self._num_components), dtype=np.float32)

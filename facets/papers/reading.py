@@ -81,9 +81,7 @@ class SentenceVectors:
     def of(cls, vectors_IE: NDArray[np.float32], num_components: int) -> "SentenceVectors":
         """Finds the axes on which the papers of the training differ most.
 
-        Args:
-            vectors_IE: The encoder's, unit norm.
-            num_components: P.
+        ``vectors_IE``: the encoder's, unit norm.
         """
         center_E = vectors_IE.mean(axis=0)
         centered_IE = vectors_IE - center_E

@@ -19,10 +19,6 @@ from facets.papers.tables import CandidateTable, PaperBank
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
     """``max(0, max_k a_j . p_nk)``, ``[N, J]``, magnitudes kept; in ``[0, inf)``.
 
-    Args:
-        facets_NKD: Facets with their magnitudes.
-        table_JD: Vectors of authors or citing papers.
-
     References:
         Chang 2022, eq. 3.13.
 
@@ -58,14 +54,8 @@ def hybrid_scores(
 ) -> HybridScores:
     """``w relevance + (1 - w) document similarity`` of every paper and candidate.
 
-    Args:
-        facets_NKD: Facets with magnitudes.
-        documents_NW: What is compared with the candidate's papers.
-        table: The candidates.
-        bank: Their papers.
-        facet_weight: w.
-        document_mode: ``max`` or ``average`` over a candidate's papers.
-        rows_C: The candidates wanted; None: all.
+    ``documents_NW``: what is compared with the candidate's papers. ``document_mode``: ``max`` or ``average`` over a
+    candidate's papers. ``rows_C``: the candidates wanted; None: all.
 
     References:
         Chang 2022, section 3.4.3.2 (K=* + CBOW *).
@@ -98,13 +88,8 @@ def best_columns(
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """The best columns of each row, best first, ties by rank.
 
-    Args:
-        scores_NC: ``-inf`` is never taken.
-        ranks_C: Distinct; the lower wins a tie.
-        top_k: T, or fewer when there are fewer columns.
-
-    Returns:
-        Columns ``[N, T]``, -1 where none is left, and their scores, ``-inf`` there.
+    ``scores_NC``: ``-inf`` is never taken. ``ranks_C``: distinct; the lower wins a tie. Returns columns ``[N, T]``, -1
+    where none is left, and their scores, ``-inf`` there.
     """
     top_k = min(top_k, scores_NC.shape[1])
     # A tie at the border must fall by rank as well: a thousandth of float32's own step at 1 settles it.
@@ -195,15 +180,7 @@ class EvidenceFinder:
         facets_KD: NDArray[np.float32],
         document_W: NDArray[np.float32],
     ) -> CandidateEvidence:
-        """The evidence of a candidate.
-
-        Args:
-            table: The candidates.
-            bank: Their papers.
-            row: Of the candidate.
-            facets_KD: The paper's facets with their magnitudes.
-            document_W: It as a document.
-        """
+        """The evidence of a candidate."""
         facet = int((facets_KD @ table.vectors[row]).argmax())
         papers = table.papers_of(row)
         likeness = bank.documents[papers] @ document_W

@@ -46,13 +46,7 @@ class EngineState:
 
 
 class StateBuilder:
-    """Puts the trained tables and what was added together, all of it anew.
-
-    Args:
-        model: The model.
-        trained: Its papers.
-        min_indexed: Tables of fewer candidates get no index.
-    """
+    """Puts the trained tables and what was added together, all of it anew."""
 
     def __init__(self, model: PaperModel, trained: TrainedLookup, *, min_indexed: int) -> None:
         self._model = model
@@ -71,10 +65,7 @@ class StateBuilder:
     ) -> EngineState:
         """The state with all additions.
 
-        Args:
-            added: The added papers.
-            candidates: By kind.
-            documents_AW: Of the added papers, in their order.
+        ``candidates``: by kind. ``documents_AW``: of the added papers, in their order.
         """
         bank = self._bank(list(added.papers.values()), documents_AW)
         row_of = {paper_id: row for row, paper_id in enumerate(bank.ids)}  # an added version wins
@@ -184,9 +175,7 @@ class BankGrowth:
 class TableGrowth:
     """The candidates of one state and of those that follow from it.
 
-    Args:
-        kind: What they are.
-        table: The table of that state.
+    ``table``: the table of that state.
     """
 
     def __init__(self, kind: CandidateKind, table: CandidateTable) -> None:
@@ -218,13 +207,8 @@ class TableGrowth:
     ) -> CandidateTable:
         """The table with new rows for some candidates.
 
-        Args:
-            table: The latest.
-            keys: Distinct ids of the candidates concerned; who is unknown and has no vector is left out.
-            vectors: New vectors by id; the others keep theirs.
-            added: Whose papers are whose now.
-            bank: The papers now.
-            row_of_paper: Row of each paper in it.
+        ``keys``: distinct ids of the candidates concerned; who is unknown and has no vector is left out. ``vectors``:
+        new vectors by id; the others keep theirs.
         """
         chosen = [key for key in keys if key in vectors or key in table.row_of_id]
         if not chosen:

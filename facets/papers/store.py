@@ -71,9 +71,7 @@ class Added:
 class AdditionStore(RecordStore):
     """The papers added to one model, and what was fitted to them.
 
-    Args:
-        place: A folder, which is made when absent, or the database that servers share.
-        model_name: Of the model.
+    ``place``: a folder, which is made when absent, or the database that servers share.
 
     Raises:
         StorageError: See :class:`facets.storage.RecordStore`.
@@ -98,13 +96,7 @@ class AdditionStore(RecordStore):
     ) -> int:
         """Stores everything in one durable transaction; papers and vectors of known ids are replaced.
 
-        Args:
-            revision: Of the model.
-            papers: See :class:`Added`, as for what follows.
-            vectors: Likewise.
-            sentences: Likewise.
-            given: Likewise.
-            after: See :meth:`facets.storage.RecordStore.write`.
+        ``after``: see :meth:`facets.storage.RecordStore.write`.
 
         Raises:
             InvalidInputError: An id or a name is no valid Unicode; nothing was stored.
@@ -188,9 +180,6 @@ _NOTHING = Change({})
 
 class AddedPapers:
     """All papers added since the training, by id and by candidate.
-
-    Args:
-        trained: The papers of the training.
 
     Attributes:
         papers: By id, in the order of their latest addition.

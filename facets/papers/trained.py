@@ -307,9 +307,6 @@ def _content(path: Path, read: Callable[[Path], bytes]) -> bytes:
 class TrainedLookup:
     """The pairs of the training by paper and by candidate.
 
-    Args:
-        papers: The papers of a model.
-
     Attributes:
         row_of: Row of each paper, by id.
         column_of: By kind, column of each candidate, by id.

@@ -44,9 +44,7 @@ class AddedRelation:
 class AddedRelationStore(RecordStore):
     """The relations added to one model.
 
-    Args:
-        place: A folder, which is made when absent, or the database that servers share.
-        model: Name of the model.
+    ``place``: a folder, which is made when absent, or the database that servers share.
 
     Raises:
         StorageError: See :class:`facets.storage.RecordStore`.
@@ -87,10 +85,8 @@ def _after(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
 class Additions(RecordFollower[AddedRelationStore]):
     """The additions to a model; one writer at a time, readers never wait.
 
-    Args:
-        model: The model.
-        place: Folder of the additions, made when absent, or the database that servers share; None: they live in memory
-            only.
+    ``place``: folder of the additions, made when absent, or the database that servers share; None: they live in memory
+    only.
 
     Attributes:
         symmetric: Names of relations that hold both ways round.
@@ -248,12 +244,8 @@ def _plain(name: str) -> str:
 def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
     """Cluster centres of the examples' facets: spherical k-means from the facets that are farthest apart.
 
-    Args:
-        facets_EKD: Facets of the examples, ``[E, K, D]``, any lengths.
-        num_facets: J; with fewer facets than that, they are repeated in turn.
-
-    Returns:
-        ``[J, D]`` float32, unit length; the same for the same examples.
+    ``facets_EKD``: facets of the examples, ``[E, K, D]``, any lengths. ``num_facets``: J; with fewer facets than that,
+    they are repeated in turn. Returns ``[J, D]`` float32, unit length; the same for the same examples.
     """
     units_ND = unit_rows(facets_EKD.reshape(-1, facets_EKD.shape[-1]))
     if len(units_ND) <= num_facets:

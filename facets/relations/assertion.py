@@ -105,11 +105,8 @@ def assertion_of(
 ) -> Assertion:
     """Status of what a pattern says where it stands.
 
-    Args:
-        tokens: The pattern in lower case, placeholders kept.
-        before: Tokens of its sentence before it, in lower case; other entities are ``$ENT``.
-        after: Tokens of its sentence behind it.
-        quoted: It stands in a quotation, with both arguments.
+    ``tokens``: the pattern in lower case, placeholders kept. ``before``: tokens of its sentence before it, in lower
+    case; other entities are ``$ENT``. ``quoted``: it stands in a quotation, with both arguments.
 
     Example:
         >>> assertion_of("$ARG1 might marry $ARG2".split())

@@ -32,11 +32,7 @@ _SHOWN = 3
 
 
 class TrainingPatterns:
-    """Training patterns of each relation, encoded when first asked for; may be shared by threads.
-
-    Args:
-        model: Encodes them, and holds their texts.
-    """
+    """Training patterns of each relation, encoded when first asked for; may be shared by threads."""
 
     def __init__(self, model: RelationModel) -> None:
         self._model = model
@@ -47,9 +43,7 @@ class TrainingPatterns:
     def nearest(self, relation: int, facets_KD: NDArray[np.float32]) -> tuple[SimilarPattern, ...]:
         """Nearest training patterns of a relation, closest first.
 
-        Args:
-            relation: Its row in the model's table; below 0: none of the model's own.
-            facets_KD: Facets of the pattern in question.
+        ``relation``: its row in the model's table; below 0: none of the model's own.
         """
         rows = self._model.relations.patterns[relation][:_COMPARED] if relation >= 0 else ()
         if not rows:
@@ -108,11 +102,8 @@ class PatternDecisions:
     ) -> PatternScore:
         """The result of one pattern.
 
-        Args:
-            place: Its row of the arrays.
-            tokens: Its tokens.
-            assertion: Whether it is asserted where it stands.
-            accepted_R: Which relations are taken to hold; None: as the arrays say.
+        ``assertion``: whether it is asserted where it stands. ``accepted_R``: which relations are taken to hold; None:
+        as the arrays say.
         """
         arrays = self._arrays
         is_asserted = assertion.status is AssertionStatus.ASSERTED

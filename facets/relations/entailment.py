@@ -100,11 +100,7 @@ def detect_entailment(
 ) -> list[Entailment]:
     """Whether each premise entails the hypothesis beside it, and the other way round.
 
-    Args:
-        model: Of the task relations.
-        premises: Patterns.
-        hypotheses: As many patterns.
-        background_MD: ``background_facets`` of the model.
+    ``background_MD``: ``background_facets`` of the model.
 
     Raises:
         InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).

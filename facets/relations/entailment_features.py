@@ -56,11 +56,7 @@ def pair_features(
 ) -> PairFeatures:
     """Features of tokenized pairs; each distinct pattern is encoded once.
 
-    Args:
-        model: Of the task relations.
-        premises: Tokenized patterns, at least one.
-        hypotheses: As many.
-        background_MD: Unit facets of patterns in general, ``[M, D]``.
+    ``premises``: tokenized patterns, at least one. ``background_MD``: unit facets of patterns in general, ``[M, D]``.
     """
     rows = {pattern: row for row, pattern in enumerate(dict.fromkeys([*premises, *hypotheses]))}
     patterns = list(rows)

@@ -156,10 +156,7 @@ class Gazetteer:
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
     """The caller's spans in the order of the text.
 
-    Args:
-        text: The text they belong to.
-        spans: In any order.
-        path: Where the spans stand in the caller's input.
+    ``spans``: in any order. ``path``: where the spans stand in the caller's input.
 
     Raises:
         InvalidInputError: One is empty, outside the text, or overlaps another; ``field`` is ``spans[j]``.

@@ -219,9 +219,7 @@ def _are_same(text: str, head: EntitySpan, tail: EntitySpan) -> bool:
 def group_tails(pairs: Sequence[EntityPair], *, is_inverse: bool = False) -> list[RankedTail]:
     """Pairs of one head and one relation, by tail; best first, ties by name.
 
-    Args:
-        pairs: Each with one relation.
-        is_inverse: The relation was asked for the other way round: heads are the answers.
+    ``is_inverse``: the relation was asked for the other way round: heads are the answers.
     """
 
     def answer(pair: EntityPair) -> str:
@@ -244,10 +242,8 @@ def symmetrised(
 ) -> ScoreArrays:
     """Scores in which symmetric relations have the higher one of a pattern and its mirror image.
 
-    Args:
-        arrays: Scores of patterns.
-        mirror_images: The patterns, in the order of the rows, each with its mirror image.
-        symmetric_R: Which relations are symmetric.
+    ``mirror_images``: the patterns, in the order of the rows, each with its mirror image. ``symmetric_R``: which
+    relations are symmetric.
     """
     if not symmetric_R.any():
         return arrays

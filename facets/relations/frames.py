@@ -65,9 +65,7 @@ _UNKNOWN = Finding(0.0, 0.0, "")
 class Frames:
     """The table.
 
-    Args:
-        lines: Of ``frames.txt``.
-        words: Forms, synonyms and more general words.
+    ``lines``: of ``frames.txt``.
 
     Raises:
         ValueError: A line has not four columns at most, or names a relation that is not there.

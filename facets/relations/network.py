@@ -63,9 +63,7 @@ class PatternStates:
 class PatternNetwork(nn.Module):
     """Rows of pieces in, K unit facets ``[content, order]`` out.
 
-    Args:
-        config: The shape.
-        pieces_VW: Vectors of the word pieces, ``[V, W]``.
+    ``pieces_VW``: vectors of the word pieces, ``[V, W]``.
     """
 
     def __init__(self, config: PatternNetworkConfig, pieces_VW: Tensor) -> None:
@@ -130,9 +128,7 @@ class PatternNetwork(nn.Module):
 class PatternPieces:
     """Ids of patterns.
 
-    Args:
-        pieces: The tokenizer of V word pieces.
-        max_tokens: Ids of a pattern at most, the two special pieces included; a longer one loses its middle.
+    ``max_tokens``: ids of a pattern at most, the two special pieces included; a longer one loses its middle.
     """
 
     def __init__(self, pieces: WordPieces, max_tokens: int) -> None:

@@ -203,10 +203,7 @@ def sentence_groups(
 
     A sentence border inside an entity (``J. R. Ewing``) is none: its sentences are joined.
 
-    Args:
-        text: Any text.
-        spans: Entities in the order of the text, not overlapping.
-        tokenizer: Splits sentences.
+    ``spans``: entities in the order of the text, not overlapping.
 
     Yields:
         A sentence and the positions of its entities in ``spans``.

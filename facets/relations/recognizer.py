@@ -312,9 +312,7 @@ def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
 
     A text's main clauses share the number 0: where sentences end is not decided here.
 
-    Args:
-        doc: The text.
-        names: Tokens that are part of a name.
+    ``names``: tokens that are part of a name.
     """
     if not doc.has_annotation("DEP"):
         return [frozenset()] * len(doc)

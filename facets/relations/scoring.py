@@ -33,12 +33,8 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
     ``Asym(premise, hypothesis) = sum_m max_k cos(premise_k, hypothesis_m) / J``. A premise often has facets far from
     all of its hypothesis, so ``asymmetric_score(a, b) - asymmetric_score(b, a) > 0`` says that a is the premise.
 
-    Args:
-        premise_PKD: Facets, ``[P, K, D]``, any lengths.
-        hypothesis_PJD: Facets, ``[P, J, D]``, same dtype.
-
-    Returns:
-        ``[P]`` in ``[-1, 1]``.
+    ``premise_PKD``: facets, ``[P, K, D]``, any lengths. ``hypothesis_PJD``: facets, ``[P, J, D]``, same dtype. Returns
+    ``[P]`` in ``[-1, 1]``.
 
     Example:
         >>> specific = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -276,12 +272,7 @@ def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations:
 
 
 class PatternCache:
-    """Encodes patterns, the most recent ones from memory; may be shared by threads.
-
-    Args:
-        model: Encodes the others.
-        size: Patterns kept.
-    """
+    """Encodes patterns, the most recent ones from memory; may be shared by threads."""
 
     def __init__(self, model: RelationModel, *, size: int = _KEPT) -> None:
         self._model = model

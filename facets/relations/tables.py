@@ -169,10 +169,7 @@ def read_tables(
 ) -> tuple[RelationTable, PatternTable]:
     """Reads what ``write_tables`` wrote.
 
-    Args:
-        folder: The checkpoint.
-        vectors: By the names of ``TABLES``, rows of one relation after the other.
-        read: Gives the content of a file.
+    ``vectors``: by the names of ``TABLES``, rows of one relation after the other.
 
     Raises:
         CheckpointError: A file is missing, damaged, or does not fit the vectors.

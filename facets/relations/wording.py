@@ -95,10 +95,6 @@ class Clause:
 def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
     """The surface of a tokenized pattern.
 
-    Args:
-        tokens: In lower case, placeholders kept.
-        words: Tells verbs.
-
     Example:
         >>> from facets.language.wordnet import wordnet
         >>> wording = read_wording("$ARG1 may have been killed by $ARG2".split(), wordnet())

@@ -142,13 +142,7 @@ class WordTable:
 
 
 def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
-    """Aligns two sentences.
-
-    Args:
-        first: A sentence, read.
-        second: Another.
-        table: Knows the words of both.
-    """
+    """Aligns two sentences."""
     weights_F, weights_S = table.weights(first.words), table.weights(second.words)
     if not first.words or not second.words:
         return Alignment(first, second, (), weights_F, weights_S)

@@ -77,14 +77,8 @@ def compare_texts(
 ) -> list[Comparison]:
     """Compares pairs of texts.
 
-    Args:
-        model: Its tokenizer, words and word vectors are used.
-        pairs: Any number.
-        cosines_P: Of the encoder's vectors of each pair.
-
-    Returns:
-        One comparison a pair. Exchanging the texts of a pair changes the label alone, and exchanges the sides of the
-        differences.
+    ``model``: its tokenizer, words and word vectors are used. Returns one comparison a pair. Exchanging the texts of a
+    pair changes the label alone, and exchanges the sides of the differences.
     """
     sentences = _read_texts(model, chain.from_iterable(pairs))
     table = WordTable(model, [wording for read in sentences.values() for wording in read])

@@ -120,14 +120,8 @@ def word_weights(
 ) -> tuple[NDArray[np.int64], Tensor]:
     """``occurrences ** count_power * alpha / (alpha + p(w))`` of each distinct word.
 
-    Args:
-        vocabulary: It knows p(w).
-        rows: Rows of the words of each sentence; at least one sentence.
-        count_power: >= 0.
-        alpha: > 0.
-
-    Returns:
-        Distinct rows ``[U]``, ascending, and their weights ``[U]``, float32.
+    ``rows``: rows of the words of each sentence; at least one sentence. ``count_power``: >= 0. ``alpha``: > 0. Returns
+    distinct rows ``[U]``, ascending, and their weights ``[U]``, float32.
     """
     rows_U, counts_U = np.unique(np.concatenate(rows), return_counts=True)
     probabilities_U = torch.from_numpy(vocabulary.probabilities[rows_U])
@@ -145,15 +139,8 @@ def block_coverage(
 ) -> Tensor:
     """c_t(w) of some sentences of a document, see ``CoverageConfig``.
 
-    Args:
-        model: Its word vectors are used.
-        words: Of the whole document.
-        sentences: Which sentences.
-        facets_BKD: Their facets; None when only words count.
-        config: The settings.
-
-    Returns:
-        ``[B, U]`` in ``[0, 1]``.
+    ``sentences``: which sentences. ``facets_BKD``: their facets; None when only words count. Returns ``[B, U]`` in
+    ``[0, 1]``.
     """
     rows = words.rows[sentences]
     covered_BU = torch.zeros(len(rows), len(words.words_UD))
@@ -172,13 +159,7 @@ def block_coverage(
 def closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD: Tensor) -> Tensor:
     """Cosine of each word of the document with the closest word of each sentence, at least 0.
 
-    Args:
-        model: Its word vectors are used.
-        rows: Vocabulary rows of each sentence's words.
-        words_UD: Unit vectors of the words to cover.
-
-    Returns:
-        ``[B, U]`` in ``[0, 1]``; 0 for a sentence without words.
+    ``words_UD``: unit vectors of the words to cover. Returns ``[B, U]`` in ``[0, 1]``; 0 for a sentence without words.
     """
     closest_BU = torch.zeros(len(rows), len(words_UD))
     step = max(1, COSINES_AT_A_TIME // max(1, len(words_UD)))

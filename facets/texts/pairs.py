@@ -45,10 +45,7 @@ class PairTexts:
     ) -> None:
         """Checks the pairs.
 
-        Args:
-            model: The model.
-            pairs: Any number of pairs.
-            encoder: What encodes the texts, e.g. a queue before the model; None: the model itself.
+        ``encoder``: what encodes the texts, e.g. a queue before the model; None: the model itself.
 
         Raises:
             InvalidInputError: A text is blank or in a foreign script; the field names it.

@@ -175,9 +175,6 @@ def _may_stand(
 def is_boilerplate(text: str) -> bool:
     """Whether a sentence is markup, a greeting or farewell, navigation or licence: nothing that a text says.
 
-    Args:
-        text: A sentence, its lines joined.
-
     Example:
         >>> [is_boilerplate(text) for text in ("Dear all,", "All rights reserved.", "The pump leaks.")]
         [True, True, False]

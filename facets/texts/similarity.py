@@ -54,11 +54,8 @@ class ScoreCurve:
 def score_curve(model: TextModel, method: str, *, attention: bool, score_range: ScoreRange) -> ScoreCurve:
     """The curve of a method.
 
-    Args:
-        model: The model that scores; its ``score_curves`` were fitted on pairs with people's scores.
-        method: How pairs are scored.
-        attention: Whether words are weighed by attention.
-        score_range: The scale.
+    ``model``: the model that scores; its ``score_curves`` were fitted on pairs with people's scores. ``method``: how
+    pairs are scored. ``attention``: whether words are weighed by attention.
 
     Raises:
         ConfigError: The model comes without a curve for the method.

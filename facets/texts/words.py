@@ -96,12 +96,8 @@ class TextWords:
     def token_weights(self, weights_TL: Tensor) -> list[NDArray[np.float32]]:
         """Weights of words as weights of the tokens that the model reads, punctuation and unknown ones included.
 
-        Args:
-            weights_TL: ``weights``.
-
-        Returns:
-            One float32 array a text, a number for each of its first ``max_tokens`` tokens: 0 for one that is no known
-            word, the root of the sum of squares for one of several pieces.
+        ``weights_TL``: ``weights``. Returns one float32 array a text, a number for each of its first ``max_tokens``
+        tokens: 0 for one that is no known word, the root of the sum of squares for one of several pieces.
         """
         found = []
         for weights_L, length, owners, num_tokens in zip(
@@ -122,9 +118,7 @@ class TextWords:
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
         """``scoring.wmd`` of pairs of texts, ``[P]``.
 
-        Args:
-            pairs_P2: Numbers of two texts each, int64.
-            weights_TL: Weights of the words.
+        ``pairs_P2``: numbers of two texts each, int64.
 
         Raises:
             ImportError: POT is not installed.
