@@ -208,7 +208,6 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
 
 
 def _slices(documents: Sequence[Document]) -> Iterator[NDArray[np.floating]]:
-    """The facets of the documents, some at a time."""
     for start in range(0, len(documents), _SLICE):
         some = np.concatenate([document.facet_embeddings for document in documents[start : start + _SLICE]])
         for first in range(0, len(some), _SLICE_FACETS):
@@ -225,7 +224,6 @@ def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[Se
 
 
 def _spans_of(document: Document, said: SearchedText, facets: slice) -> NDArray[np.uint32] | None:
-    """Spans of the facets of a part, in what it says."""
     return None if document.facet_spans is None else said.in_part(document.facet_spans[facets]).astype(np.uint32)
 
 
@@ -251,7 +249,6 @@ def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans
 
 
 def _check_parts(document: Document, here: ErrorPath, *, shape: tuple[int, int]) -> None:
-    """Raises InvalidInputError unless parts and facets of a document are as they must be."""
     has_spans, path = document.facet_spans is not None, (*here, "facet_embeddings")
     if len(document.parts) < 2:
         check_facets(document.facet_embeddings, shape, has_spans, path)

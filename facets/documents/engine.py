@@ -148,11 +148,9 @@ class CollectionEngine:
             self._lock.close()
 
     def __enter__(self) -> "CollectionEngine":
-        """Returns the engine itself."""
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Closes the engine."""
         self.close()
 
     @property

@@ -209,7 +209,6 @@ def _finish(source: SqlConnection, target: SqlConnection, is_postgres: bool) -> 
 
 
 def _check(store: DocumentStore, say: Say) -> None:
-    """Compares everything that arrived with its checksums."""
     with store.view() as view:
         problems = list(problems_in(view))
         records: list[CollectionRecord] = view.all_collections()

@@ -311,7 +311,6 @@ def _hits(
 
 
 def _hit(passage: Passage, scored: Scored, place: int) -> Hit:
-    """What was found at a place of the ranking."""
     return Hit(
         id=passage.id,
         score=float(scored.scores[place]),

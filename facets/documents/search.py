@@ -222,7 +222,6 @@ def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTe
 
 
 def _check_results(request: SearchRequest, mode: SearchMode, curve: RelevanceCurve | None) -> None:
-    """Checks which hits are asked for."""
     if not 1 <= request.top_k <= MAX_TOP_K:
         raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {request.top_k}", path="top_k")
     for name, number in (("min_confidence", request.min_confidence), ("diversify", request.diversify)):

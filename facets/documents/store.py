@@ -453,7 +453,6 @@ class DocumentStore:
         return True
 
     def _deleted(self, connection: SqlConnection, record: CollectionRecord, gone: DocumentRows) -> StoreWrite:
-        """Deletes documents of a collection."""
         delete_rows(connection, gone.parts)
         revision = changed(connection, record, removed=gone)
         return self._logged(connection, record, _write(revision, gone, np.empty(0, dtype=np.int64), 0))

@@ -63,12 +63,10 @@ class StoreView:
         self._dialect = dialect
 
     def __enter__(self) -> "StoreView":
-        """Begins the read."""
         self._connection = self._context.__enter__()
         return self
 
     def __exit__(self, *error: object) -> None:
-        """Ends the read."""
         self._context.__exit__(*error)  # type: ignore[arg-type]  # the three of the protocol, passed through
 
     def revision(self) -> int:

@@ -31,15 +31,12 @@ class FacetSource(Protocol):
 
     def revision(self) -> int:
         """Of the store; it goes back only where the store was restored from a backup."""
-        ...
 
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of all documents, ascending; a row number stands for one unchanging set of facets."""
-        ...
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
         """Those of the rows that still exist, ascending, one a place, and unit-norm facets ``[S, K, D]``."""
-        ...
 
 
 class FacetIndex(ABC):

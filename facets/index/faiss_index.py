@@ -95,7 +95,6 @@ class FaissIndex(FacetIndex):
         return self._codes.slots
 
     def __len__(self) -> int:
-        """Documents in the index."""
         return len(self._codes)
 
     def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:

@@ -98,7 +98,6 @@ class LexicalIndex:
         return self._revision
 
     def __len__(self) -> int:
-        """Documents in the index."""
         return int(np.count_nonzero(self._alive))
 
     def rows(self) -> NDArray[np.int64]:

@@ -89,7 +89,6 @@ class LiveIndex:
         return len(self._tail) if self._base is not None or self._wants_building() else 0
 
     def __len__(self) -> int:
-        """Documents in the index."""
         with self._lock.read():
             return self._size()
 

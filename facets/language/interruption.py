@@ -53,7 +53,6 @@ class FifoLock:
         self._waiting: deque[threading.Lock] = deque()
 
     def __enter__(self) -> None:
-        """Waits for the lock."""
         with self._mutex:
             if not self._is_held:
                 self._is_held = True
@@ -64,7 +63,6 @@ class FifoLock:
         turn.acquire()
 
     def __exit__(self, *_: object) -> None:
-        """Hands the lock to the next."""
         with self._mutex:
             if self._waiting:
                 self._waiting.popleft().release()

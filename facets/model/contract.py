@@ -22,27 +22,22 @@ class ModelSettings(Protocol):
     @property
     def name(self) -> str:
         """Name of the checkpoint, also in requests."""
-        ...
 
     @property
     def task(self) -> str:
         """What it was trained for, a key of ``facets.model.loading.TASKS``."""
-        ...
 
     @property
     def num_facets(self) -> int:
         """K, the number of facets of every text."""
-        ...
 
     @property
     def dim(self) -> int:
         """D, the width of a facet."""
-        ...
 
     @property
     def max_tokens(self) -> int:
         """Tokens of a text that are read; the rest is cut. A model of passages reads windows of so many, and all."""
-        ...
 
 
 class ModelInfo(ModelSettings, Protocol):
@@ -51,17 +46,14 @@ class ModelInfo(ModelSettings, Protocol):
     @property
     def revision(self) -> str:
         """Content hash: equal revisions give equal answers."""
-        ...
 
     @property
     def space(self) -> str:
         """The space of its vectors: those of two models may be compared when these names are equal."""
-        ...
 
     @property
     def vocabulary_size(self) -> int:
         """Words the model knows, pieces of words not counted."""
-        ...
 
 
 class Model(ModelInfo, Protocol):
@@ -70,16 +62,13 @@ class Model(ModelInfo, Protocol):
     @property
     def words(self) -> WordVectors:
         """Vocabulary and word vectors."""
-        ...
 
     @property
     def tokenizer(self) -> Tokenizer:
         """Splits texts into sentences and tokens."""
-        ...
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""
-        ...
 
 
 class TextEncoder(Protocol):
@@ -90,14 +79,12 @@ class TextEncoder(Protocol):
 
         A text may have fewer facets than K: the others are zero.
         """
-        ...
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text: the average of the encoder's contextual states, ``[len(texts), H]``.
 
         Every text has at least one token.
         """
-        ...
 
 
 class TextModel(Model, TextEncoder, Protocol):
@@ -106,12 +93,10 @@ class TextModel(Model, TextEncoder, Protocol):
     @property
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
         """Unit directions ``[D]`` that SIF removes, by whether words are weighed; may be empty."""
-        ...
 
     @property
     def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
         """What scores of each method mean, ``[2, N]`` each (``score_curves.apply_curve``); may be empty."""
-        ...
 
 
 class SentenceModel(TextModel, Protocol):
@@ -119,11 +104,9 @@ class SentenceModel(TextModel, Protocol):
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
         """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens, in order."""
-        ...
 
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(rows), K, D]`` of what ``tokenize`` returned."""
-        ...
 
 
 FOREIGN = (

@@ -122,7 +122,6 @@ class Encoder(Protocol):
 
     def __call__(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """States ``[B, L + 1, H]`` of token rows padded at the end; ``lengths_B`` counts the real ones."""
-        ...
 
 
 class TokenEmbedding(nn.Module):

@@ -363,7 +363,6 @@ class PaperEngine:
 
 
 def _wanted(options: PaperOptions) -> int:
-    """How many of the best are looked for."""
     if not options.diversify:
         return options.top_k
     return max(DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH * options.top_k)

@@ -147,5 +147,4 @@ def _groups(papers: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Sequence[
 
 
 def _length(vectors_JD: NDArray[np.float32]) -> float:
-    """The one length of all trained vectors."""
     return float(np.median(np.linalg.norm(vectors_JD, axis=1))) if len(vectors_JD) else 1.0

@@ -257,7 +257,6 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
 
 def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> PassageModel:
-    """The model that makes the sentence vectors."""
     encoder = PassageModel.shared(borrowed_folder(folder, settings.encoder), device=device)
     if encoder.space != settings.space:
         raise CheckpointError(

@@ -230,7 +230,6 @@ class PaperFacets:
     documents: NDArray[np.float32]
 
     def __len__(self) -> int:
-        """N."""
         return len(self.facets)
 
     @property

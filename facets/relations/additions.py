@@ -71,7 +71,6 @@ class AddedRelationStore(RecordStore):
 
 
 def _after(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
-    """The relations with what was written."""
     named = {relation.name: relation for relation in known}
     for _, name, value in news.records:
         named.pop(name, None)

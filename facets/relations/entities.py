@@ -98,7 +98,6 @@ class EntityFinder(Protocol):
 
     def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
         """Entities of each text, in order, not overlapping."""
-        ...
 
 
 class Gazetteer:

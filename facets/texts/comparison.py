@@ -126,7 +126,6 @@ def _sentence_tokens(model: TextModel, text: str) -> Iterator[list[Token]]:
 
 
 def _tokens(model: TextModel, text: str) -> list[Token]:
-    """The first tokens of a sentence."""
     if len(text.lower()) != len(text):  # a dotted capital I: two characters in lower case
         return model.tokenizer.tokenize([text])[0]
     (words,) = model.tokenizer.words([text], most=MAX_TOKENS)  # from its cache, several times as fast

@@ -49,7 +49,6 @@ class TopicEncoder(Protocol):
 
     def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
         """``[T, K, D]``."""
-        ...
 
 
 def suggest_topics(
