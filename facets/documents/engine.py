@@ -223,17 +223,13 @@ class CollectionEngine:
 
     def get_collection(self, name: str) -> CollectionInfo:
         """What anybody may want to know of the collection of that name."""
-        return info_of(self._record(name), self._indexes)
-
-    def record(self, name: str) -> CollectionRecord:
-        """The collection of that name as a call needs it: cheap at any size, and what ``seen`` takes."""
-        return self._record(name)
+        return info_of(self.record(name), self._indexes)
 
     def delete_collection(self, name: str) -> DeleteResult:
         """Deletes a collection with its documents; no read from the revision on sees it."""
-        record = self._record(name)
+        record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
-            record = self._record(name, record)
+            record = self.record(name, record)
             with self._store.view() as view:
                 copy = view.copy_of(record)
             revision = self._store.delete_collection(record)
@@ -255,10 +251,10 @@ class CollectionEngine:
         Raises:
             InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, or too much; nothing was stored.
         """
-        record = self._record(name, seen)
+        record = self.record(name, seen)
         batch = encode_documents(documents, record)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
-            self._record(name, record)
+            self.record(name, record)
             if not batch.ids:
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch)
@@ -295,9 +291,9 @@ class CollectionEngine:
             check_ids(ids, path=("ids",))
         if filter is not None:
             validate(filter)
-        record = self._record(name)
+        record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
-            self._record(name, record)
+            self.record(name, record)
             warnings = self._reader.warnings(name, filter)
             write = self._store.delete(record, ids=ids, filter=filter)
             self._follower.wrote(record, write)
@@ -373,7 +369,7 @@ class CollectionEngine:
         """
         if request.filter is not None:
             validate(request.filter)
-        record = self._record(name, seen, indexed=request.min_revision)
+        record = self.record(name, seen, indexed=request.min_revision)
         search = check_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
@@ -394,7 +390,7 @@ class CollectionEngine:
                 return replace(found, index_revision=max(revision, found.index_revision), warnings=warnings)
             attempt += 1
             self._follower.catch_up()
-            record = self._record(name, seen or record, indexed=0)  # the collection itself may be gone, or another one
+            record = self.record(name, seen or record, indexed=0)  # the collection itself may be gone, or another one
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
     def diagnose(
@@ -411,7 +407,7 @@ class CollectionEngine:
         Raises:
             InvalidInputError: The collection is empty, or the queries are not of its space.
         """
-        record = self._record(name)
+        record = self.record(name)
         with self._store.view() as view:
             return diagnose_collection(
                 view,
@@ -425,7 +421,7 @@ class CollectionEngine:
     def map(self, name: str, *, max_documents: int = 0, seed: int = 1) -> CollectionMap:
         """A collection as points of a plane; see ``map_collection``."""
         with self._store.view() as view:
-            record = view.collection_unchanged(self._record(name))
+            record = view.collection_unchanged(self.record(name))
             return map_collection(view, record, max_documents=max_documents, seed=seed)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
@@ -473,10 +469,13 @@ class CollectionEngine:
         """Folds new documents into indexes and saves those that are due; the background thread calls it."""
         self._indexes.maintain()
 
-    def _record(
+    def record(
         self, name: str, seen: CollectionRecord | None = None, *, indexed: int | None = None
     ) -> CollectionRecord:
-        """The collection of that name; with ``indexed`` as indexes have it that have at least this revision."""
+        """The collection of that name as a call needs it: cheap at any size, and what ``seen`` takes.
+
+        With ``indexed`` as indexes have it that have at least this revision.
+        """
         if indexed is not None:
             number = None if seen is None else seen.number
             found = self._follower.record(name, number=number, min_revision=indexed)

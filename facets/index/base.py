@@ -58,6 +58,7 @@ class FacetIndex(ABC):
     for one that is placed by training, so that it wears out as documents come and go, or that a snapshot can hold.
 
     Attributes:
+        kind: Short name for replies and logs, e.g. ``exact``.
         num_facets: K, facets of a place: of each document but long ones.
         dim: D, dimensions of each facet.
         trained_documents: Documents at the last training, which the collection outgrows; None: nothing is trained.
@@ -65,6 +66,7 @@ class FacetIndex(ABC):
         num_holes: Places of removed documents.
     """
 
+    kind: str
     trained_documents: int | None = None
     num_masked = 0
     num_holes = 0
@@ -74,11 +76,6 @@ class FacetIndex(ABC):
         self.num_facets = num_facets
         self.dim = dim
         self._num_documents = 0
-
-    @property
-    @abstractmethod
-    def kind(self) -> str:
-        """Short name for replies and logs, e.g. ``exact``."""
 
     @property
     @abstractmethod
@@ -356,28 +353,23 @@ class ReadWriteLock:
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._num_readers = 0
-        self._num_waiting_readers = 0
+        self.num_waiting_readers = 0
         self._num_waiting_writers = 0
         self._writing = False
         self._readers_first = False  # those that waited for the last writer
-
-    @property
-    def num_waiting_readers(self) -> int:
-        """Readers that wait."""
-        return self._num_waiting_readers
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """Holds the lock beside other readers."""
         with self._changed:
-            self._num_waiting_readers += 1
+            self.num_waiting_readers += 1
             try:
                 self._changed.wait_for(
                     lambda: not self._writing and (self._readers_first or not self._num_waiting_writers)
                 )
             finally:
-                self._num_waiting_readers -= 1
-                if self._readers_first and not self._num_waiting_readers:
+                self.num_waiting_readers -= 1
+                if self._readers_first and not self.num_waiting_readers:
                     self._readers_first = False
                     self._changed.notify_all()
             self._num_readers += 1
@@ -403,5 +395,5 @@ class ReadWriteLock:
         finally:
             with self._changed:
                 self._writing = False
-                self._readers_first = self._num_waiting_readers > 0
+                self._readers_first = self.num_waiting_readers > 0
                 self._changed.notify_all()

@@ -131,21 +131,17 @@ class ExactIndex(FacetIndex):
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
+        self.kind = "exact" if self._device.type == "cpu" else f"exact-{self._device.type}"
         self._preselect = self._device.type != "cpu" if preselect is None else preselect
         self._keeps_places = keeps_places
         self._room = room
-        self._code_error = 0.0
+        self.code_error = 0.0  # the largest of a code
         self._clear()
-
-    @property
-    def kind(self) -> str:
-        """``exact``, or ``exact-cuda``."""
-        return "exact" if self._device.type == "cpu" else f"exact-{self._device.type}"
 
     @property
     def score_error(self) -> float:
         """The largest error of a code, and of sums of floats."""
-        return self._code_error + 1e-5
+        return self.code_error + 1e-5
 
     def _clear(self) -> None:
         self._blocks: list[tuple[Tensor, Tensor]] = []  # codes [n, K, D], inverse norms [n, K]
@@ -174,7 +170,7 @@ class ExactIndex(FacetIndex):
             warnings.simplefilter("ignore", UserWarning)  # that nobody may write to it
             block = torch.from_numpy(codes.reshape(places, self.num_facets, self.dim))
         self._blocks, self._starts = [(block, torch.from_numpy(inverse.reshape(places, -1).astype(np.float32)))], [0]
-        self._rows, self._num_slots, self._code_error = rows_S, places, code_error
+        self._rows, self._num_slots, self.code_error = rows_S, places, code_error
         is_first = (first_places(rows_S) == np.arange(places)) & (rows_S >= 0)
         self._num_documents = int(np.count_nonzero(is_first))
         self.num_holes = int(np.count_nonzero(rows_S < 0))
@@ -186,11 +182,6 @@ class ExactIndex(FacetIndex):
         self._touch = touch
 
     @property
-    def code_error(self) -> float:
-        """The largest error of a code."""
-        return self._code_error
-
-    @property
     def slots(self) -> NDArray[np.int64]:
         """Row number of every place in memory, -1 marks a hole."""
         return self._rows[: self._num_slots]
@@ -198,7 +189,7 @@ class ExactIndex(FacetIndex):
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         """Adds documents; see :meth:`FacetIndex.add`."""
         codes, inverse, error = document_codes(facets_SKD)
-        self._code_error = max(self._code_error, error)
+        self.code_error = max(self.code_error, error)
         self._add(rows, torch.from_numpy(codes), torch.from_numpy(inverse))
 
     def _add(self, rows: NDArray[np.int64], codes_SKD: Tensor, inverse_SK: Tensor) -> None:

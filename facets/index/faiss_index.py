@@ -39,10 +39,13 @@ class FaissIndex(FacetIndex):
     scan consults. Zero facets are left out. Create with :meth:`train`, then add.
     """
 
+    kind = "faiss-ivf-int8"
+
     def __init__(self, index: faiss.IndexIVF, *, num_facets: int, trained_documents: int = 0) -> None:
         super().__init__(num_facets=num_facets, dim=int(index.d))
         self.trained_documents = trained_documents
         self._index = index
+        self.num_probes = int(index.nprobe)  # lists scanned for a facet of a query; `tune` chooses it
         self._room = ListRoom(index)
         self._codes = ExactIndex(
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
@@ -66,23 +69,9 @@ class FaissIndex(FacetIndex):
         return cls(index, num_facets=num_facets, trained_documents=num_documents)
 
     @property
-    def kind(self) -> str:
-        """``faiss-ivf-int8``."""
-        return "faiss-ivf-int8"
-
-    @property
     def score_error(self) -> float:
         """That of the codes."""
         return self._codes.score_error
-
-    @property
-    def num_probes(self) -> int:
-        """Lists scanned for a facet of a query; :meth:`tune` chooses it."""
-        return int(self._index.nprobe)
-
-    @num_probes.setter
-    def num_probes(self, number: int) -> None:
-        self._index.nprobe = number
 
     @property
     def num_vectors(self) -> int:
@@ -169,7 +158,7 @@ class FaissIndex(FacetIndex):
         truth = self.search(queries, _TUNE_TOP_K + 1, exhaustive=True).rows[:, 1 : _TUNE_TOP_K + 1]
         probes, recall = min(_MIN_PROBES, self._index.nlist), 1.0
         while True:
-            self._index.nprobe = probes
+            self.num_probes = probes
             found = self.search(queries, _TUNE_TOP_K + 1).rows[:, 1 : _TUNE_TOP_K + 1]
             recall = _overlap(truth, found)
             if recall >= recall_target or probes >= self._index.nlist:
@@ -195,7 +184,7 @@ class FaissIndex(FacetIndex):
         if num_allowed <= _FEW_DOCUMENTS < len(self):
             firsts = np.unique(self._heads[allowed])
             return self._codes.compared(query_QJD, [firsts] * len(query_QJD), top_k, exhaustive=True)
-        wanted = self._index.nprobe * len(self) / max(1, num_allowed)
+        wanted = self.num_probes * len(self) / max(1, num_allowed)
         wanted *= _SUM_PROBES if query_QJD.shape[1] > 1 else 1
         if not exhaustive and wanted < self._index.nlist:
             parameters = faiss.SearchParametersIVF()
@@ -256,6 +245,7 @@ class FaissIndex(FacetIndex):
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams the FAISS index and the codes to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
+        self._index.nprobe = self.num_probes
         faiss.write_index(self._index, faiss.PyCallbackIOWriter(lambda data: sink(bytes(data))))  # type: ignore[attr-defined]  # missing in the stubs
         self._codes.write(sink)
 

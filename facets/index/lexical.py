@@ -83,7 +83,7 @@ class LexicalIndex:
 
     def __init__(self, revision: int = 0) -> None:
         self._lock = ReadWriteLock()
-        self._revision = revision
+        self.revision = revision  # of the collection that it has reached
         self._clear()
 
     def _clear(self) -> None:
@@ -91,11 +91,6 @@ class LexicalIndex:
         self._lengths: NDArray[np.float32] = np.empty(0, dtype=np.float32)
         self._alive: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
         self._segments: list[_Segment] = []
-
-    @property
-    def revision(self) -> int:
-        """Of the collection that it has reached."""
-        return self._revision
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._alive))
@@ -120,7 +115,7 @@ class LexicalIndex:
             dead = len(self._alive) - int(np.count_nonzero(self._alive))
             if dead > len(self._alive) // 2 + _MIN_HOLES:
                 self._compact()
-            self._revision = revision
+            self.revision = revision
 
     def discard(self, rows: NDArray[np.int64]) -> None:
         """Leaves rows out that the store has but cannot read."""
@@ -157,7 +152,7 @@ class LexicalIndex:
             if also is not None:
                 slots = np.union1d(slots, self._slots(also))
             covered, found = float(coverage.max(initial=0.0)), (self._rows[slots], scores[slots], coverage[slots])
-            return LexicalFound(*found, covered, most, rarities, self._revision)
+            return LexicalFound(*found, covered, most, rarities, self.revision)
 
     def having_all(self, query: Sequence[int]) -> NDArray[np.int64]:
         """Rows of the documents that have every term, ascending."""

@@ -58,8 +58,8 @@ class LiveIndex:
         self._lock = ReadWriteLock()
         self._base = base
         self._tail = ExactIndex(num_facets=source.num_facets, dim=source.dim)
-        self._num_unsaved = 0
-        self._revision = revision
+        self.num_unsaved = 0  # documents in the index of the backend that no snapshot holds
+        self.revision = revision  # of the collection that it has reached
 
     @property
     def kind(self) -> str:
@@ -68,20 +68,10 @@ class LiveIndex:
         return self._tail.kind if base is None else base.kind
 
     @property
-    def revision(self) -> int:
-        """Of the collection that it has reached."""
-        return self._revision
-
-    @property
     def num_vectors(self) -> int:
         """Facets in memory, those of removed documents included until they are taken out."""
         base = self._base
         return self._tail.num_vectors + (0 if base is None else base.num_vectors)
-
-    @property
-    def num_unsaved(self) -> int:
-        """Documents in the index of the backend that no snapshot holds."""
-        return self._num_unsaved
 
     @property
     def num_pending(self) -> int:
@@ -135,7 +125,7 @@ class LiveIndex:
                     self._base.remove(removed)
             if units_SKD is not None:
                 self._tail.add(added, units_SKD)
-            self._revision = revision
+            self.revision = revision
 
     def discard(self, rows: NDArray[np.int64]) -> None:
         """Leaves rows of the source out, which it has but cannot read."""
@@ -154,7 +144,7 @@ class LiveIndex:
     ) -> LiveFound:
         """Candidates of both parts."""
         with self._lock.read():
-            revision = self._revision
+            revision = self.revision
             parts: list[FacetIndex] = [self._tail] if self._base is None else [self._base, self._tail]
             found = [
                 part.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
@@ -201,7 +191,7 @@ class LiveIndex:
         """
         if self._base is not None and self._base.describe() is not None:
             write(self._base)
-        self._num_unsaved = 0
+        self.num_unsaved = 0
 
     def _wants_building(self) -> bool:
         if self._base is None:
@@ -246,7 +236,7 @@ class LiveIndex:
             index.remove(np.setdiff1d(rows, live))
             self._tail.remove(rows)
             self._base = index
-            self._num_unsaved = len(index)
+            self.num_unsaved = len(index)
 
     def _fold(self, stopping: Callable[[], bool]) -> None:
         base, limit = self._base, max(1, FOLD_FACETS // self._source.num_facets)
@@ -264,6 +254,6 @@ class LiveIndex:
                 kept = np.isin(rows, self._tail.rows())
                 base.add_prepared(rows[kept], units[kept], prepared[kept])
                 self._tail.remove(asked)
-                self._num_unsaved += int(np.count_nonzero(kept))
+                self.num_unsaved += int(np.count_nonzero(kept))
         if base is not None:
             base.settle()

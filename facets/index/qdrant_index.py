@@ -49,18 +49,13 @@ class QdrantIndex(FacetIndex):
     ) -> None:
         """Takes the points of these rows, ascending; the source tells the revision of those that come."""
         super().__init__(num_facets=num_facets, dim=dim)
-        self._points = points
+        self._points, self.kind = points, points.kind
         self._source = source
         self._rows = rows
         self._num_documents = len(rows)
         self._empty = points.rows(empty=True)
         self._sent = np.empty(0, dtype=np.int64)  # points that are there already
         self._gone: list[tuple[float, NDArray[np.int64]]] = []  # since when
-
-    @property
-    def kind(self) -> str:
-        """``edge`` or ``qdrant``."""
-        return self._points.kind
 
     @property
     def slots(self) -> NDArray[np.int64]:

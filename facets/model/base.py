@@ -58,45 +58,18 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
     ) -> None:
         self._device = torch.device(device)
         self.config = config
+        self.name, self.task = config.name, config.task
+        self.num_facets, self.dim, self.max_tokens = config.num_facets, config.dim, config.max_tokens
+        self.vocabulary_size = words.vocabulary.num_words
         self.network = network.to(self._device, precision(self._device)).eval().requires_grad_(False)
         self.words = words
         self.tokenizer = _tokenizer()
         self.revision = revision
 
     @property
-    def name(self) -> str:
-        """Name of the checkpoint."""
-        return self.config.name
-
-    @property
     def space(self) -> str:
         """Its own: no other model has vectors that may be compared with its."""
         return f"{self.name}@{self.revision}"
-
-    @property
-    def task(self) -> str:
-        """What the model was trained for."""
-        return self.config.task
-
-    @property
-    def num_facets(self) -> int:
-        """K, the number of facets of every text, or the most that one has."""
-        return self.config.num_facets
-
-    @property
-    def dim(self) -> int:
-        """D, the width of a facet."""
-        return self.config.dim
-
-    @property
-    def max_tokens(self) -> int:
-        """Tokens of a text that are read at once."""
-        return self.config.max_tokens
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Words the model knows, pieces of words not counted."""
-        return self.words.vocabulary.num_words
 
     @staticmethod
     def _nonempty(rows: list[RowT]) -> list[RowT]:
