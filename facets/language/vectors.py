@@ -10,11 +10,11 @@ from weakref import WeakValueDictionary
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, save_file
+from safetensors.numpy import load, save
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.vocabulary import Vocabulary
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -200,9 +200,7 @@ class WordVectors:
             tensors: dict[str, NDArray[np.generic]] = {_TENSOR: values, _SCALES: scales}
         else:
             tensors = {_TENSOR: self.vectors.astype(np.float16)}
-        with write_atomically(folder / _VECTORS_FILE, durable=False) as part:
-            save_file(tensors, part)
-            part.chmod(0o644)  # safetensors makes it private to the user
+        write_whole(folder / _VECTORS_FILE, save(tensors))
         self.vocabulary.save(folder / _VOCABULARY_FILE)
 
     @classmethod

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 PIECE_MARK = "##"  # "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
@@ -188,12 +188,8 @@ class Vocabulary:
 
     def save(self, path: Path) -> None:
         """Writes a tab-separated file: the total first, then a word and its count a line, in row order."""
-        with (
-            write_atomically(path, durable=False) as part,
-            part.open("w", encoding="utf-8", newline="\n") as file,
-        ):
-            file.write(f"{_TOTAL}\t{self.total_count}\n")
-            file.writelines(f"{word}\t{count}\n" for word, count in zip(self.words, self.counts, strict=True))
+        lines = ((_TOTAL, self.total_count), *zip(self.words, self.counts, strict=True))
+        write_whole(path, "".join(f"{word}\t{count}\n" for word, count in lines))
 
     @classmethod
     def load(cls, path: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> "Vocabulary":

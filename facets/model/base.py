@@ -79,6 +79,23 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
                 raise InvalidInputError("has no words, expected at least one", path=("texts", position))
         return rows
 
+    def _batches(
+        self, rows: Sequence[NDArray[np.integer]], max_tokens: int = _BATCH_TOKENS
+    ) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
+        """Batches of similar length, longest first: places in ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
+        lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
+        order_B = np.argsort(-lengths_B, kind="stable")
+        start = 0
+        while start < len(order_B):
+            # Longest first: the first text fixes the width, so the count follows from the token budget.
+            width = int(lengths_B[order_B[start]])
+            batch = order_B[start : start + max(1, max_tokens // (width + 1))]
+            mask_BL = np.arange(max(1, width)) < lengths_B[batch][:, None]
+            rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
+            rows_BL[mask_BL] = np.concatenate([rows[i] for i in batch])
+            yield batch, torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B[batch]).to(self._device)
+            start += len(batch)
+
 
 class FacetNetworkModel(CheckpointModel[FacetNetwork, CheckpointConfig], ABC):
     """A model around a ``FacetNetwork``: rows of tokens in, facets out. A subclass says how a text becomes rows."""
@@ -132,22 +149,3 @@ class FacetNetworkModel(CheckpointModel[FacetNetwork, CheckpointConfig], ABC):
         for batch, rows_BL, lengths_B in self._batches(rows):
             facets_BKD[batch] = self.network(rows_BL, lengths_B).float().cpu().numpy()
         return facets_BKD
-
-    def _batches(self, rows: Sequence[NDArray[np.int64]]) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
-        """Batches of similar length, longest first: places in ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
-        lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
-        order_B = np.argsort(-lengths_B, kind="stable")
-        start = 0
-        while start < len(order_B):
-            # Longest first: the first text fixes the width, so the count follows from the token budget.
-            width = int(lengths_B[order_B[start]]) + 1
-            batch = order_B[start : start + max(1, _BATCH_TOKENS // width)]
-            yield batch, *self._padded([rows[i] for i in batch], lengths_B[batch])
-            start += len(batch)
-
-    def _padded(self, rows: list[NDArray[np.int64]], lengths_B: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        width = max(1, int(lengths_B.max()))
-        mask_BL = np.arange(width) < lengths_B[:, None]
-        rows_BL = np.zeros(mask_BL.shape, dtype=np.int64)
-        rows_BL[mask_BL] = np.concatenate(rows)
-        return torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths_B).to(self._device)

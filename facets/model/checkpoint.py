@@ -20,7 +20,7 @@ from typing import Any, TypeVar
 import torch
 from pydantic import Field
 from safetensors import SafetensorError
-from safetensors.torch import load, save_file
+from safetensors.torch import load, save
 from torch import Tensor, nn
 
 from facets.config import FacetModelConfig, Name, NonNegative, Settings
@@ -28,7 +28,7 @@ from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.language.vectors import WordVectors
 from facets.model.precision import use_half_weights
 from facets.model.shipped import borrowed_folder
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
@@ -97,12 +97,10 @@ def write_parts(
     ``config``: what ``read_config`` gives back. ``others``: content by name of the file.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with write_atomically(folder / "model.safetensors", durable=False) as part:
-        save_file({name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}, part)
-        part.chmod(0o644)  # safetensors makes it private to the user
+    weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
+    write_whole(folder / "model.safetensors", save(weights))
     for name, content in {**(others or {}), "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
-        with write_atomically(folder / name, durable=False) as part:
-            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_whole(folder / name, json.dumps(content, indent=2) + "\n")
 
 
 class FilesRead:

@@ -23,7 +23,7 @@ from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.checkpoint import read_weights, write_parts
 from facets.model.word_pieces import WordPieces
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
@@ -80,8 +80,7 @@ def write_passage_checkpoint(
 ) -> None:
     """Writes all of a checkpoint but its card; each file appears whole or not at all."""
     write_parts(folder, config, packed_weights(weights))
-    with write_atomically(folder / _TOKENIZER_FILE, durable=False) as part:
-        part.write_bytes(pieces.to_json())
+    write_whole(folder / _TOKENIZER_FILE, pieces.to_json())
     words.save(folder, quantized=True)
 
 

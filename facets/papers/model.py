@@ -127,24 +127,12 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             np.empty(shape, dtype=np.float32),
             self.document_vectors(rows, sentences),
         )
-        lengths = np.fromiter((min(len(r), self.max_tokens) for r in rows), dtype=np.int64, count=len(rows))
-        order = np.argsort(-lengths, kind="stable")
-        start = 0
-        while start < len(order):
+        for batch, rows_BL, lengths_B in self._batches([row[: self.max_tokens] for row in rows], _BATCH_TOKENS):
             check_interrupted()
-            width = max(1, int(lengths[order[start]]))
-            batch = order[start : start + max(1, _BATCH_TOKENS // (width + 1))]
-            rows_BL = np.zeros((len(batch), width), dtype=np.int64)
-            rows_BL[np.arange(width) < lengths[batch][:, None]] = np.concatenate(
-                [rows[i][: lengths[i]].astype(np.int64) for i in batch]
-            )
-            encoded = self.network(
-                torch.from_numpy(rows_BL).to(self._device), torch.from_numpy(lengths[batch]).to(self._device)
-            )
+            encoded = self.network(rows_BL, lengths_B)
             result.facets[batch] = encoded.facets.float().cpu().numpy()
             result.author_magnitudes[batch] = encoded.author_magnitudes.float().cpu().numpy()
             result.citation_magnitudes[batch] = encoded.citation_magnitudes.float().cpu().numpy()
-            start += len(batch)
         return result
 
     def document_vectors(

@@ -24,13 +24,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from safetensors import SafetensorError
-from safetensors.numpy import load, save, save_file
+from safetensors.numpy import load, save
 
 from facets.errors import CheckpointError
 from facets.language.vectors import dequantize, quantize
 from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 KINDS = ("authors", "citations")
 _FORMAT = 1
@@ -121,7 +121,8 @@ def write_papers_part(
         name = f"{kind}.vectors"
         arrays[name], arrays[name + _SCALES_SUFFIX] = quantize(tables.vectors[kind])
     arrays |= {f"{kind}.spread": tables.spreads[kind].astype(np.float32) for kind in KINDS}
-    _save(arrays, folder / "tables.safetensors")
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_whole(folder / "tables.safetensors", save(contiguous))
     if papers_path == "." and papers is not None:
         arrays = {
             "rows": papers.rows,
@@ -129,14 +130,14 @@ def write_papers_part(
             "years": papers.years.astype(np.int16),
         }
         arrays |= {f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in KINDS}
-        _write(lzma.compress(save(arrays)), folder / "papers.safetensors.xz")  # words compress to two thirds
+        write_whole(folder / "papers.safetensors.xz", lzma.compress(save(arrays)))  # words compress to two thirds
         texts = {
             "ids": list(papers.ids),
             "titles": list(papers.titles),
             **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in KINDS},
             **{f"{kind}.names": list(papers.column_names[kind]) for kind in KINDS},
         }
-        _write(lzma.compress(json.dumps(texts, ensure_ascii=False).encode()), folder / "papers.json.xz")
+        write_whole(folder / "papers.json.xz", lzma.compress(json.dumps(texts, ensure_ascii=False).encode()))
     values = {
         "format": _FORMAT,
         "papers": papers_path,
@@ -145,7 +146,7 @@ def write_papers_part(
         "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
         "sentences": None if settings.sentences is None else asdict(settings.sentences),
     }
-    _write((json.dumps(values, indent=2) + "\n").encode(), folder / "recommendation.json")
+    write_whole(folder / "recommendation.json", json.dumps(values, indent=2) + "\n")
 
 
 def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
@@ -156,7 +157,7 @@ def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
         "axes": sentences.axes,
         "center": sentences.center,
     }
-    _write(lzma.compress(save(arrays), filters=_BYTE_FILTERS), folder / _SENTENCES_FILE)
+    write_whole(folder / _SENTENCES_FILE, lzma.compress(save(arrays), filters=_BYTE_FILTERS))
 
 
 def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
@@ -167,7 +168,7 @@ def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
     """
     path = folder / "recommendation.json"
     values = {**_json(path, Path.read_bytes), **changes}
-    _write((json.dumps(values, indent=2) + "\n").encode(), path)
+    write_whole(path, json.dumps(values, indent=2) + "\n")
 
 
 def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> PapersPart:
@@ -260,17 +261,6 @@ def _vectors(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.float3
         return dequantize(arrays[name], arrays[name + _SCALES_SUFFIX])
     vectors: NDArray[np.float32] = arrays[name].astype(np.float32)
     return vectors
-
-
-def _save(arrays: dict[str, NDArray[Any]], path: Path) -> None:
-    with write_atomically(path, durable=False) as part:
-        save_file({name: np.ascontiguousarray(array) for name, array in arrays.items()}, part)
-        part.chmod(0o644)  # safetensors makes it private to the user
-
-
-def _write(content: bytes, path: Path) -> None:
-    with write_atomically(path, durable=False) as part:
-        part.write_bytes(content)
 
 
 @contextmanager

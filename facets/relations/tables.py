@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.relations.entities import VALUES, EntityType
 from facets.relations.thresholds import Confidence
-from facets.storage import write_atomically
+from facets.storage import write_whole
 
 # Names of the tables among a model's weights: unit rows, and log-odds of heads, then of tails.
 TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.types")
@@ -159,9 +159,9 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
         ],
         _CONFIDENCE: relations.confidence.to_dict(),
     }
-    _replace(folder / _RELATIONS_FILE, json.dumps(values, ensure_ascii=False) + "\n")
+    write_whole(folder / _RELATIONS_FILE, json.dumps(values, ensure_ascii=False) + "\n")
     lines = (f"{pattern}\t{count}\n" for pattern, count in zip(patterns.rows, patterns.counts.tolist(), strict=True))
-    _replace(folder / _PATTERNS_FILE, "".join(lines))
+    write_whole(folder / _PATTERNS_FILE, "".join(lines))
 
 
 def read_tables(
@@ -232,11 +232,6 @@ def _check_lengths(found: Mapping[str, int], expected: Mapping[str, int]) -> Non
     for name, length in expected.items():
         if not length or found[name] != length:
             raise ValueError(f"expected {length} rows of {name}, got {found[name]}")
-
-
-def _replace(path: Path, content: str) -> None:
-    with write_atomically(path, durable=False) as part:
-        part.write_text(content, encoding="utf-8")
 
 
 def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:

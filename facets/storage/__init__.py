@@ -22,6 +22,7 @@ from facets.storage.files import (
     read_fitted,
     sync_directory,
     write_atomically,
+    write_whole,
 )
 from facets.storage.mark import HighWaterMark
 from facets.storage.postgres import PostgresDatabase, PostgresSchema
@@ -66,4 +67,5 @@ __all__ = [
     "sync_directory",
     "tables_with_checksums",
     "write_atomically",
+    "write_whole",
 ]

@@ -23,6 +23,7 @@ from facets.storage.files import (
     make_private_file,
     sync_directory,
     write_atomically,
+    write_whole,
 )
 from facets.storage.mark import HighWaterMark
 
@@ -98,8 +99,7 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
                 )
             made = datetime.now(tz=UTC).isoformat(timespec="seconds")
             content = {"format": _FORMAT, "made": made, "files": {name: asdict(file) for name, file in files.items()}}
-            with write_atomically(part / BACKUP_MANIFEST, durable=True, private=True) as path:
-                path.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            write_whole(part / BACKUP_MANIFEST, json.dumps(content, indent=2) + "\n", durable=True, private=True)
             for folder in {(part / name).parent for name in files}:
                 sync_directory(folder)
             (part / LOCK).unlink()
@@ -121,8 +121,7 @@ def note_backup(directory: Path, source: Path) -> None:
     """
     with clear_errors(f"cannot write {directory / _LAST_BACKUP}"):
         made = json.loads((source / BACKUP_MANIFEST).read_text(encoding="utf-8"))["made"]
-        with write_atomically(directory / _LAST_BACKUP, durable=False, private=True) as path:
-            path.write_text(json.dumps({"made": made, "folder": str(source)}) + "\n", encoding="utf-8")
+        write_whole(directory / _LAST_BACKUP, json.dumps({"made": made, "folder": str(source)}) + "\n", private=True)
 
 
 def last_backup(directory: Path) -> datetime | None:
@@ -207,8 +206,7 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
             raise ConflictError(f"data directory {directory} holds {held}: expected an empty one, or no such folder")
         lock = DirectoryLock(directory)
         try:
-            with write_atomically(directory / UNFINISHED_RESTORE, durable=True, private=True) as part:
-                part.write_text(f"{source}\n", encoding="utf-8")
+            write_whole(directory / UNFINISHED_RESTORE, f"{source}\n", durable=True, private=True)
             for name, file in files.items():
                 _make_private_parents(directory / name, directory)
                 _put_back(source / name, directory / name, file)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUseError
 from facets.storage.checksums import row_checksum
-from facets.storage.files import clear_errors, write_atomically
+from facets.storage.files import clear_errors, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -167,8 +167,7 @@ class DirectoryManifest:
         content = {"format": _FORMAT, "store": self._store.name, "store_id": store_id, "made": made}
         content["checksum"] = _checksum(content)
         try:
-            with write_atomically(self._path, durable=True, private=True) as part:
-                part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+            write_whole(self._path, json.dumps(content, indent=2) + "\n", durable=True, private=True)
         except StorageError as error:  # a full disk must not keep a server from starting
             logger.warning("%s: the next start tries again", error)
 

@@ -146,6 +146,12 @@ def write_atomically(path: Path, *, durable: bool, private: bool = False) -> Ite
         sync_directory(path.parent)
 
 
+def write_whole(path: Path, content: bytes | str, *, durable: bool = False, private: bool = False) -> None:
+    """Writes a file that appears whole or not at all, see :func:`write_atomically`; text as UTF-8."""
+    with write_atomically(path, durable=durable, private=private) as part:
+        part.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
 def explain(error: sqlite3.Error, path: Path) -> tuple[type[StorageError], str]:
     """What happened and what became of the data.
 

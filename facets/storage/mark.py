@@ -11,7 +11,7 @@ import zlib
 from pathlib import Path
 
 from facets.errors import DamagedError, DiskFullError
-from facets.storage.files import clear_errors, write_atomically
+from facets.storage.files import clear_errors, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -75,8 +75,7 @@ class HighWaterMark:
         line = head + struct.pack("<I", zlib.crc32(head))
         try:
             if self._file is None:
-                with write_atomically(self.path, durable=True, private=True) as part:
-                    part.write_bytes(line)
+                write_whole(self.path, line, durable=True, private=True)
                 with clear_errors(f"cannot open {self.path}"):
                     self._file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
             else:
