@@ -11,20 +11,20 @@ from dataclasses import dataclass
 
 from facets.documents.codes import split_codes
 from facets.documents.filters import (
-    AllOf,
-    AnyOf,
+    Condition,
     Contains,
     Equals,
     Exists,
     Filter,
-    NoneOf,
     OneOf,
     Parameters,
     Range,
     Scalar,
+    Sql,
     bounds_of,
     sql_path,
     to_sql,
+    write_sql,
 )
 from facets.storage import PostgresSchema
 
@@ -32,7 +32,6 @@ KEPT_WRITES = 20_000  # a server that is further behind compares all rows
 # So far on goes the count of writes, and that of rows, where a standby is promoted: no number of a write that it does
 # not have is ever given again.
 _SKIPPED_WRITES, _SKIPPED_ROWS = 10_000, 10_000_000
-Sql = tuple[str, Parameters]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,14 +87,11 @@ def _field(path: str) -> Sql:
 
 def filter_to_postgres(filter: Filter) -> Sql:
     """Writes a valid filter as a condition of PostgreSQL on ``fields``; it is never NULL."""
-    match filter:
-        case AllOf(filters):
-            return _join(filters, " AND ", "TRUE")
-        case AnyOf(filters):
-            return _join(filters, " OR ", "FALSE")
-        case NoneOf(filters):
-            expression, parameters = _join(filters, " OR ", "FALSE")
-            return f"(NOT {expression})", parameters
+    return write_sql(filter, _to_postgres, ("FALSE", "TRUE"))
+
+
+def _to_postgres(condition: Condition) -> Sql:
+    match condition:
         case Exists(path):
             field, keys = _field(path)
             return f"({field} IS NOT NULL)", keys
@@ -109,7 +105,7 @@ def filter_to_postgres(filter: Filter) -> Sql:
             return where, [*keys, *keys, _json([value])]
         case Range(path):
             field, keys = _field(path)
-            bounds = bounds_of(filter)
+            bounds = bounds_of(condition)
             is_text = isinstance(bounds[0][1], str)
             value = f"({field} #>> '{{}}') COLLATE \"C\"" if is_text else field
             terms, parameters = [f"jsonb_typeof({field}) = '{'string' if is_text else 'number'}'"], [*keys]
@@ -123,12 +119,6 @@ def _among(path: str, values: Sequence[Scalar]) -> Sql:
     field, keys = _field(path)
     where = f"COALESCE({field} IN (SELECT jsonb_array_elements(?::jsonb)), FALSE)"
     return where, [*keys, _json(list(values))]
-
-
-def _join(filters: Sequence[Filter], glue: str, empty: str) -> Sql:
-    parts = [filter_to_postgres(inner) for inner in filters]
-    expression = f"({glue.join(part for part, _ in parts)})" if parts else empty
-    return expression, [parameter for _, parameters in parts for parameter in parameters]
 
 
 def _json(value: Scalar | Sequence[Scalar]) -> str:

@@ -91,13 +91,15 @@ class NoneOf:
     filters: Sequence["Filter"]
 
 
-Filter: TypeAlias = Equals | OneOf | Range | Exists | Contains | AllOf | AnyOf | NoneOf
+Condition: TypeAlias = Equals | OneOf | Range | Exists | Contains
+Filter: TypeAlias = Condition | AllOf | AnyOf | NoneOf
 
 MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_NODES = 256  # filters in one tree
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
 Parameters: TypeAlias = list[str | int]
+Sql: TypeAlias = tuple[str, Parameters]
 
 
 def validate(filter: Filter) -> None:
@@ -123,25 +125,36 @@ def validate(filter: Filter) -> None:
         raise _invalid(f"is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
 
 
-def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
+def to_sql(filter: Filter, column: str) -> Sql:
     """Writes a filter as an SQLite expression that is 0 or 1, never NULL.
+
+    Values travel as JSON text, so that a number of the filter and the same number in a payload are parsed by the same
+    code and compare equal.
 
     Args:
         filter: A valid filter (:func:`validate`).
         column: SQL name of the column that holds the payload as JSON text.
-
-    Returns:
-        The expression and its parameters. Values travel as JSON text, so that a number of the filter and the same
-        number in a payload are parsed by the same code and compare equal.
     """
-    match filter:
-        case AllOf(filters):
-            return _join(filters, column, " AND ", "1")
-        case AnyOf(filters):
-            return _join(filters, column, " OR ", "0")
-        case NoneOf(filters):
-            expression, parameters = _join(filters, column, " OR ", "0")
-            return f"(NOT {expression})", parameters
+    return write_sql(filter, lambda condition: _to_sqlite(condition, column), ("0", "1"))
+
+
+def write_sql(filter: Filter, write: Callable[[Condition], Sql], constants: tuple[str, str]) -> Sql:
+    """A filter as an expression and its parameters, of what ``write`` makes of single conditions.
+
+    ``constants``: what an empty :class:`AnyOf`, and an empty :class:`AllOf`, are.
+    """
+    if not isinstance(filter, AllOf | AnyOf | NoneOf):
+        return write(filter)
+    is_all = isinstance(filter, AllOf)
+    parts = [write_sql(inner, write, constants) for inner in filter.filters]
+    glue = " AND " if is_all else " OR "
+    expression = f"({glue.join(part for part, _ in parts)})" if parts else constants[is_all]
+    parameters = [parameter for _, own in parts for parameter in own]
+    return f"(NOT {expression})" if isinstance(filter, NoneOf) else expression, parameters
+
+
+def _to_sqlite(condition: Condition, column: str) -> Sql:
+    match condition:
         case Exists(path):
             return f"(json_type({column}, ?) IS NOT NULL)", [sql_path(path)]
         case Equals(path, value):
@@ -151,7 +164,7 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
         case Contains(path, value):
             types, needle = _sql_types(value), json.dumps(value, ensure_ascii=False)
             where = f"item.type IN ({types})"
-            parameters = [sql_path(path), sql_path(path)]
+            parameters: Parameters = [sql_path(path), sql_path(path)]
             if isinstance(value, (str, int, float)) and not isinstance(value, bool):
                 where += " AND item.value = json_extract(?, '$')"
                 parameters.append(needle)
@@ -160,7 +173,7 @@ def to_sql(filter: Filter, column: str) -> tuple[str, list[str | int]]:
                 f"EXISTS (SELECT 1 FROM json_each({column}, ?) AS item WHERE {where}))"
             ), parameters
         case Range():
-            return _sql_range(filter, column)
+            return _sql_range(condition, column)
 
 
 def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
@@ -293,7 +306,7 @@ def _sql_types(value: Scalar) -> str:
     return "'text'" if isinstance(value, str) else "'integer', 'real'"
 
 
-def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, Parameters]:
+def _sql_in(path: str, values: Sequence[Scalar], column: str) -> Sql:
     """One term for each type among the values."""
     by_types: dict[str, list[Scalar]] = {}
     for value in values:
@@ -310,7 +323,7 @@ def _sql_in(path: str, values: Sequence[Scalar], column: str) -> tuple[str, Para
     return f"({' OR '.join(terms)})", parameters
 
 
-def _sql_range(node: Range, column: str) -> tuple[str, Parameters]:
+def _sql_range(node: Range, column: str) -> Sql:
     bounds = bounds_of(node)
     path = sql_path(node.field)
     terms = [f"json_type({column}, ?) IN ({_sql_types(bounds[0][1])})"]
@@ -319,9 +332,3 @@ def _sql_range(node: Range, column: str) -> tuple[str, Parameters]:
         terms.append(f"json_extract({column}, ?) {comparison} json_extract(?, '$')")
         parameters += [path, json.dumps(bound, ensure_ascii=False)]
     return f"COALESCE({' AND '.join(terms)}, 0)", parameters
-
-
-def _join(filters: Sequence[Filter], column: str, glue: str, empty: str) -> tuple[str, Parameters]:
-    parts = [to_sql(inner, column) for inner in filters]
-    expression = f"({glue.join(part for part, _ in parts)})" if parts else empty
-    return expression, [parameter for _, parameters in parts for parameter in parameters]

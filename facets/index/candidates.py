@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
 # the rest is room for float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
+_SHARPNESS = 4  # of what diversity takes for an answer to a facet of the query
 _PASS_FACETS = 1024  # facets of queries compared at a time: bounds the memory of an exhaustive search
 
 
@@ -149,3 +150,72 @@ def meet(
         scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted: the order of facets is no matter
     scores_C = np.clip(scores_C, -1.0, 1.0)
     return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)
+
+
+def diversify(
+    scores_C: NDArray[np.floating],
+    shares_CJ: NDArray[np.floating],
+    similarities_CC: NDArray[np.floating],
+    *,
+    strength: float,
+    top_k: int,
+) -> NDArray[np.int64]:
+    """Chooses documents one by one: the next has the largest ``(1 - strength) score + strength novelty``.
+
+    Scores are scaled to [0, 1] over the candidates. What novelty is, in [0, 1], depends on the query:
+
+    - one facet or none: ``1 - max similarity with those chosen``: maximal marginal relevance;
+    - several facets: the mean of that and of ``sum_j w_j r_j prod (1 - r_j of those chosen)``, so that results cover
+      the facets of the query. ``r_j`` says how well a document answers facet j, scaled to [0, 1] over the candidates
+      and raised to the 4th power (cosines of what does not answer are not small), and the weights ``w_j`` are the
+      facets' largest shares.
+
+    Args:
+        scores_C: What the candidates are ranked by without diversity.
+        shares_CJ: What each facet of the query adds to the score of its facets; a facet that adds nothing anywhere
+            does not count.
+        similarities_CC: Of the candidates with each other, in [0, 1].
+        strength: 0 keeps the order of scores, 1 looks at novelty alone; the first document is the best one anyway.
+        top_k: How many.
+
+    Returns:
+        Places of the documents, in order; of equal ones the first comes first.
+
+    Example:
+        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
+        >>> diversify(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, strength=0.5, top_k=2).tolist()
+        [0, 2]
+
+    References:
+        Carbonell and Goldstein 1998 (maximal marginal relevance); Santos et al. 2010 (coverage of aspects, xQuAD).
+    """
+    relevance_C = _scaled(scores_C)
+    used_J = np.flatnonzero(shares_CJ.max(axis=0, initial=0.0) > 0) if len(shares_CJ) else np.empty(0, dtype=np.int64)
+    answers_CJ = _scaled(shares_CJ[:, used_J]) ** _SHARPNESS
+    weights_J = shares_CJ[:, used_J].max(axis=0, initial=0.0)
+    weights_J = weights_J / (weights_J.sum() or 1.0)
+    left_J, nearest_C = np.ones(len(used_J)), np.zeros(len(relevance_C))
+    chosen: list[int] = []
+    gains_C = relevance_C.astype(np.float64)
+    while len(chosen) < min(top_k, len(relevance_C)):
+        gains_C[chosen] = -np.inf
+        best = int(gains_C.argmax())
+        chosen.append(best)
+        left_J = left_J * (1 - answers_CJ[best])
+        nearest_C = np.maximum(nearest_C, similarities_CC[best])
+        novelty_C = 1 - nearest_C
+        if len(used_J) > 1:
+            novelty_C = (novelty_C + answers_CJ @ (weights_J * left_J)) / 2
+        gains_C = (1 - strength) * relevance_C + strength * novelty_C
+    return np.array(chosen, dtype=np.int64)
+
+
+def _scaled(values: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Each column to [0, 1]: from the least to the largest; all 1 where these are equal."""
+    if not len(values):
+        return values.astype(np.float64)
+    least, most = values.min(axis=0), values.max(axis=0)
+    scaled: NDArray[np.float64] = np.where(
+        most > least, (values - least) / np.where(most > least, most - least, 1.0), 1.0
+    )
+    return scaled

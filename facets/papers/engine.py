@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
+from facets.index.candidates import diversify
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
@@ -37,7 +38,6 @@ from facets.papers.scoring import (
     EvidenceFinder,
     HybridScores,
     best_columns,
-    diversify,
     group_similarities,
     hybrid_scores,
 )
@@ -315,7 +315,8 @@ class PaperEngine:
         columns, best = best_columns(total, table.id_ranks[rows], _wanted(options))
         if options.diversify:
             alike = group_similarities(table, rows[columns[0]])
-            chosen = diversify(best[0], alike, strength=options.diversify, top_k=options.top_k)
+            nothing = np.empty((len(alike), 0))  # facets of a query that are to be covered
+            chosen = diversify(best[0], nothing, alike, strength=options.diversify, top_k=options.top_k)
             columns, best = columns[:, chosen], best[:, chosen]
         return [
             RankedCandidate(

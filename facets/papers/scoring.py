@@ -109,41 +109,6 @@ def best_columns(
 DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH = 50, 5
 
 
-def diversify(
-    scores_C: NDArray[np.floating], similarities_CC: NDArray[np.floating], *, strength: float, top_k: int
-) -> NDArray[np.int64]:
-    """Chooses candidates one by one: the next has the largest ``(1 - strength) score - strength likeness``.
-
-    Args:
-        scores_C: Best first; scaled to [0, 1] here.
-        similarities_CC: Of the candidates with each other, in [0, 1]; what counts is the greatest with those chosen.
-        strength: 0 keeps the order of scores, 1 looks at likeness alone; the first is the best one anyway.
-        top_k: How many.
-
-    Returns:
-        Places of the candidates, in order; of equal ones the first comes first.
-
-    Example:
-        >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-        >>> diversify(np.array([0.9, 0.8, 0.5]), alike, strength=0.5, top_k=2).tolist()
-        [0, 2]
-
-    References:
-        Carbonell and Goldstein 1998 (maximal marginal relevance).
-    """
-    spread = float(np.ptp(scores_C)) if len(scores_C) else 0.0
-    relevance_C = (scores_C - scores_C.min()) / spread if spread > 0 else np.zeros(len(scores_C))
-    nearest_C, is_left_C = np.zeros(len(scores_C)), np.ones(len(scores_C), dtype=np.bool_)
-    chosen: list[int] = []
-    while len(chosen) < min(top_k, len(scores_C)):
-        gains_C = relevance_C if not chosen else (1 - strength) * relevance_C - strength * nearest_C
-        best = int(np.where(is_left_C, gains_C, -np.inf).argmax())
-        chosen.append(best)
-        is_left_C[best] = False
-        nearest_C = np.maximum(nearest_C, similarities_CC[best])
-    return np.array(chosen, dtype=np.int64)
-
-
 def group_similarities(table: CandidateTable, rows_C: NDArray[np.int64]) -> NDArray[np.float64]:
     """What share of the papers of the one with fewer two candidates have in common, ``[C, C]`` in [0, 1]."""
     papers = [table.papers_of(int(row)) for row in rows_C]

@@ -9,8 +9,9 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, SearchRequest
-from facets.documents.ranking import diversify, similarities
+from facets.documents.ranking import similarities
 from facets.errors import InvalidInputError
+from facets.index.candidates import diversify
 
 Array = NDArray[np.float64]
 
