@@ -137,7 +137,15 @@ def generators(models: Sequence[FacetModel], corpus: Sequence[str], *, seed: int
     }
     for model in models:
         found[model.name] = lambda prompt, model=model: _of_model(model, prompt)[0]  # type: ignore[misc]
-    return found
+
+    def of_whole_prompt(prompt: Prompt) -> NDArray[np.float32]:
+        pieces = prompt.text.split()
+        parts = np.array_split(pieces, -(-len(pieces) // _words_read(models[0])))
+        facets_ND = np.concatenate([_facets(models[0], " ".join(part)) for part in parts])
+        few = KMeans(min(NUM_TOPICS, len(facets_ND)), n_init=3, random_state=seed).fit(facets_ND)
+        return of_centers(few.cluster_centers_)
+
+    return found | {f"{models[0].name}-whole": of_whole_prompt}
 
 
 def _lda_centers(words: WordVectors, model: FacetModel, corpus: Sequence[str], seed: int) -> NDArray[np.float32]:
@@ -162,10 +170,18 @@ def _lda_centers(words: WordVectors, model: FacetModel, corpus: Sequence[str], s
 
 def _of_model(model: FacetModel, prompt: Prompt) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
     """Topics of a prompt's end and their facets."""
-    end = " ".join(prompt.text.split()[-model.max_tokens * 3 // 4 :])
-    facets_KD = model.encode([end])[0]
-    facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
+    facets_KD = _facets(model, " ".join(prompt.text.split()[-_words_read(model) :]))
     return topic_vectors(model.words, model.words.nearest(facets_KD, NUM_WORDS, exclude_stop_words=True)), facets_KD
+
+
+def _words_read(model: FacetModel) -> int:
+    """About as many words as the model reads of a text."""
+    return model.max_tokens * 3 // 4
+
+
+def _facets(model: FacetModel, text: str) -> NDArray[np.float32]:
+    facets_KD = model.encode([text])[0]
+    return facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
 
 
 def measure(prompts: Sequence[Prompt], generate: Generator) -> dict[str, float]:
