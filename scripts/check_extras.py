@@ -24,7 +24,10 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "grpcio-health-checking")
+CLIENT_TEST_NEEDS = (
+    *("pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist"),
+    *("hypothesis", "grpcio-health-checking"),
+)
 CLIENT_TEST_PATHS = "tests tests/unit/client/fakes"
 HEAVY = ("torch", "faiss", "spacy", "scipy", "facets", "facets_server")
 MAX_CLIENT_WHEEL_MB = 1
@@ -283,8 +286,9 @@ def _client_tests(folder: Path, work: Path) -> list[str]:
     copy_environment(folder, work / "client-tests")
     python = work / "client-tests" / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
+    beside = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadfile"]
     settings = ["-o", f"cache_dir={work / 'cache'}", "-o", f"pythonpath={CLIENT_TEST_PATHS}"]
-    for more in ([], ["--last-failed"]):
+    for more in (beside, ["--last-failed"]):
         command = [python, "-m", "pytest", "-q", *settings, *more, "tests/unit/client"]
         done = subprocess.run(command, cwd=ROOT, env=_environment(), check=False)
         if done.returncode == 0:
