@@ -59,8 +59,8 @@ def measure(index: str, shape: tuple[int, int, int], num_queries: int) -> dict[s
                 "stored_per_s": round(num_documents / (stored - started)),
                 "indexed_per_s": round(num_documents / (indexed - stored)),
             }
-            for name, filter in (("all", None), ("filter of 5 %", Equals("twentieth", 3))):
-                report[name] = _searched(engine, queries, weights, filter=filter)
+            for name, where in (("all", None), ("filter of 5 %", Equals("twentieth", 3))):
+                report[name] = _searched(engine, queries, weights, where=where)
             report["memory_mb"] = round((resident_bytes() - before) / 1e6)
     return report
 
@@ -70,16 +70,16 @@ def _document(number: int, facets: np.ndarray) -> Document:
 
 
 def _searched(
-    engine: CollectionEngine, queries: np.ndarray, weights: np.ndarray, *, filter: Filter | None
+    engine: CollectionEngine, queries: np.ndarray, weights: np.ndarray, *, where: Filter | None
 ) -> dict[str, object]:
     ms, walls, hits = list[float](), list[float](), 0
     for query, weight in zip(queries, weights, strict=True):
-        request = SearchRequest(facets=query[None], weights=weight[None], top_k=10, filter=filter)
+        request = SearchRequest(facets=query[None], weights=weight[None], top_k=10, where=where)
         wall, cpu = time.perf_counter(), time.process_time()
         found = engine.search("docs", request).hits[0]
         ms.append(1e3 * (time.process_time() - cpu))
         walls.append(1e3 * (time.perf_counter() - wall))
-        exact = SearchRequest(facets=query[None], weights=weight[None], top_k=10, filter=filter, exact=True)
+        exact = SearchRequest(facets=query[None], weights=weight[None], top_k=10, where=where, exact=True)
         hits += len({hit.id for hit in found} & {hit.id for hit in engine.search("docs", exact).hits[0]})
     times = percentiles(ms, (50, 90), unit="_cpu_ms") | percentiles(walls, (50, 90), unit="_ms")
     return {"recall_10": round(hits / (10 * len(queries)), 3), **times}

@@ -368,5 +368,5 @@ def _register_search(name: str, register: int, least: int) -> documents_pb2.Sear
     its = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="register", equals={"number_value": register}))
     query = documents_pb2.SearchQuery(text="cat")
     return documents_pb2.SearchRequest(
-        collection=name, queries=[query], filter=its, mode="SEARCH_MODE_FACETS", exact=True, min_revision=least
+        collection=name, queries=[query], where=its, mode="SEARCH_MODE_FACETS", exact=True, min_revision=least
     )

@@ -46,11 +46,11 @@ VALID: dict[str, list[dict[str, Any]]] = {
     ],
     "DocumentService/GetDocuments": [{"collection": COLLECTION, "ids": ["d0", "d9"], "includeFacets": True}],
     "DocumentService/DeleteDocuments": [{"collection": COLLECTION, "ids": ["d9"]}],
-    "DocumentService/CountDocuments": [{"collection": COLLECTION, "filter": _FILTER}],
-    "DocumentService/ListDocuments": [{"collection": COLLECTION, "pageSize": 2, "filter": _FILTER}],
+    "DocumentService/CountDocuments": [{"collection": COLLECTION, "where": _FILTER}],
+    "DocumentService/ListDocuments": [{"collection": COLLECTION, "pageSize": 2, "where": _FILTER}],
     "DocumentService/Rerank": [{"query": "cat", "texts": ["a cat", "a dog"], "topK": 2}],
     "DocumentService/Search": [
-        {"collection": COLLECTION, "queries": [{"text": "a dog"}], "topK": 3, "evidence": True, "filter": _FILTER}
+        {"collection": COLLECTION, "queries": [{"text": "a dog"}], "topK": 3, "evidence": True, "where": _FILTER}
     ],
     "ModelService/ListModels": [{"pageSize": 1}],
     "ModelService/GetModel": [{}],

@@ -196,8 +196,8 @@ type SearchOptions struct {
 	Mode v1.SearchMode
 	// Combine: what several questions in one query ask for.
 	Combine v1.FacetCombination
-	// Filter on the payload.
-	Filter *v1.Filter
+	// Where: only documents whose payload matches.
+	Where *v1.Filter
 	// MinConfidence of hits, in [0, 1]; 0: all.
 	MinConfidence float64
 	// Diversify: how much the hits shall differ, in [0, 1].
@@ -213,7 +213,7 @@ type SearchOptions struct {
 // Search gives the best documents of a collection for each query, best first; hit.Answer says what answers.
 func (client *Client) Search(ctx context.Context, collection string, queries []string, options SearchOptions) ([][]*v1.SearchHit, error) {
 	request := &v1.SearchRequest{Collection: collection, Mode: options.Mode, Combine: options.Combine,
-		Filter: options.Filter, Evidence: options.Evidence, Exact: options.Exact, MinRevision: options.MinRevision}
+		Where: options.Where, Evidence: options.Evidence, Exact: options.Exact, MinRevision: options.MinRevision}
 	for _, text := range queries {
 		request.Queries = append(request.Queries, &v1.SearchQuery{Query: &v1.SearchQuery_Text{Text: text}})
 	}

@@ -86,7 +86,7 @@ func TestDocumentsAreStoredAndFoundWithWhatAnswers(t *testing.T) {
 		t.Fatal(hit)
 	}
 	where := &v1.Filter{Condition: &v1.Filter_Field{Field: &v1.FieldCondition{Field: "kind", Test: &v1.FieldCondition_Exists{Exists: false}}}}
-	none, err := client.Search(context.Background(), name, []string{"taxes"}, facets.SearchOptions{Filter: where})
+	none, err := client.Search(context.Background(), name, []string{"taxes"}, facets.SearchOptions{Where: where})
 	if err != nil || len(none[0]) != 0 {
 		t.Fatal(err, none)
 	}

@@ -279,23 +279,23 @@ class CollectionEngine:
         check_ids(ids, path=("ids",))
         return self._reader.get(name, ids, include_facets=include_facets, min_revision=min_revision)
 
-    def delete(self, name: str, *, ids: Sequence[str] | None = None, filter: Filter | None = None) -> DeleteResult:
+    def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
         """Deletes documents by id or by filter, all of them or none; ids without a document are ignored.
 
         Raises:
-            InvalidInputError: Not exactly one of ``ids`` and ``filter`` is given.
+            InvalidInputError: Not exactly one of ``ids`` and ``where`` is given.
         """
-        if (ids is None) == (filter is None):
-            raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
+        if (ids is None) == (where is None):
+            raise InvalidInputError("or where must be given, got both or neither", path="ids")
         if ids is not None:
             check_ids(ids, path=("ids",))
-        if filter is not None:
-            validate(filter)
+        if where is not None:
+            validate(where)
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self.record(name, record)
-            warnings = self._reader.warnings(name, filter)
-            write = self._store.delete(record, ids=ids, filter=filter)
+            warnings = self._reader.warnings(name, where)
+            write = self._store.delete(record, ids=ids, where=where)
             self._follower.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
 
@@ -305,7 +305,7 @@ class CollectionEngine:
         *,
         page_size: int = 100,
         page_token: str = "",
-        filter: Filter | None = None,
+        where: Filter | None = None,
         include_facets: bool = False,
         min_revision: int | None = None,
     ) -> DocumentPage:
@@ -317,7 +317,7 @@ class CollectionEngine:
             name: The collection.
             page_size: 1 to ``MAX_PAGE_SIZE``.
             page_token: ``next_page_token`` of the page before, with the same filter; empty for the first page.
-            filter: Only documents whose payload matches.
+            where: Only documents whose payload matches.
             include_facets: Whether to read the facet embeddings too.
             min_revision: The read must see the writes up to this revision.
 
@@ -326,22 +326,22 @@ class CollectionEngine:
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
-        if filter is not None:
-            validate(filter)
+        if where is not None:
+            validate(where)
         return self._reader.page(
             name,
             page_size=page_size,
             page_token=page_token,
-            filter=filter,
+            where=where,
             include_facets=include_facets,
             min_revision=min_revision,
         )
 
-    def count(self, name: str, *, filter: Filter | None = None, min_revision: int | None = None) -> CountResult:
+    def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, of those that match the filter when there is one."""
-        if filter is not None:
-            validate(filter)
-        return self._reader.count(name, filter=filter, min_revision=min_revision)
+        if where is not None:
+            validate(where)
+        return self._reader.count(name, where=where, min_revision=min_revision)
 
     def search(
         self,
@@ -367,8 +367,8 @@ class CollectionEngine:
         Raises:
             InvalidInputError: Wrong shape or values, or a mode or ``min_confidence`` without what it needs.
         """
-        if request.filter is not None:
-            validate(request.filter)
+        if request.where is not None:
+            validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
         search = check_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
@@ -385,7 +385,7 @@ class CollectionEngine:
                 self._indexes.leave_out(record, error.damaged)
                 continue
             if found is not None:
-                warnings = self._reader.warnings(name, request.filter)
+                warnings = self._reader.warnings(name, request.where)
                 # The state is that of the last write to the collection, which may have come since.
                 return replace(found, index_revision=max(revision, found.index_revision), warnings=warnings)
             attempt += 1

@@ -40,14 +40,14 @@ class FilterChecker:
         self._lock = threading.Lock()
         self._remembered: OrderedDict[tuple[int, int, str], frozenset[str]] = OrderedDict()
 
-    def warnings(self, view: StoreView, record: CollectionRecord, filter: Filter | None) -> tuple[FilterWarning, ...]:
+    def warnings(self, view: StoreView, record: CollectionRecord, where: Filter | None) -> tuple[FilterWarning, ...]:
         """Each odd use of a field once, in the order of the filter.
 
-        ``filter``: checked; None: nothing is odd.
+        ``where``: checked; None: nothing is odd.
         """
-        if filter is None or not record.num_documents:
+        if where is None or not record.num_documents:
             return ()
-        found = (self._warning(view, record, use) for use in dict.fromkeys(_uses(filter)))
+        found = (self._warning(view, record, use) for use in dict.fromkeys(_uses(where)))
         return tuple(warning for warning in found if warning is not None)
 
     def _warning(self, view: StoreView, record: CollectionRecord, use: _Use) -> FilterWarning | None:

@@ -239,7 +239,7 @@ def bounds_of(node: Range) -> list[tuple[str, float | str]]:
 
 
 def _invalid(rule: str) -> InvalidInputError:
-    return InvalidInputError(rule, path="filter")
+    return InvalidInputError(rule, path="where")
 
 
 def _check_node(node: Filter) -> Sequence[Filter]:

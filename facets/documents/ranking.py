@@ -46,7 +46,7 @@ class SearchRequest:
             suffices, ``max_j w_j max_k cos(q_j, F_k)`` with the largest weight as 1. None: sum.
         mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ``facets`` are not looked at. None:
             hybrid with texts, facets without.
-        filter: Only documents whose payload matches; None: all.
+        where: Only documents whose payload matches; None: all.
         group: Whether hits are documents, each with the best of its parts; else parts, of which a document may have
             several among them.
         exact: Compare with every document, also where an approximate index exists.
@@ -63,7 +63,7 @@ class SearchRequest:
     texts: Sequence[str] | None = None
     combine: Combination | None = None
     mode: SearchMode | None = None
-    filter: Filter | None = None
+    where: Filter | None = None
     group: bool = True
     exact: bool = False
     min_confidence: float = 0.0

@@ -38,12 +38,12 @@ class Reader:
         self._store = store
         self._checker = FilterChecker()
 
-    def warnings(self, name: str, filter: Filter | None) -> tuple[FilterWarning, ...]:
+    def warnings(self, name: str, where: Filter | None) -> tuple[FilterWarning, ...]:
         """What is odd about a filter."""
-        if filter is None:
+        if where is None:
             return ()
         with self._store.view() as view:
-            return self._checker.warnings(view, view.collection(name), filter)
+            return self._checker.warnings(view, view.collection(name), where)
 
     def get(self, name: str, ids: Sequence[str], *, include_facets: bool, min_revision: int | None) -> GetResult:
         """Documents by id, each once, and the ids that no document has.
@@ -75,7 +75,7 @@ class Reader:
         *,
         page_size: int,
         page_token: str,
-        filter: Filter | None,
+        where: Filter | None,
         include_facets: bool,
         min_revision: int | None,
     ) -> DocumentPage:
@@ -87,24 +87,24 @@ class Reader:
             store_id, made = self._store.store_id, record.created_us
             after = ""
             if page_token:
-                after = read_page_token(page_token, store_id=store_id, collection=made, filter=filter)
-            rows = view.page(record, after=after, limit=page_size + 1, filter=filter)
+                after = read_page_token(page_token, store_id=store_id, collection=made, where=where)
+            rows = view.page(record, after=after, limit=page_size + 1, where=where)
             ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
             num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
-            warnings = () if page_token else self._checker.warnings(view, record, filter)
+            warnings = () if page_token else self._checker.warnings(view, record, where)
             documents = _read(view, record, rows[:num_documents], include_facets)
         token = ""
         if len(rows) > len(documents):
-            token = write_page_token(documents[-1].id, store_id=store_id, collection=made, filter=filter)
+            token = write_page_token(documents[-1].id, store_id=store_id, collection=made, where=where)
         return DocumentPage(documents=documents, next_page_token=token, index_revision=revision, warnings=warnings)
 
-    def count(self, name: str, *, filter: Filter | None, min_revision: int | None) -> CountResult:
+    def count(self, name: str, *, where: Filter | None, min_revision: int | None) -> CountResult:
         """Number of documents; only a filter needs to look at them."""
         with self._store.view() as view:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
-            count = record.num_documents if filter is None else view.count(record, filter)
-            warnings = self._checker.warnings(view, record, filter)
+            count = record.num_documents if where is None else view.count(record, where)
+            warnings = self._checker.warnings(view, record, where)
             return CountResult(num_documents=count, index_revision=revision, warnings=warnings)
 
 
@@ -153,21 +153,21 @@ def _with_facets(
     return tuple(found)
 
 
-def _mac(last_id: bytes, *, store_id: str, collection: int, filter: Filter | None) -> bytes:
+def _mac(last_id: bytes, *, store_id: str, collection: int, where: Filter | None) -> bytes:
     """Ties a position to its listing: store, collection and filter."""
-    listing = json.dumps([collection, None if filter is None else to_sql(filter, "payload")])
+    listing = json.dumps([collection, None if where is None else to_sql(where, "payload")])
     key = hashlib.blake2b(listing.encode(), key=store_id.encode(), digest_size=32).digest()
     return hashlib.blake2b(last_id, key=key, digest_size=_MAC_BYTES).digest()
 
 
-def write_page_token(last_id: str, *, store_id: str, collection: int, filter: Filter | None) -> str:
+def write_page_token(last_id: str, *, store_id: str, collection: int, where: Filter | None) -> str:
     """The token of the page that begins after ``last_id``."""
     position = last_id.encode()
-    mac = _mac(position, store_id=store_id, collection=collection, filter=filter)
+    mac = _mac(position, store_id=store_id, collection=collection, where=where)
     return base64.urlsafe_b64encode(mac + position).decode("ascii")
 
 
-def read_page_token(token: str, *, store_id: str, collection: int, filter: Filter | None) -> str:
+def read_page_token(token: str, *, store_id: str, collection: int, where: Filter | None) -> str:
     """The id after which the page begins.
 
     Raises:
@@ -178,7 +178,7 @@ def read_page_token(token: str, *, store_id: str, collection: int, filter: Filte
     except (UnicodeEncodeError, binascii.Error) as error:
         raise _invalid(token) from error
     mac, position = decoded[:_MAC_BYTES], decoded[_MAC_BYTES:]
-    expected = _mac(position, store_id=store_id, collection=collection, filter=filter)
+    expected = _mac(position, store_id=store_id, collection=collection, where=where)
     if not hmac.compare_digest(mac, expected):
         raise _invalid(token)
     return position.decode()

@@ -54,13 +54,13 @@ class Searcher:
         collection; None when a write to it came between index and store.
         """
         allowed_rows, filter_revision = None, None
-        if search.request.filter is not None:
+        if search.request.where is not None:
             with self._store.view() as view:
                 current = view.collection(record.name)
                 if current.number != record.number:
                     return None
                 filter_revision = current.revision
-                allowed_rows = self._filter_cache.rows(view, current, search.request.filter)
+                allowed_rows = self._filter_cache.rows(view, current, search.request.where)
         result, revisions = self._answer(record, search, allowed_rows=allowed_rows)
         seen = revisions if filter_revision is None else revisions | {filter_revision}
         if result is None or len(seen) > 1:
@@ -372,18 +372,18 @@ class _FilterCache:
         self._lock = threading.Lock()
         self._entries: OrderedDict[tuple[int, str], tuple[int, NDArray[np.int64]]] = OrderedDict()
 
-    def rows(self, view: StoreView, record: CollectionRecord, filter: Filter) -> NDArray[np.int64]:
+    def rows(self, view: StoreView, record: CollectionRecord, where: Filter) -> NDArray[np.int64]:
         """Rows that pass, ascending.
 
         ``view``: where they are looked for when they are not remembered.
         """
-        key = (record.number, repr(filter))
+        key = (record.number, repr(where))
         with self._lock:
             revision, rows = self._entries.get(key, (-1, np.empty(0, dtype=np.int64)))
             if revision == record.revision:
                 self._entries.move_to_end(key)
                 return rows
-        rows = view.rows(record, filter)
+        rows = view.rows(record, where)
         with self._lock:
             self._entries[key] = (record.revision, rows)
             self._entries.move_to_end(key)

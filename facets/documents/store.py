@@ -342,14 +342,14 @@ class DocumentStore:
             return self._logged(connection, record, _write(revision, gone, added, len(batch.ids)))
 
     def delete(
-        self, record: CollectionRecord, *, ids: Sequence[str] | None = None, filter: Filter | None = None
+        self, record: CollectionRecord, *, ids: Sequence[str] | None = None, where: Filter | None = None
     ) -> StoreWrite:
         """Deletes documents by id or by filter."""
         with self.database.write() as connection:
-            if filter is None:
+            if where is None:
                 gone = rows_by_id(connection, record, ids or ())
             else:
-                gone = rows_by_filter(connection, record, filter, self._dialect)
+                gone = rows_by_filter(connection, record, where, self._dialect)
             return self._deleted(connection, record, gone)
 
     def begin_copy(

@@ -175,10 +175,10 @@ class StoreView:
         )
         return document_rows(cursor)
 
-    def count(self, record: CollectionRecord, filter: Filter) -> int:
+    def count(self, record: CollectionRecord, where: Filter) -> int:
         """Documents of the collection that match; compares every one."""
-        where, parameters = condition(record, filter, self._dialect)
-        cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {where}", parameters)
+        sql, parameters = condition(record, where, self._dialect)
+        cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {sql}", parameters)
         return int(cursor.fetchone()[0])
 
     def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
@@ -194,9 +194,9 @@ class StoreView:
         cursor = self._connection.execute(self._dialect.field_names, (record.number, limit))
         return [path for (fullkey,) in cursor if is_path(path := fullkey[2:].replace('"', ""))]
 
-    def rows(self, record: CollectionRecord, filter: Filter | None = None) -> NDArray[np.int64]:
+    def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
         """Rows of the parts of the documents that match, ascending int64."""
-        return np.sort(rows_by_filter(self._connection, record, filter, self._dialect).parts)
+        return np.sort(rows_by_filter(self._connection, record, where, self._dialect).parts)
 
     def document_rows(self, record: CollectionRecord) -> DocumentRows:
         """Every document, in the order of rows."""
@@ -211,11 +211,11 @@ class StoreView:
         """First rows of the documents of these ids, ascending int64; ids without a document are skipped."""
         return rows_by_id(self._connection, record, ids).firsts
 
-    def page(self, record: CollectionRecord, *, after: str, limit: int, filter: Filter | None) -> NDArray[np.int64]:
+    def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None) -> NDArray[np.int64]:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
-        where, parameters = condition(record, filter, self._dialect)
+        sql, parameters = condition(record, where, self._dialect)
         cursor = self._connection.execute(
-            f"SELECT row FROM documents WHERE {where} AND id > ? ORDER BY id LIMIT ?",
+            f"SELECT row FROM documents WHERE {sql} AND id > ? ORDER BY id LIMIT ?",
             [*parameters, after, limit],
         )
         return rows_of(cursor)
@@ -423,27 +423,27 @@ def document_rows(cursor: SqlCursor) -> DocumentRows:
     return DocumentRows(firsts, counts)
 
 
-def condition(record: CollectionRecord, filter: Filter | None, dialect: Dialect) -> tuple[str, list[str | int]]:
+def condition(record: CollectionRecord, where: Filter | None, dialect: Dialect) -> tuple[str, list[str | int]]:
     """SQL condition and parameters of the documents that match."""
-    if filter is None:
+    if where is None:
         return "collection = ?", [record.number]
-    expression, parameters = dialect.to_sql(filter)
+    expression, parameters = dialect.to_sql(where)
     return f"collection = ? AND {expression}", [record.number, *parameters]
 
 
 def rows_by_filter(
-    connection: SqlConnection, record: CollectionRecord, filter: Filter | None, dialect: Dialect
+    connection: SqlConnection, record: CollectionRecord, where: Filter | None, dialect: Dialect
 ) -> DocumentRows:
     """The documents that match, ascending."""
-    if filter is None:  # by indexes alone, which hold their rows
-        where = "FROM documents WHERE collection = ?"
-        long = document_rows(connection.execute(f"SELECT row, num_parts {where} AND num_parts > 1", [record.number]))
-        firsts = np.sort(rows_of(connection.execute(f"SELECT row {where}", [record.number])))
+    if where is None:  # by indexes alone, which hold their rows
+        found = "FROM documents WHERE collection = ?"
+        long = document_rows(connection.execute(f"SELECT row, num_parts {found} AND num_parts > 1", [record.number]))
+        firsts = np.sort(rows_of(connection.execute(f"SELECT row {found}", [record.number])))
         counts = np.ones_like(firsts)
         counts[np.searchsorted(firsts, long.firsts)] = long.counts
         return DocumentRows(firsts, counts)
-    where, parameters = condition(record, filter, dialect)
-    return document_rows(connection.execute(f"SELECT row, num_parts FROM documents WHERE {where}", parameters))
+    sql, parameters = condition(record, where, dialect)
+    return document_rows(connection.execute(f"SELECT row, num_parts FROM documents WHERE {sql}", parameters))
 
 
 def rows_by_id(connection: SqlConnection, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:

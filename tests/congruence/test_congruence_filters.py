@@ -50,7 +50,7 @@ JOINED: list[Filter] = [
 
 
 def ids(engine: CollectionEngine, filter: Filter) -> list[str]:
-    return [document.id for document in engine.list_documents(NAME, page_size=1000, filter=filter).documents]
+    return [document.id for document in engine.list_documents(NAME, page_size=1000, where=filter).documents]
 
 
 @pytest.mark.parametrize("filters", [LEAVES, RANGES, JOINED], ids=["leaves", "ranges", "joined"])
@@ -59,7 +59,7 @@ def test_filters_mean_what_the_evaluator_says(filled: Pair, corpus: list[Documen
     wrong = []
     for filter in filters:
         expected = sorted(id for id, document in there.items() if matches(filter, document.payload))
-        if filled.found.count(NAME, filter=filter).num_documents != len(expected):
+        if filled.found.count(NAME, where=filter).num_documents != len(expected):
             wrong.append(filter)
         elif expected and ids(filled.found, filter) != expected:
             wrong.append(filter)
@@ -78,4 +78,4 @@ def test_payloads_come_back_as_they_were(filled: Pair, corpus: list[Document]) -
 def test_warnings_about_filters_are_the_same(filled: Pair) -> None:
     for path in (*PATHS, "autor.name", "numbr", "author.bron"):
         for filter in (Equals(path, "x"), Equals(path, 3), Contains(path, 1), Range(path, gt="a")):
-            filled.agree(lambda engine, filter=filter: engine.count(NAME, filter=filter).warnings)
+            filled.agree(lambda engine, filter=filter: engine.count(NAME, where=filter).warnings)

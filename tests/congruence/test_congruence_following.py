@@ -87,7 +87,7 @@ def test_one_revision_is_one_answer_while_both_write(two: tuple[CollectionEngine
             for step in range(12):
                 engine.upsert("docs", CORPUS[seed + step : seed + step + 3])
                 for _ in range(2):
-                    revision, answer = page(engine, exact=True, filter=Equals("mixed", None) if step % 4 == 3 else None)
+                    revision, answer = page(engine, exact=True, where=Equals("mixed", None) if step % 4 == 3 else None)
                     key = revision * 2 + (step % 4 == 3)
                     with lock:
                         if answers.setdefault(key, answer) != answer:

@@ -31,9 +31,9 @@ REQUESTS = {
     "phrases": {"facets": QUERIES, "texts": [f'"{text}" {WORDS[0]}' for text in TEXTS]},
     "parts": {"facets": QUERIES, "texts": TEXTS, "group": False},
     "diverse": {"facets": QUERIES, "diversify": 0.4},
-    "half of them": {"facets": QUERIES, "filter": Equals("mixed", None), "texts": TEXTS},
-    "a twentieth": {"facets": QUERIES, "filter": Range("number", lt=20)},
-    "none": {"facets": QUERIES, "filter": Equals("number", "no number")},
+    "half of them": {"facets": QUERIES, "where": Equals("mixed", None), "texts": TEXTS},
+    "a twentieth": {"facets": QUERIES, "where": Range("number", lt=20)},
+    "none": {"facets": QUERIES, "where": Equals("number", "no number")},
 }
 
 
@@ -94,4 +94,4 @@ def test_collections_of_one_facet_and_of_many(filled: Pair) -> None:
 def test_filters_are_part_of_the_key_of_what_is_remembered(filled: Pair) -> None:
     filters: list[Filter] = [Equals("number", 30), Equals("number", 31), Equals("number", 30)]
     for filter in filters:
-        filled.agree(lambda engine, filter=filter: said(search(engine, facets=QUERIES[:2], filter=filter)))
+        filled.agree(lambda engine, filter=filter: said(search(engine, facets=QUERIES[:2], where=filter)))

@@ -31,7 +31,7 @@ def pages(engine: CollectionEngine, *, page_size: int = 17, filter: Filter | Non
     """A whole listing, page by page."""
     found, token = [], ""
     while True:
-        page = engine.list_documents(NAME, page_size=page_size, page_token=token, filter=filter)
+        page = engine.list_documents(NAME, page_size=page_size, page_token=token, where=filter)
         found.append([f"{document.id} {document.revision}" for document in page.documents])
         token = page.next_page_token
         if not token:
@@ -57,7 +57,7 @@ def test_writes_and_deletes_leave_the_same_state(pair: Pair, corpus: list[Docume
         pair.agree(lambda engine, some=some: engine.upsert(NAME, some))
         pair.agree(lambda engine, some=some: engine.delete(NAME, ids=[document.id for document in some[::3]]))
         if step % 4 == 3:
-            pair.agree(lambda engine, step=step: engine.delete(NAME, filter=Range("number", gte=step, lt=step + 6)))
+            pair.agree(lambda engine, step=step: engine.delete(NAME, where=Range("number", gte=step, lt=step + 6)))
             pair.maintain()
         pair.agree(state)
     pair.agree(lambda engine: engine.delete(NAME, ids=["no such document"]))
@@ -108,7 +108,7 @@ def test_a_listing_meets_every_lasting_document_once_under_writes(pair: Pair, co
 
 def test_page_tokens_belong_to_their_listing(pair: Pair) -> None:
     token = pair.found.list_documents(NAME, page_size=5).next_page_token
-    for wrong in ({"page_token": token + "A"}, {"page_token": token, "filter": Equals("number", 1)}):
+    for wrong in ({"page_token": token + "A"}, {"page_token": token, "where": Equals("number", 1)}):
         with pytest.raises(InvalidInputError, match="page_token"):
             pair.found.list_documents(NAME, page_size=5, **wrong)  # type: ignore[arg-type]  # either of the two
 

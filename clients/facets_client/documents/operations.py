@@ -251,7 +251,7 @@ class DocumentOperations(RoomOperations):
         if where is not None:
             if ids:
                 raise ValueError("ids and where exclude each other, got both")
-            request = pb.DeleteDocumentsRequest(collection=collection, filter=from_filter(where))
+            request = pb.DeleteDocumentsRequest(collection=collection, where=from_filter(where))
             parts = [(yield from call(request, pb.DeleteDocumentsResponse))]
         else:
             parts = yield from self._requests.call_parts(
@@ -267,7 +267,7 @@ class DocumentOperations(RoomOperations):
     def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> Operation[int]:
         """Number of documents, of those that match the filter when there is one."""
         revision = unsigned(min_revision, "min_revision", bits=64)
-        request = pb.CountDocumentsRequest(collection=collection, filter=from_filter(where), min_revision=revision)
+        request = pb.CountDocumentsRequest(collection=collection, where=from_filter(where), min_revision=revision)
         reply = yield from call(request, pb.CountDocumentsResponse)
         warn_of(reply.warnings)
         return int(reply.num_documents)
@@ -296,7 +296,7 @@ class DocumentOperations(RoomOperations):
         request = pb.ListDocumentsRequest(
             collection=collection,
             page_size=unsigned(page_size, "page_size"),
-            filter=from_filter(where),
+            where=from_filter(where),
             include_facets=include_facets,
             min_revision=unsigned(min_revision, "min_revision", bits=64),
         )
@@ -353,7 +353,7 @@ class DocumentOperations(RoomOperations):
             top_k=unsigned(top_k, "top_k"),
             mode=enum_name("SEARCH_MODE", mode, SearchMode, name="mode"),
             combine=enum_name("FACET_COMBINATION", combine, Combination, name="combine", default=("",)),
-            filter=from_filter(where),
+            where=from_filter(where),
             exact=exact,
             min_revision=unsigned(min_revision, "min_revision", bits=64),
             evidence=evidence,

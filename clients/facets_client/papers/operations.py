@@ -227,7 +227,7 @@ class PaperOperations(RoomOperations):
         wanted.collection = collection
         condition = from_filter(where)
         if condition is not None:
-            wanted.filter.CopyFrom(condition)
+            wanted.where.CopyFrom(condition)
         return _to_rankings((yield from self._rank(wanted, ids)), is_collection=True)
 
     def _rank_given(

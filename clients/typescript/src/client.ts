@@ -50,8 +50,8 @@ export interface SearchOptions extends CallOptions {
   mode?: "hybrid" | "facets" | "lexical";
   /** A document answers all that is asked, or any of it; default: any where a text is several questions, else all. */
   combine?: "sum" | "any";
-  /** Condition on the payload. */
-  filter?: MessageInitShape<typeof FilterSchema>;
+  /** Only documents whose payload matches. */
+  where?: MessageInitShape<typeof FilterSchema>;
   /** Only hits of at least this confidence, in [0, 1]. */
   minConfidence?: number;
   /** How much the hits shall differ, in [0, 1]. */

@@ -301,14 +301,14 @@ class GetDocumentsResponse(_message.Message):
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., missing_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ...) -> None: ...
 
 class DeleteDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "ids", "filter")
+    __slots__ = ("collection", "ids", "where")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
-    FILTER_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     collection: str
     ids: _containers.RepeatedScalarFieldContainer[str]
-    filter: _filters_pb2.Filter
-    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ...) -> None: ...
+    where: _filters_pb2.Filter
+    def __init__(self, collection: _Optional[str] = ..., ids: _Optional[_Iterable[str]] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ...) -> None: ...
 
 class DeleteDocumentsResponse(_message.Message):
     __slots__ = ("num_deleted", "index_revision", "warnings")
@@ -321,20 +321,20 @@ class DeleteDocumentsResponse(_message.Message):
     def __init__(self, num_deleted: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class ListDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "page_size", "page_token", "filter", "include_facets", "min_revision")
+    __slots__ = ("collection", "page_size", "page_token", "where", "include_facets", "min_revision")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
     PAGE_TOKEN_FIELD_NUMBER: _ClassVar[int]
-    FILTER_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_FACETS_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     collection: str
     page_size: int
     page_token: str
-    filter: _filters_pb2.Filter
+    where: _filters_pb2.Filter
     include_facets: bool
     min_revision: int
-    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., page_size: _Optional[int] = ..., page_token: _Optional[str] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., include_facets: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class ListDocumentsResponse(_message.Message):
     __slots__ = ("documents", "next_page_token", "index_revision", "warnings")
@@ -349,14 +349,14 @@ class ListDocumentsResponse(_message.Message):
     def __init__(self, documents: _Optional[_Iterable[_Union[Document, _Mapping]]] = ..., next_page_token: _Optional[str] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class CountDocumentsRequest(_message.Message):
-    __slots__ = ("collection", "filter", "min_revision")
+    __slots__ = ("collection", "where", "min_revision")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
-    FILTER_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     collection: str
-    filter: _filters_pb2.Filter
+    where: _filters_pb2.Filter
     min_revision: int
-    def __init__(self, collection: _Optional[str] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class CountDocumentsResponse(_message.Message):
     __slots__ = ("num_documents", "index_revision", "warnings")
@@ -369,11 +369,11 @@ class CountDocumentsResponse(_message.Message):
     def __init__(self, num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., warnings: _Optional[_Iterable[_Union[_filters_pb2.FilterWarning, _Mapping]]] = ...) -> None: ...
 
 class SearchRequest(_message.Message):
-    __slots__ = ("collection", "queries", "top_k", "filter", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine")
+    __slots__ = ("collection", "queries", "top_k", "where", "exact", "min_revision", "evidence", "num_words", "include_document", "mode", "min_confidence", "diversify", "model", "group", "combine")
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     QUERIES_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
-    FILTER_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     EXACT_FIELD_NUMBER: _ClassVar[int]
     MIN_REVISION_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -388,7 +388,7 @@ class SearchRequest(_message.Message):
     collection: str
     queries: _containers.RepeatedCompositeFieldContainer[SearchQuery]
     top_k: int
-    filter: _filters_pb2.Filter
+    where: _filters_pb2.Filter
     exact: bool
     min_revision: int
     evidence: bool
@@ -400,7 +400,7 @@ class SearchRequest(_message.Message):
     model: str
     group: bool
     combine: FacetCombination
-    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ..., combine: _Optional[_Union[FacetCombination, str]] = ...) -> None: ...
+    def __init__(self, collection: _Optional[str] = ..., queries: _Optional[_Iterable[_Union[SearchQuery, _Mapping]]] = ..., top_k: _Optional[int] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., exact: _Optional[bool] = ..., min_revision: _Optional[int] = ..., evidence: _Optional[bool] = ..., num_words: _Optional[int] = ..., include_document: _Optional[bool] = ..., mode: _Optional[_Union[SearchMode, str]] = ..., min_confidence: _Optional[float] = ..., diversify: _Optional[float] = ..., model: _Optional[str] = ..., group: _Optional[bool] = ..., combine: _Optional[_Union[FacetCombination, str]] = ...) -> None: ...
 
 class SearchQuery(_message.Message):
     __slots__ = ("text", "facet_embeddings")

@@ -203,14 +203,14 @@ class PaperList(_message.Message):
     def __init__(self, papers: _Optional[_Iterable[_Union[Paper, _Mapping]]] = ...) -> None: ...
 
 class RankPapersRequest(_message.Message):
-    __slots__ = ("kind", "ids", "collection", "papers", "model", "top_k", "filter", "from_year", "to_year", "excluded_ids", "facet_weight", "evidence", "min_revision")
+    __slots__ = ("kind", "ids", "collection", "papers", "model", "top_k", "where", "from_year", "to_year", "excluded_ids", "facet_weight", "evidence", "min_revision")
     KIND_FIELD_NUMBER: _ClassVar[int]
     IDS_FIELD_NUMBER: _ClassVar[int]
     COLLECTION_FIELD_NUMBER: _ClassVar[int]
     PAPERS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
-    FILTER_FIELD_NUMBER: _ClassVar[int]
+    WHERE_FIELD_NUMBER: _ClassVar[int]
     FROM_YEAR_FIELD_NUMBER: _ClassVar[int]
     TO_YEAR_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
@@ -223,14 +223,14 @@ class RankPapersRequest(_message.Message):
     papers: PaperList
     model: str
     top_k: int
-    filter: _filters_pb2.Filter
+    where: _filters_pb2.Filter
     from_year: int
     to_year: int
     excluded_ids: _containers.RepeatedScalarFieldContainer[str]
     facet_weight: float
     evidence: bool
     min_revision: int
-    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., filter: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
+    def __init__(self, kind: _Optional[_Union[CandidateKind, str]] = ..., ids: _Optional[_Iterable[str]] = ..., collection: _Optional[str] = ..., papers: _Optional[_Union[PaperList, _Mapping]] = ..., model: _Optional[str] = ..., top_k: _Optional[int] = ..., where: _Optional[_Union[_filters_pb2.Filter, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., min_revision: _Optional[int] = ...) -> None: ...
 
 class RankPapersResponse(_message.Message):
     __slots__ = ("rankings", "num_papers", "index_revision", "model", "timings")

@@ -96,7 +96,7 @@ def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
         if not 0 <= getattr(message, share) <= 1:
             raise InvalidInputError(f"must be in [0, 1], got {getattr(message, share):g}", path=share)
     return record_of(
-        message, DocumentQuery, queries=queries, top_k=top_k, num_words=num_words, filter=filter_of(message)
+        message, DocumentQuery, queries=queries, top_k=top_k, num_words=num_words, where=filter_of(message)
     )
 
 
@@ -167,7 +167,7 @@ def filter_of(
     Raises:
         InvalidInputError: A condition is missing or incomplete, or the filter is too deep or too long.
     """
-    return _Converter().convert(request.filter, ("filter",), 1) if request.HasField("filter") else None
+    return _Converter().convert(request.where, ("where",), 1) if request.HasField("where") else None
 
 
 class _Converter:

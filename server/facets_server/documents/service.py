@@ -156,11 +156,11 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
-        if bool(request.ids) == request.HasField("filter"):
-            raise InvalidInputError("or a filter must be given, got both or neither", path="ids")
+        if bool(request.ids) == request.HasField("where"):
+            raise InvalidInputError("or where must be given, got both or neither", path="ids")
         with call.stages.measured("store", num_items=len(request.ids)):
-            if request.HasField("filter"):
-                result = self._engine.delete(request.collection, filter=filter_of(request))
+            if request.HasField("where"):
+                result = self._engine.delete(request.collection, where=filter_of(request))
             else:
                 check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
                 result = self._engine.delete(request.collection, ids=list(request.ids))
@@ -171,7 +171,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         """Number of documents that match."""
         with call.stages.measured("store"):
             result = self._engine.count(
-                request.collection, filter=filter_of(request), min_revision=request.min_revision or None
+                request.collection, where=filter_of(request), min_revision=request.min_revision or None
             )
         return to_message(result, pb.CountDocumentsResponse)
 
@@ -198,7 +198,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             request.collection,
             page_size=page_size_of(request.page_size, self._limits.max_page_size),
             page_token=request.page_token,
-            filter=filter_of(request),
+            where=filter_of(request),
             include_facets=request.include_facets,
             min_revision=request.min_revision or None,
         )

@@ -60,7 +60,7 @@ class CollectionPapers:
         collection: str,
         call: CallContext,
         *,
-        filter: Filter | None,
+        where: Filter | None,
         excluded: frozenset[str],
         min_revision: int | None,
     ) -> RankablePapers:
@@ -72,7 +72,7 @@ class CollectionPapers:
             InvalidInputError: The collection has more papers than are kept, or a document has no words.
             DeadlineExceededError: The time was up; ask again.
         """
-        documents, revision = self._documents(collection, call, filter, min_revision)
+        documents, revision = self._documents(collection, call, where, min_revision)
         documents = [document for document in documents if document.id not in excluded]
         record = self._engine.record(collection)
         key = (served.info.revision, collection, record.created.isoformat())
@@ -95,7 +95,7 @@ class CollectionPapers:
         )
 
     def _documents(
-        self, collection: str, call: CallContext, filter: Filter | None, min_revision: int | None
+        self, collection: str, call: CallContext, where: Filter | None, min_revision: int | None
     ) -> tuple[list[StoredDocument], int]:
         documents: list[StoredDocument] = []
         token, revision = "", 0
@@ -103,7 +103,7 @@ class CollectionPapers:
             call.check()
             with call.stages.measured("store"):
                 page = self._engine.list_documents(
-                    collection, page_size=_PAGE_SIZE, page_token=token, filter=filter, min_revision=min_revision
+                    collection, page_size=_PAGE_SIZE, page_token=token, where=where, min_revision=min_revision
                 )
             documents += page.documents
             revision = revision or page.index_revision

@@ -38,8 +38,8 @@ class PaperQuery:
         ids: Authors or citing papers.
         collection: Where the papers are; empty: in ``papers``.
         papers: Papers of the caller's.
-        filter: Which documents of the collection; the years are part of it.
-        options: Without exclusions and years for papers of a collection, see ``excluded`` and ``filter``.
+        where: Which documents of the collection; the years are part of it.
+        options: Without exclusions and years for papers of a collection, see ``excluded`` and ``where``.
         excluded: Ids of papers never listed.
         min_revision: The read must see the writes up to this revision.
     """
@@ -48,7 +48,7 @@ class PaperQuery:
     ids: tuple[str, ...]
     collection: str
     papers: tuple[Paper, ...]
-    filter: Filter | None
+    where: Filter | None
     options: PaperOptions
     excluded: frozenset[str]
     min_revision: int | None
@@ -125,7 +125,7 @@ def rank_papers(served: ServedPapers, query: PaperQuery, papers: CollectionPaper
             rankings = engine.rank_papers(query.kind, query.ids, query.papers, options=query.options)
         return Ranked(rankings, [p.id for p in query.papers], [p.title for p in query.papers], 0)
     found = papers.read(
-        served, query.collection, call, filter=query.filter, excluded=query.excluded, min_revision=query.min_revision
+        served, query.collection, call, where=query.where, excluded=query.excluded, min_revision=query.min_revision
     )
     compared = found.facets if found.ids else ()
     with served.exclusive(call) as engine:

@@ -61,8 +61,8 @@ def paper_query_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> Paper
         papers = tuple(record_of(message, Paper) for message in request.papers.papers)
         _check_papers([(("papers", "papers", i), paper) for i, paper in enumerate(papers)], limits, need_id=False)
         _check_distinct([paper.id for paper in papers], ("papers", "papers"), "id")
-        if request.HasField("filter"):
-            raise InvalidInputError("is about documents of a collection, got papers", path="filter")
+        if request.HasField("where"):
+            raise InvalidInputError("is about documents of a collection, got papers", path="where")
     top_k = top_k_of(request, ("top_k",), limits)
     if request.evidence and top_k * len(request.ids) > limits.max_evidence_hits:
         raise InvalidInputError(
@@ -79,7 +79,7 @@ def paper_query_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> Paper
         ids=tuple(request.ids),
         collection=request.collection,
         papers=papers,
-        filter=_paper_filter(request) if is_collection else None,
+        where=_paper_filter(request) if is_collection else None,
         options=options,
         excluded=frozenset(request.excluded_ids),
         min_revision=request.min_revision or None,

@@ -43,8 +43,8 @@ test("documents are stored and found, with the part that answers", { skip }, asy
   const hit = hits![0]!;
   assert.deepEqual([hit.id, hit.payload], ["fox", { kind: "animal", year: 1990 }]);
   assert.ok(partOf(hit.text, hit.answer).includes("hunt"));
-  const filter = { condition: { case: "field" as const, value: { field: "kind", test: { case: "equals" as const, value: { kind: { case: "stringValue" as const, value: "law" } } } } } };
-  const [filtered] = await client.search(name, ["when do foxes hunt"], { filter });
+  const where = { condition: { case: "field" as const, value: { field: "kind", test: { case: "equals" as const, value: { kind: { case: "stringValue" as const, value: "law" } } } } } };
+  const [filtered] = await client.search(name, ["when do foxes hunt"], { where });
   assert.deepEqual(filtered!.map((found) => found.id), ["tax"]);
 });
 

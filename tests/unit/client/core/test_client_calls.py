@@ -207,7 +207,7 @@ def test_upsert_get_list_count_delete(client, world):
     deleted = client.delete_documents("news", ["d000", "nope"])
     assert deleted.num_documents == 1
     assert client.delete_documents("news", where=Equals("n", 3)).num_documents == 19
-    assert world.calls[-1][1].filter.field.equals.number_value == 3
+    assert world.calls[-1][1].where.field.equals.number_value == 3
 
 
 def test_upsert_with_own_facets(client, world):
@@ -303,7 +303,7 @@ def test_search_with_facets_and_filter(client, world):
     request = world.calls[-1][1]
     assert list(request.queries[0].facet_embeddings.shape) == [NUM_FACETS, DIM]
     assert request.exact and request.min_revision == 7
-    conditions = request.filter.all_of.filters
+    conditions = request.where.all_of.filters
     assert conditions[0].field.equals.string_value == "x"
     assert [value.WhichOneof("kind") for value in conditions[1].field.one_of.values] == [
         "number_value",

@@ -3,19 +3,21 @@
 import asyncio
 import inspect
 import re
+from pathlib import Path
 from typing import get_args
 
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.cli.documents.search import search
 from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
-from facets_client.filters import AllOf, OneOf
+from facets_client.filters import AllOf, Equals, OneOf
 from facets_client.generate import METHODS_FILE, generate, generate_types
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 from facets_client.papers.operations import PaperOptions
 from facets_client.papers.types import Author, NewAuthor, Paper
 from facets_client.texts.types import Method
-from facets_proto.v1 import texts_pb2
+from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2, texts_pb2
 from grpc import StatusCode
 
 
@@ -23,6 +25,8 @@ def public(kind):
     return {name: member for name, member in vars(kind).items() if inspect.isfunction(member) and name[0] != "_"}
 
 
+ROOT = Path(__file__).parents[4]
+FILTER = filters_pb2.Filter.DESCRIPTOR
 BLOCKING, ASYNC = public(BlockingMethods), public(AsyncMethods)
 MANY = re.compile(r"(collections\.abc\.)?(Sequence|Iterable)\[")
 SEQUENCES = [
@@ -48,6 +52,35 @@ def test_generated_records_match_the_protos():
 def test_names_of_similarity_methods_match_the_proto():
     prefix = "SIMILARITY_METHOD_"
     assert [prefix + name.upper() for name in get_args(Method)] == texts_pb2.SimilarityMethod.keys()[1:]
+
+
+def fields(source, pattern, body):
+    """Names that a pattern finds in the first part of a source that another one finds, as the protos write them."""
+    found = re.search(body, source.read_text(encoding="utf-8"), re.DOTALL)
+    return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in re.findall(pattern, found[1], re.MULTILINE)}
+
+
+def test_what_a_search_asks_for_has_one_name_in_every_layer():
+    """Of rpc and HTTP, Python, the command, TypeScript, Go and the page."""
+    rpc = set(documents_pb2.SearchRequest.DESCRIPTOR.fields_by_name)
+    assert set(inspect.signature(BLOCKING["search"]).parameters) - {"self"} == rpc
+    shown = {"explain", "full", "parts"}  # what of an answer is printed; parts: not grouped
+    assert set(inspect.signature(search).parameters) - {"context", "query"} - shown < rpc
+    typescript = fields(ROOT / "clients/typescript/src/client.ts", r"^  (\w+)\?:", r"interface SearchOptions (.*?)\n}")
+    go = fields(ROOT / "clients/go/client.go", r"^\t([A-Z]\w+) \S+$", r"type SearchOptions struct {(.*?)\n}")
+    views = ROOT / "server/facets_server/gateway/playground/js/views"
+    page = fields(views / "search.js", r"^    (\w+): ", r"function request\(.*?{\n(.*?)\n}")
+    for names in (typescript, go, page):
+        assert {"where", "top_k"} <= names <= rpc, names ^ rpc
+
+
+def test_conditions_are_given_as_where():
+    files = (documents_pb2.DESCRIPTOR, papers_pb2.DESCRIPTOR)
+    asked = [field for file in files for message in file.message_types_by_name.values() for field in message.fields]
+    in_rpcs = [field.name for field in asked if field.message_type is FILTER]
+    taken = [parameter for method in BLOCKING.values() for parameter in inspect.signature(method).parameters.values()]
+    in_python = [parameter.name for parameter in taken if Equals in get_args(parameter.annotation)]
+    assert in_rpcs == in_python == ["where"] * 5
 
 
 def test_both_clients_have_every_operation_with_the_same_arguments_and_docstring():

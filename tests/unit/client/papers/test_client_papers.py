@@ -133,7 +133,7 @@ def test_papers_of_a_collection(client, world):
     where = filters.Equals("kind", "a")
     client.rank_papers("authors", ["Ann"], collection="news", where=where, min_revision=1)
     sent = world.calls[-1][1]
-    assert sent.filter.field.field == "kind" and sent.min_revision == 1
+    assert sent.where.field.field == "kind" and sent.min_revision == 1
 
 
 def test_papers_of_the_callers(client):

@@ -87,7 +87,7 @@ def test_the_number_of_documents_searched_speaks_too(filled: CollectionEngine) -
     filled.upsert(
         "docs", [Document(id="last", text="A pump.", facet_embeddings=np.eye(2, 32), payload={"kind": "new"})]
     )
-    [hit] = search(filled, "pump", filter=Equals("kind", "new"), curve=size)
+    [hit] = search(filled, "pump", where=Equals("kind", "new"), curve=size)
     assert hit.confidence == pytest.approx(1 / 2), "a filter leaves one"
     many = [features_of(np.ones(1), np.ones((1, 3)), num_searched=num) for num in (1_000, 10**6)]
     np.testing.assert_array_equal(*many, "curves are fitted on no more than 1,000")

@@ -197,11 +197,11 @@ def test_delete_by_id_and_by_filter(engine: CollectionEngine, make_documents: Ma
     engine.upsert("docs", make_documents(10))
     result = engine.delete("docs", ids=["d0001", "none"])
     assert result.num_deleted == 1
-    assert engine.delete("docs", filter=Equals("even", True)).num_deleted == 5
+    assert engine.delete("docs", where=Equals("even", True)).num_deleted == 5
     assert engine.count("docs").num_documents == 4
     found = engine.search("docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=20))
     assert sorted(ids(found)) == ["d0003", "d0005", "d0007", "d0009"]
-    for arguments in ({}, {"ids": ["a"], "filter": Equals("even", True)}):
+    for arguments in ({}, {"ids": ["a"], "where": Equals("even", True)}):
         with pytest.raises(InvalidInputError):
             engine.delete("docs", **arguments)  # type: ignore[arg-type]
 
@@ -257,13 +257,13 @@ def test_pages_list_every_document_once(engine: CollectionEngine, make_documents
 def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     engine.upsert("docs", make_documents(10))
     odd = NoneOf([Equals("even", True)])
-    page = engine.list_documents("docs", page_size=3, filter=odd, include_facets=True)
+    page = engine.list_documents("docs", page_size=3, where=odd, include_facets=True)
     assert [entry.id for entry in page.documents] == ["d0001", "d0003", "d0005"]
     assert page.documents[0].facet_embeddings is not None
-    rest = engine.list_documents("docs", page_size=3, filter=odd, page_token=page.next_page_token)
+    rest = engine.list_documents("docs", page_size=3, where=odd, page_token=page.next_page_token)
     assert [entry.id for entry in rest.documents] == ["d0007", "d0009"]
     assert rest.next_page_token == ""
-    assert engine.count("docs", filter=odd).num_documents == 5
+    assert engine.count("docs", where=odd).num_documents == 5
 
 
 def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
@@ -280,7 +280,7 @@ def test_foreign_page_token_is_refused(engine: CollectionEngine, make_documents:
         ("other", None, token),
     ):
         with pytest.raises(InvalidInputError) as caught:
-            engine.list_documents(name, page_token=bad, filter=filter)
+            engine.list_documents(name, page_token=bad, where=filter)
         assert caught.value.field == "page_token"
 
 
@@ -367,28 +367,28 @@ def test_filtered_search_is_never_short(
     documents = make_documents(650)
     query = make_facets(1, 2, 32, seed=5)
     few = OneOf("number", [3, 77, 501, 640])
-    assert sorted(ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=few, exact=exact)))) == [
+    assert sorted(ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=few, exact=exact)))) == [
         "d0003",
         "d0077",
         "d0501",
         "d0640",
     ]
     many = Range("number", gte=100, lt=640)
-    result = faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=many, exact=exact))
+    result = faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=many, exact=exact))
     if exact:
         assert ids(result) == expected_hits(documents[100:640], query[0], 10)
     assert len(result.hits[0]) == 10
     assert all(100 <= int(id[1:]) < 640 for id in ids(result))
-    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, filter=Equals("number", -1))).hits == ((),)
+    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=Equals("number", -1))).hits == ((),)
 
 
 def test_filter_sees_new_payload_at_once(engine: CollectionEngine) -> None:
     query = np.ones((1, 1, 32), dtype=np.float32)
     chosen = Equals("year", 2020)
     engine.upsert("docs", [document("a", payload={"year": 2020}), document("b")])
-    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, filter=chosen))) == ["a"]
+    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, where=chosen))) == ["a"]
     engine.upsert("docs", [document("a"), document("b", payload={"year": 2020})])
-    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, filter=chosen))) == ["b"]
+    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, where=chosen))) == ["b"]
 
 
 def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
@@ -408,7 +408,7 @@ def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_do
 
 
 def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> None:
-    faiss_engine.delete("docs", filter=Range("number", gte=0))
+    faiss_engine.delete("docs", where=Range("number", gte=0))
     query = np.ones((2, 1, 32), dtype=np.float32)
     assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=3)).hits == ((), ())
     faiss_engine.maintain()

@@ -38,11 +38,11 @@ def engine(open_engine: Callable[..., CollectionEngine]) -> CollectionEngine:
 
 
 def told(engine: CollectionEngine, filter: Filter) -> list[str]:
-    request = SearchRequest(texts=["text"], mode="lexical", top_k=5, filter=filter)
+    request = SearchRequest(texts=["text"], mode="lexical", top_k=5, where=filter)
     found = [
         engine.search("docs", request).warnings,
-        engine.count("docs", filter=filter).warnings,
-        engine.list_documents("docs", filter=filter).warnings,
+        engine.count("docs", where=filter).warnings,
+        engine.list_documents("docs", where=filter).warnings,
     ]
     assert found[0] == found[1] == found[2]
     return [one.message for one in found[0]]
@@ -99,10 +99,10 @@ def test_write_that_brings_the_field_ends_the_warning(engine: CollectionEngine) 
 
 
 def test_delete_by_an_odd_filter_says_so(engine: CollectionEngine) -> None:
-    done = engine.delete("docs", filter=Equals("yaer", 2020))
+    done = engine.delete("docs", where=Equals("yaer", 2020))
     assert done.num_deleted == 0
     assert [one.field for one in done.warnings] == ["yaer"]
-    assert engine.delete("docs", filter=Equals("year", 2020)).warnings == ()
+    assert engine.delete("docs", where=Equals("year", 2020)).warnings == ()
 
 
 def test_empty_collection_warns_of_nothing(open_engine: Callable[..., CollectionEngine]) -> None:

@@ -124,7 +124,7 @@ def test_filter_on_one_payload(filter: Filter, expected: bool) -> None:
 def test_invalid_filter_is_refused(filter: Filter) -> None:
     with pytest.raises(InvalidInputError) as caught:
         validate(filter)
-    assert caught.value.field == "filter"
+    assert caught.value.field == "where"
 
 
 def test_too_deep_filter_is_refused() -> None:

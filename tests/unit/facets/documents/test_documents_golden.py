@@ -53,4 +53,4 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
         assert (stored.num_tokens, stored.num_read) == (9, 8)
         assert stored.facet_spans is not None and stored.facet_spans.tolist() == [[0, 4], [5, 7]]
         assert engine.search("golden", SearchRequest(texts=["text 31"], mode="lexical", top_k=3)).hits[0][0].id == "d31"
-        assert engine.count("golden", filter=Contains("tags", "odd")).num_documents == 29
+        assert engine.count("golden", where=Contains("tags", "odd")).num_documents == 29

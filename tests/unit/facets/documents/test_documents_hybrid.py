@@ -140,9 +140,9 @@ def test_writes_deletes_and_filters_hold_for_words(engine: CollectionEngine) -> 
     engine.delete("docs", ids=["new"])
     assert found(engine, "pump") == []
     size = len(TEXTS["noise"])
-    assert found(engine, "question", filter=Equals("size", size)) == ["noise"]
-    assert found(engine, "question", "hybrid", filter=Equals("size", size)) == ["noise"]
-    assert found(engine, '"not to be"', filter=Equals("size", size)) == ["noise"]
+    assert found(engine, "question", where=Equals("size", size)) == ["noise"]
+    assert found(engine, "question", "hybrid", where=Equals("size", size)) == ["noise"]
+    assert found(engine, '"not to be"', where=Equals("size", size)) == ["noise"]
 
 
 def test_words_are_found_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
@@ -193,7 +193,7 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     few = Equals("size", len(TEXTS["pump"]))
     request = SearchRequest(facets=query_facets(4), texts=["pump question"], top_k=6)
     everything = engine.search("docs", request).hits[0]
-    [alone] = engine.search("docs", replace(request, filter=few)).hits[0]
+    [alone] = engine.search("docs", replace(request, where=few)).hits[0]
     [same] = [hit for hit in everything if hit.id == "pump"]
     assert alone.score == pytest.approx(same.score, abs=1e-6)
     covered = max(hit.signals["coverage"] for hit in everything)

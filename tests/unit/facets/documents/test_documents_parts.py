@@ -181,14 +181,12 @@ def test_a_document_is_replaced_counted_filtered_and_deleted_as_one(books: Colle
     assert (written.num_inserted, written.num_updated) == (1, 1)
     assert books.get_collection("docs").num_parts == 5
     assert not books.search(
-        "docs", SearchRequest(texts=["monday"], mode="lexical", top_k=5, filter=Equals("kind", "crane"))
+        "docs", SearchRequest(texts=["monday"], mode="lexical", top_k=5, where=Equals("kind", "crane"))
     ).hits[0]
-    assert books.count("docs", filter=Equals("kind", "new")).num_documents == 1
-    hits = books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=5, filter=Equals("kind", "new"))).hits[
-        0
-    ]
+    assert books.count("docs", where=Equals("kind", "new")).num_documents == 1
+    hits = books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=5, where=Equals("kind", "new"))).hits[0]
     assert [(hit.id, hit.part_number) for hit in hits] == [("new", 2)]
-    assert books.delete("docs", filter=Equals("kind", "new")).num_deleted == 1
+    assert books.delete("docs", where=Equals("kind", "new")).num_deleted == 1
     info = books.get_collection("docs")
     assert (info.num_documents, info.num_parts, info.num_vectors) == (2, 2, info.num_vectors)
     assert {hit.id for hit in books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=9)).hits[0]} == {

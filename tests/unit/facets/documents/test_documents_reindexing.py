@@ -103,7 +103,7 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
 def test_moved_collection_is_searched_by_filter_at_once(filled: CollectionEngine) -> None:
     filled.reindex("docs", target())
     found = filled.search(
-        "docs", SearchRequest(facets=vectors(["first text of 7"]), top_k=1, filter=Equals("version", "first"))
+        "docs", SearchRequest(facets=vectors(["first text of 7"]), top_k=1, where=Equals("version", "first"))
     )
     assert (found.hits[0][0].id, found.index_revision) == ("d7", filled.revision)
 
@@ -144,7 +144,7 @@ def test_writes_made_meanwhile_are_kept(filled: CollectionEngine) -> None:
             filled.upsert("docs", documents(number, 150 + number, 1000 + number, version=f"write {number}"))
             filled.delete("docs", ids=[f"d{20 + number}", f"d{170 + number}"])
         if number == 3:
-            filled.delete("docs", filter=Equals("version", "write 1"))
+            filled.delete("docs", where=Equals("version", "write 1"))
         return vectors(texts)
 
     assert filled.reindex("docs", target(encode_beside_writes)).done

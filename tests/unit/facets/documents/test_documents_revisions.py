@@ -33,7 +33,7 @@ def test_number_of_documents_follows_every_write(two: CollectionEngine, make_doc
     two.upsert("docs", make_documents(25))
     assert num_documents() == [25, 0]
     two.delete("docs", ids=["d0001", "none"])
-    two.delete("docs", filter=Equals("even", True))
+    two.delete("docs", where=Equals("even", True))
     assert num_documents() == [11, 0]
     assert two.delete_collection("docs").num_deleted == 11
 
@@ -64,11 +64,11 @@ def test_writes_to_another_collection_leave_remembered_filters(
     rows = StoreView.rows
     monkeypatch.setattr(StoreView, "rows", lambda *args: evaluated.append(args) or rows(*args))
     for number in range(3):
-        assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, filter=Equals("even", True))).hits[0]) == 10
+        assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, where=Equals("even", True))).hits[0]) == 10
         two.upsert("other", make_documents(1, prefix=f"o{number}"))
     assert len(evaluated) == 1
     two.upsert("docs", make_documents(22))
-    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, filter=Equals("even", True))).hits[0]) == 11
+    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=20, where=Equals("even", True))).hits[0]) == 11
     assert len(evaluated) == 2
 
 
@@ -90,6 +90,6 @@ def test_only_writes_to_the_same_collection_make_a_search_try_again(
         return search(live, *args, **options)  # type: ignore[arg-type]  # passed through
 
     monkeypatch.setattr(LiveIndex, "search", search_after_a_write)
-    found = two.search("docs", SearchRequest(facets=QUERY, top_k=30, filter=Equals("even", True)))
+    found = two.search("docs", SearchRequest(facets=QUERY, top_k=30, where=Equals("even", True)))
     assert len(found.hits[0]) == 10
     assert len(searches) == tries

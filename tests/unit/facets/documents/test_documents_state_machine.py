@@ -72,7 +72,7 @@ class EngineMachine(RuleBasedStateMachine):
 
     @rule(number=TEXTS)
     def delete_by_filter(self, number: int) -> None:
-        self.engine.delete("docs", filter=Equals("number", number))
+        self.engine.delete("docs", where=Equals("number", number))
         self.documents = {id: held for id, held in self.documents.items() if held != number}
 
     @rule()
@@ -98,7 +98,7 @@ class EngineMachine(RuleBasedStateMachine):
         found = self.engine.search("docs", SearchRequest(texts=[f"word{number}"], mode="lexical", top_k=12)).hits[0]
         assert sorted(hit.id for hit in found) == wanted
         filtered = self.engine.search(
-            "docs", SearchRequest(facets=facets_of(0)[None], top_k=12, filter=Equals("number", number))
+            "docs", SearchRequest(facets=facets_of(0)[None], top_k=12, where=Equals("number", number))
         ).hits[0]
         assert sorted(hit.id for hit in filtered) == wanted
 

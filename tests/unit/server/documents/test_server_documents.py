@@ -182,12 +182,12 @@ def test_search_by_facets_equals_search_by_text(running, documents):
 )
 def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
     fill(documents)
-    hits = search(documents, queries=[text_query("cat")], filter=filter_).results[0].hits
+    hits = search(documents, queries=[text_query("cat")], where=filter_).results[0].hits
     assert sorted(hit.id for hit in hits) == list(expected)
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", filter=filter_), timeout=60)
+    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", where=filter_), timeout=60)
     assert [doc.id for doc in listed.documents] == list(expected)
     counted = documents.CountDocuments(
-        documents_pb2.CountDocumentsRequest(collection="news", filter=filter_), timeout=60
+        documents_pb2.CountDocumentsRequest(collection="news", where=filter_), timeout=60
     )
     assert counted.num_documents == len(expected)
 
@@ -219,7 +219,7 @@ def test_delete_by_id_and_by_filter(documents):
     assert by_id.num_deleted == 1
     odd = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="even", equals={"bool_value": False}))
     by_filter = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection="news", filter=odd), timeout=60
+        documents_pb2.DeleteDocumentsRequest(collection="news", where=odd), timeout=60
     )
     assert by_filter.num_deleted == 2
     listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=60)

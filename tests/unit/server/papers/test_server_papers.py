@@ -291,7 +291,7 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shel
         ({"excluded_ids": ["b", "zz"]}, ["a", "c"]),
         ({"excluded_ids": ["a", "b", "c"]}, []),
         ({"top_k": 1}, ["b"]),
-        ({"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="year", exists=False))}, ["c"]),
+        ({"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="year", exists=False))}, ["c"]),
     ],
 )
 def test_papers_of_a_collection_are_filtered(stub, shelf, settings, expected):
@@ -333,7 +333,7 @@ def test_what_is_unknown_is_reported_with_near_names(stub, shelf):
         ({"collection": "shelf", "top_k": 0}, "top_k"),
         ({"collection": "shelf", "facet_weight": 2.0}, "facet_weight"),
         ({"collection": "shelf", "from_year": 2010, "to_year": 2009}, "from_year"),
-        ({"papers": pb.PaperList(papers=[BOAT]), "filter": filters_pb2.Filter()}, "filter"),
+        ({"papers": pb.PaperList(papers=[BOAT]), "where": filters_pb2.Filter()}, "where"),
     ],
 )  # fmt: skip
 def test_bad_rankings_are_named(stub, shelf, settings, field):

@@ -148,10 +148,10 @@ def test_duplicate_ids_store_nothing(running, documents):
         {"num_words": 0},
         {"queries": []},
         {"queries": [documents_pb2.SearchQuery()]},
-        {"filter": filters_pb2.Filter()},
-        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x"))},
-        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="", exists=True))},
-        {"filter": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x", range=filters_pb2.NumberRange()))},
+        {"where": filters_pb2.Filter()},
+        {"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x"))},
+        {"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="", exists=True))},
+        {"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="x", range=filters_pb2.NumberRange()))},
         {"queries": [documents_pb2.SearchQuery(text="a")] * 2, "top_k": 600, "evidence": True},
     ],
 )
@@ -168,7 +168,7 @@ def test_a_deeply_nested_filter_is_refused(documents):
         nested = filters_pb2.Filter(all_of=filters_pb2.FilterList(filters=[nested]))
     error, _ = failure(
         documents.Search,
-        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")], filter=nested),
+        documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")], where=nested),
     )
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
 

@@ -48,7 +48,7 @@ export async function open(root) {
 }
 
 async function ask(values, filters, signal) {
-  const wanted = { collection: values.collection, filter: filters.message() };
+  const wanted = { collection: values.collection, where: filters.message() };
   const [page, counted] = await Promise.all([
     call("DocumentService/ListDocuments", { ...wanted, pageSize: Number(values.size), pageToken: values.page }, signal),
     call("DocumentService/CountDocuments", wanted, signal),

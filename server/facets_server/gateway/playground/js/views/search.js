@@ -69,7 +69,7 @@ export async function open(root) {
     const reply = await call("TopicService/SuggestTopics", { texts: [hit.text.slice(-LONGEST_TOLD)], numTopics: NUM_TOPICS });
     const topics = (reply.texts?.[0]?.topics ?? []).map((topic) => unlike(topic.words.map((near) => near.word)).join(" "));
     if (!topics.length) return { topics };
-    const asked = { collection: collection.control.value, queries: topics.map((text) => ({ text })), topK: 3, filter: filters.message() };
+    const asked = { collection: collection.control.value, queries: topics.map((text) => ({ text })), topK: 3, where: filters.message() };
     const { results = [] } = await call("DocumentService/Search", asked);
     const ask = (words) => () => {
       query.value = words;
@@ -105,7 +105,7 @@ function request(values, filters) {
     topK: Number(values.top_k),
     mode: values.mode || undefined,
     combine: values.combine || undefined,
-    filter: filters.message(),
+    where: filters.message(),
     evidence: true,
     numWords: 4,
   };
