@@ -58,6 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         signal.signal(number, _stop)
     arguments.http_port = _free_port(arguments.host, arguments.http_port)
     os.environ.setdefault("FACETS_SERVER_BACKUP_DIR", f"{arguments.data_dir}-backups")  # for the button of the page
+    os.environ.setdefault("FACETS_SERVER_BACKUP_KEEP", "20")
     server = start_server(_server_command(arguments))
     try:
         _show(arguments, server)

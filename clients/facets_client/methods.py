@@ -763,7 +763,7 @@ class BlockingMethods(BlockingRunner):
         return self._run(self._operations.status())
 
     def take_backup(self) -> TakenBackup:
-        """Copies the server's data directory into its folder of backups, and compares the copy.
+        """Copies the server's data directory into its folder of backups, compares the copy, and lets the oldest go.
 
         Raises:
             FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.
@@ -1482,7 +1482,7 @@ class AsyncMethods(AsyncRunner):
         return await self._run(self._operations.status())
 
     async def take_backup(self) -> TakenBackup:
-        """Copies the server's data directory into its folder of backups, and compares the copy.
+        """Copies the server's data directory into its folder of backups, compares the copy, and lets the oldest go.
 
         Raises:
             FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.

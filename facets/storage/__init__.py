@@ -8,8 +8,10 @@ from facets.storage.backup import (
     backups_in,
     check_backup,
     last_backup,
+    mark_verified,
     note_backup,
     problems_of,
+    remove_older,
     restore,
 )
 from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
@@ -58,10 +60,12 @@ __all__ = [
     "clear_errors",
     "last_backup",
     "make_private_directory",
+    "mark_verified",
     "note_backup",
     "problems_of",
     "read_fitted",
     "record_schema",
+    "remove_older",
     "restore",
     "row_checksum",
     "sync_directory",

@@ -15,7 +15,7 @@ from pathlib import Path
 from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
 from facets.storage.database import Schema
-from facets.storage.directory import LOCK, UNFINISHED_RESTORE, DirectoryLock
+from facets.storage.directory import LOCK, MANIFEST, UNFINISHED_RESTORE, DirectoryLock
 from facets.storage.files import (
     clear_errors,
     explain,
@@ -28,13 +28,14 @@ from facets.storage.files import (
 from facets.storage.mark import HighWaterMark
 
 BACKUP_MANIFEST = "backup.json"
+_VERIFIED = "verified"  # an empty file in a backup in which everything was compared
 _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
 _FORMAT = 1
 _MAY_BE_THERE = {LOCK, "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
 _BUFFER = 1024 * 1024
 _SQLITE_MAGIC = b"SQLite format 3\0"
 _SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, what only SQLite needs, application id
-_MOST = 20  # problems of its pages that SQLite names; backups that are listed
+_MOST = 20  # problems of its pages that SQLite names
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -98,7 +99,8 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
                     num_bytes=copy.stat().st_size, sha256=_digest(copy), writes=writes
                 )
             made = datetime.now(tz=UTC).isoformat(timespec="seconds")
-            content = {"format": _FORMAT, "made": made, "files": {name: asdict(file) for name, file in files.items()}}
+            copied = {name: asdict(file) for name, file in files.items()}
+            content = {"format": _FORMAT, "made": made, "store_id": _store_id(directory / MANIFEST), "files": copied}
             write_whole(part / BACKUP_MANIFEST, json.dumps(content, indent=2) + "\n", durable=True, private=True)
             for folder in {(part / name).parent for name in files}:
                 sync_directory(folder)
@@ -134,7 +136,7 @@ def last_backup(directory: Path) -> datetime | None:
 
 
 def backups_in(folder: Path) -> list[Backup]:
-    """The latest backups of a folder, the newest first; what is no backup is passed over, none is compared."""
+    """The backups of a folder, the newest first; what is no backup is passed over, none is compared."""
     found = []
     for manifest in folder.glob(f"*/{BACKUP_MANIFEST}"):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
@@ -142,7 +144,48 @@ def backups_in(folder: Path) -> list[Backup]:
             num_bytes = sum(int(file["num_bytes"]) for file in content["files"].values())
             made = datetime.fromisoformat(content["made"]).astimezone(UTC)
             found.append(Backup(folder=str(manifest.parent.absolute()), made=made, num_bytes=num_bytes))
-    return sorted(found, key=lambda one: (one.made, one.folder), reverse=True)[:_MOST]
+    return sorted(found, key=lambda one: (one.made, one.folder), reverse=True)
+
+
+def mark_verified(source: Path) -> None:
+    """Notes in a backup that everything in it was compared and is what was written."""
+    write_whole(source / _VERIFIED, "", durable=True, private=True)
+
+
+def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
+    """Removes backups beside one that was marked as verified, the oldest first, until so many are left with it.
+
+    Only those go that are of the same store, are marked as verified, and have a name of the pattern. Killed at any
+    moment it leaves a whole backup, or half of one that the next backup removes.
+
+    Args:
+        newest: The backup that stays whatever the clock said; not marked: nothing is removed.
+        pattern: Of the names, as of ``glob``.
+        keep: How many stay, at least 1.
+
+    Returns:
+        The folders that are gone, as they go.
+
+    Raises:
+        StorageError: One cannot be removed, say because another process is doing so.
+    """
+    store_id = _store_id(newest / BACKUP_MANIFEST)
+    if store_id is None or not (newest / _VERIFIED).exists():
+        return
+    found = [Path(backup.folder) for backup in backups_in(newest.parent) if Path(backup.folder) != newest.absolute()]
+    like = [one for one in found if one.match(pattern) and (one / _VERIFIED).exists()]
+    same = [one for one in like if _store_id(one / BACKUP_MANIFEST) == store_id]
+    for old in reversed(same[keep - 1 :]):
+        part = old.with_name(f"{old.name}.part")
+        with clear_errors(f"cannot remove {old}"):
+            os.replace(old, part)  # from here on it is half a backup for everybody
+        sync_directory(old.parent)
+        lock = DirectoryLock(part)
+        try:
+            _remove(part)
+        finally:
+            lock.close()
+        yield old
 
 
 def check_backup(source: Path) -> dict[str, BackupFile]:
@@ -215,6 +258,13 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
         finally:
             lock.close()
     return files
+
+
+def _store_id(manifest: Path) -> str | None:
+    """Which store a data directory has, or a backup is of; None: it does not say."""
+    with suppress(OSError, ValueError, KeyError, TypeError):
+        return json.loads(manifest.read_text(encoding="utf-8"))["store_id"]
+    return None
 
 
 def _clear_abandoned(folder: Path) -> None:

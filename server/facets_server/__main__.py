@@ -114,15 +114,22 @@ ConfigFile = Annotated[Path | None, typer.Option(help="Configuration file (TOML)
 
 @app.command()
 def backup(
-    destination: Annotated[Path, typer.Argument(help="A new folder.")],
+    destination: Annotated[Path | None, typer.Argument(help="A new folder (default: one in backup_dir).")] = None,
     data_dir: DataDir = None,
     config: ConfigFile = None,
 ) -> None:
     """Copy the data directory, also of a running server, and compare the copy with its checksums.
 
+    Without a folder it goes into the one that the setting backup_dir names, where backup_keep says how many stay.
     Exit code 1 when something in it is damaged.
     """
-    _upkeep(lambda upkeep, own: upkeep.back_up_directory(own.data_dir, destination, typer.echo), data_dir, config)
+
+    def work(upkeep: ModuleType, own: "ServerConfig") -> bool:
+        if destination is None:
+            return not upkeep.take_backup(own, typer.echo).problems
+        return bool(upkeep.back_up_directory(own.data_dir, destination, typer.echo))
+
+    _upkeep(work, data_dir, config)
 
 
 @app.command()

@@ -225,7 +225,8 @@ def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> N
 
 for _room in _ROOMS:
     _add_commands(import_module(f"facets_client.cli.{_room}").COMMANDS)
-_add_commands({"models": server.models, "health": server.health, "status": server.status, "doctor": doctor.doctor})
+_add_commands({"models": server.models, "health": server.health, "status": server.status, "backup": server.backup})
+_add_commands({"doctor": doctor.doctor})
 app.command("serve", context_settings=server.FOREIGN_OPTIONS)(server.serve)
 
 

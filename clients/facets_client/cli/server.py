@@ -1,4 +1,4 @@
-"""``facets models``, ``health``, ``status`` and ``serve``."""
+"""``facets models``, ``health``, ``status``, ``backup`` and ``serve``."""
 
 import importlib.util
 import os
@@ -112,6 +112,30 @@ def status(context: typer.Context) -> None:
     stdout().print(_models(models, found.num_waiting))
     if collections:
         stdout().print(_collections(collections))
+
+
+def backup(context: typer.Context) -> None:
+    """Let the server copy its data into its folder of backups and compare the copy; exit code 1 when it is damaged.
+
+    The server's settings backup_dir and backup_keep say where they go and how many stay.
+
+    \b
+    Examples:
+      facets backup
+      facets --json backup
+    """
+    settings = settings_of(context)
+    with settings.connect() as client:
+        taken = client.take_backup()
+    if settings.json:
+        print_json(taken)
+    else:
+        state = "is damaged" if taken.problems else "was compared with its checksums"
+        stdout().print(f"{taken.backup.folder}: {decimal(taken.backup.num_bytes)}, {state}", *taken.problems, sep="\n")
+        for folder in taken.removed_folders:
+            stdout().print(f"{folder} removed")
+    if taken.problems:
+        raise typer.Exit(1)
 
 
 def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:

@@ -255,6 +255,7 @@ class ServerStatus:
     last_backup_time: datetime | None  # None: never, as far as the server knows
     backup_dir: str  # of the server, where take_backup puts them; empty: it takes none
     backups: tuple[Backup, ...]  # the latest 20 there, the newest first
+    backup_keep: int  # how many a new one leaves there; 0: all
 
 
 class ModelOperations(RoomOperations):
@@ -286,7 +287,7 @@ class ModelOperations(RoomOperations):
         )
 
     def take_backup(self) -> Operation[TakenBackup]:
-        """Copies the server's data directory into its folder of backups, and compares the copy.
+        """Copies the server's data directory into its folder of backups, compares the copy, and lets the oldest go.
 
         Raises:
             FailedPreconditionError: The server has no such folder, or keeps its documents in PostgreSQL.

@@ -294,7 +294,10 @@ class TakenBackup:
     Attributes:
         backup: What was taken.
         problems: What is damaged in it, and so where it was taken from; empty: it is whole.
+        removed_folders: Folders of older backups that were removed once this one was whole, as the setting
+            backup_keep says.
     """
 
     backup: Backup
     problems: tuple[str, ...]
+    removed_folders: tuple[str, ...]

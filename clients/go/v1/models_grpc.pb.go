@@ -23,8 +23,9 @@ type ModelServiceClient interface {
 	GetModel(ctx context.Context, in *GetModelRequest, opts ...grpc.CallOption) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(ctx context.Context, in *GetServerStatusRequest, opts ...grpc.CallOption) (*GetServerStatusResponse, error)
-	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
-	// that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
+	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums; when it is
+	// whole, the oldest ones go as the setting backup_keep says. Needs a key that may do everything. FAILED_PRECONDITION: no
+	// such folder (setting backup_dir), or documents in PostgreSQL.
 	TakeBackup(ctx context.Context, in *TakeBackupRequest, opts ...grpc.CallOption) (*TakeBackupResponse, error)
 }
 
@@ -82,8 +83,9 @@ type ModelServiceServer interface {
 	GetModel(context.Context, *GetModelRequest) (*GetModelResponse, error)
 	// How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
 	GetServerStatus(context.Context, *GetServerStatusRequest) (*GetServerStatusResponse, error)
-	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
-	// that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
+	// Copies the data directory into the server's folder of backups, and compares the copy with its checksums; when it is
+	// whole, the oldest ones go as the setting backup_keep says. Needs a key that may do everything. FAILED_PRECONDITION: no
+	// such folder (setting backup_dir), or documents in PostgreSQL.
 	TakeBackup(context.Context, *TakeBackupRequest) (*TakeBackupResponse, error)
 	mustEmbedUnimplementedModelServiceServer()
 }

@@ -124,7 +124,7 @@ class GetServerStatusRequest(_message.Message):
     def __init__(self) -> None: ...
 
 class GetServerStatusResponse(_message.Message):
-    __slots__ = ("version", "start_time", "num_running", "num_queued", "num_streams", "model_queues", "request_counts", "disk_uses", "free_bytes", "last_backup_time", "backup_dir", "backups")
+    __slots__ = ("version", "start_time", "num_running", "num_queued", "num_streams", "model_queues", "request_counts", "disk_uses", "free_bytes", "last_backup_time", "backup_dir", "backups", "backup_keep")
     VERSION_FIELD_NUMBER: _ClassVar[int]
     START_TIME_FIELD_NUMBER: _ClassVar[int]
     NUM_RUNNING_FIELD_NUMBER: _ClassVar[int]
@@ -137,6 +137,7 @@ class GetServerStatusResponse(_message.Message):
     LAST_BACKUP_TIME_FIELD_NUMBER: _ClassVar[int]
     BACKUP_DIR_FIELD_NUMBER: _ClassVar[int]
     BACKUPS_FIELD_NUMBER: _ClassVar[int]
+    BACKUP_KEEP_FIELD_NUMBER: _ClassVar[int]
     version: str
     start_time: _timestamp_pb2.Timestamp
     num_running: int
@@ -149,19 +150,22 @@ class GetServerStatusResponse(_message.Message):
     last_backup_time: _timestamp_pb2.Timestamp
     backup_dir: str
     backups: _containers.RepeatedCompositeFieldContainer[Backup]
-    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., num_running: _Optional[int] = ..., num_queued: _Optional[int] = ..., num_streams: _Optional[int] = ..., model_queues: _Optional[_Iterable[_Union[ModelQueue, _Mapping]]] = ..., request_counts: _Optional[_Iterable[_Union[RequestCount, _Mapping]]] = ..., disk_uses: _Optional[_Iterable[_Union[DiskUse, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., last_backup_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., backup_dir: _Optional[str] = ..., backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ...) -> None: ...
+    backup_keep: int
+    def __init__(self, version: _Optional[str] = ..., start_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., num_running: _Optional[int] = ..., num_queued: _Optional[int] = ..., num_streams: _Optional[int] = ..., model_queues: _Optional[_Iterable[_Union[ModelQueue, _Mapping]]] = ..., request_counts: _Optional[_Iterable[_Union[RequestCount, _Mapping]]] = ..., disk_uses: _Optional[_Iterable[_Union[DiskUse, _Mapping]]] = ..., free_bytes: _Optional[int] = ..., last_backup_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., backup_dir: _Optional[str] = ..., backups: _Optional[_Iterable[_Union[Backup, _Mapping]]] = ..., backup_keep: _Optional[int] = ...) -> None: ...
 
 class TakeBackupRequest(_message.Message):
     __slots__ = ()
     def __init__(self) -> None: ...
 
 class TakeBackupResponse(_message.Message):
-    __slots__ = ("backup", "problems")
+    __slots__ = ("backup", "problems", "removed_folders")
     BACKUP_FIELD_NUMBER: _ClassVar[int]
     PROBLEMS_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FOLDERS_FIELD_NUMBER: _ClassVar[int]
     backup: Backup
     problems: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, backup: _Optional[_Union[Backup, _Mapping]] = ..., problems: _Optional[_Iterable[str]] = ...) -> None: ...
+    removed_folders: _containers.RepeatedScalarFieldContainer[str]
+    def __init__(self, backup: _Optional[_Union[Backup, _Mapping]] = ..., problems: _Optional[_Iterable[str]] = ..., removed_folders: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Backup(_message.Message):
     __slots__ = ("folder", "made", "num_bytes")

@@ -83,8 +83,9 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def TakeBackup(self, request, context):
-        """Copies the data directory into the server's folder of backups, and compares the copy with its checksums. Needs a key
-        that may do everything. FAILED_PRECONDITION: no such folder (setting backup_dir), or documents in PostgreSQL.
+        """Copies the data directory into the server's folder of backups, and compares the copy with its checksums; when it is
+        whole, the oldest ones go as the setting backup_keep says. Needs a key that may do everything. FAILED_PRECONDITION: no
+        such folder (setting backup_dir), or documents in PostgreSQL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -93,6 +93,7 @@ class ServerConfig(Settings):
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
     backup_dir: File | None = None  # where TakeBackup puts copies of it, as folders; None: it takes none
+    backup_keep: Annotated[int, Field(ge=0)] = 0  # of those of this store, how many a new one leaves; 0: all
     models: Names = ()  # names or folders, the first one is the default; empty: the shipped models
     # Of models of texts and of large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU where there is one.
     device: str = "cpu"

@@ -29,6 +29,7 @@ RecordT = TypeVar("RecordT")
 
 _DEFAULT_NUM_WORDS = 5
 _DEFAULT_TOP_K = 10
+_MOST_LISTED = 20  # backups in a status
 _NORMALIZATIONS = {"passages": "unit"}
 _DATA_TYPES = {
     common_pb2.DATA_TYPE_UNSPECIFIED: np.float32,
@@ -158,5 +159,6 @@ def server_status_to_message(parts: ServerParts, disk: Disk, started: datetime) 
         free_bytes=disk.free_bytes,
         last_backup_time=disk.last_backup,
         backup_dir=str(folder.absolute()) if folder else "",
-        backups=backups_in(folder) if folder else [],
+        backup_keep=parts.config.backup_keep,
+        backups=backups_in(folder)[:_MOST_LISTED] if folder else [],
     )

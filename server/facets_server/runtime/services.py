@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any
 
-from facets_proto.codec import message_of
+from facets_proto.codec import to_message
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 
 from facets_server.runtime.call_context import CallContext
@@ -59,8 +59,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
     def TakeBackup(self, request: models_pb2.TakeBackupRequest, call: CallContext) -> models_pb2.TakeBackupResponse:
         """A copy of the data directory."""
-        backup, problems = take_backup(self._config)
-        return message_of(models_pb2.TakeBackupResponse, backup=backup, problems=problems)
+        return to_message(take_backup(self._config), models_pb2.TakeBackupResponse)
 
     def _to_proto(self, served: ServedModel[Any]) -> models_pb2.Model:
         return model_to_message(served.info, self._config, is_default=self._models.is_default(served))

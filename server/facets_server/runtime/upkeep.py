@@ -3,7 +3,9 @@
 Which files there are stands in the rooms: each names its stores and what they hold.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from itertools import chain
 from pathlib import Path
@@ -24,14 +26,19 @@ from facets.storage import (
     backups_in,
     check_backup,
     clear_errors,
+    mark_verified,
     note_backup,
     problems_of,
+    remove_older,
     restore,
 )
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import rooms
 
+logger = logging.getLogger(__name__)
+_NAMED = "%Y-%m-%dT%H-%M-%SZ"
+_NAMES = "[0-9][0-9][0-9][0-9]-[0-9][0-9]-[0-9][0-9]T[0-9][0-9]-[0-9][0-9]-[0-9][0-9]Z"  # as the format gives them
 _SNAPSHOTS = "indexes/*.index"
 _DOCUMENTS = "documents.sqlite3"
 Say = Callable[[str], None]
@@ -54,6 +61,8 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     for name, file in files.items():
         say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))
     is_whole = verify_directory(destination, say)
+    if is_whole:
+        mark_verified(destination)
     try:
         note_backup(data_dir, destination)
     except StorageError as error:
@@ -62,8 +71,17 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     return is_whole
 
 
-def take_backup(config: ServerConfig) -> tuple[Backup, list[str]]:
-    """The same into a folder of the server's backups, named by the time; and what is damaged in it, if anything is.
+@dataclass(frozen=True, kw_only=True, slots=True)
+class TakenBackup:
+    """A backup in the server's folder of backups."""
+
+    backup: Backup
+    problems: Sequence[str]  # what is damaged in it; empty: it is whole
+    removed_folders: Sequence[str]  # older backups that went for it
+
+
+def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
+    """The same into a folder of the server's backups, named by the time; the oldest ones make room when it is whole.
 
     Raises:
         ConfigError: The server has no folder for backups, or its documents are not in its data directory.
@@ -71,15 +89,27 @@ def take_backup(config: ServerConfig) -> tuple[Backup, list[str]]:
     """
     if config.backup_dir is None:
         raise ConfigError(
-            "this server has no folder for backups: expected the setting backup_dir, or facets-server backup"
+            "this server has no folder for backups: expected the setting backup_dir, or facets-server backup FOLDER"
         )
     if config.engine.store.get_secret_value() != "sqlite":
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
-    destination = config.backup_dir.absolute() / f"{datetime.now(tz=UTC):%Y-%m-%dT%H-%M-%SZ}"
+    destination = config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}"
     said: list[str] = []
-    is_whole = back_up_directory(config.data_dir, destination, said.append)
+
+    def tell(line: str) -> None:
+        said.append(line)
+        say(line)
+
+    is_whole = back_up_directory(config.data_dir, destination, tell)
     taken = next(one for one in backups_in(destination.parent) if one.folder == str(destination))
-    return taken, [] if is_whole else said
+    removed = []
+    try:
+        for gone in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
+            removed.append(str(gone))
+            say(f"{gone} removed: {config.backup_keep} are kept")
+    except StorageError as error:  # the new one is good all the same
+        logger.warning("an old backup stays: %s", error)
+    return TakenBackup(backup=taken, problems=() if is_whole else said, removed_folders=removed)
 
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:

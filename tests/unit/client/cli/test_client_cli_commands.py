@@ -33,6 +33,7 @@ COMMANDS = [
     ["models"],
     ["health"],
     ["status"],
+    ["backup"],
     ["doctor"],
     ["serve"],
 ]
@@ -271,6 +272,13 @@ def test_health(facets, server):
     assert SERVICES[0] in facets("health", code=3).stdout  # the server answers, but none of its services does
     server.serve_health(["", *SERVICES])
     assert json.loads(facets("--json", "health").stdout)["services"][SERVICES[0]] == "SERVING"
+
+
+def test_backup_says_where_it_is_and_what_went(facets, server):
+    assert facets("backup").stdout == "/backups/now: 9 bytes, was compared with its checksums\n/backups/then removed\n"
+    assert json.loads(facets("--json", "backup").stdout)["removed_folders"] == ["/backups/then"]
+    server.world.damage = "documents.sqlite3: page 3 is damaged"
+    assert facets("backup", code=1).stdout.startswith(f"/backups/now: 9 bytes, is damaged\n{server.world.damage}\n")
 
 
 def test_api_key(facets, server, monkeypatch):

@@ -317,7 +317,9 @@ class Models(models_pb2_grpc.ModelServiceServicer):
 
     def TakeBackup(self, request, context):
         self.world.enter("TakeBackup", request, context)
-        return models_pb2.TakeBackupResponse(backup=models_pb2.Backup(folder="/backups/now", num_bytes=9))
+        taken = models_pb2.Backup(folder="/backups/now", num_bytes=9)
+        problems = [self.world.damage] if self.world.damage else []
+        return models_pb2.TakeBackupResponse(backup=taken, problems=problems, removed_folders=["/backups/then"])
 
     def ListModels(self, request, context):
         self.world.enter("ListModels", request, context)

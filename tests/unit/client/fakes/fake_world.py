@@ -85,6 +85,7 @@ class World:
     max_evidence_hits: int = 0
     max_relation_scores: int = 0
     api_key: str | None = None
+    damage: str = ""  # of the backup that is taken
     collections: dict = field(default_factory=dict)  # name -> Collection
     documents: dict = field(default_factory=lambda: defaultdict(dict))  # name -> id -> Document
     stores: dict = field(default_factory=lambda: defaultdict(int))  # id -> how often it was stored

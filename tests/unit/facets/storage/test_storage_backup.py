@@ -4,7 +4,8 @@ import json
 import os
 import shutil
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 
@@ -20,7 +21,9 @@ from facets.storage import (
     add_checksums,
     back_up,
     check_backup,
+    mark_verified,
     problems_of,
+    remove_older,
     restore,
 )
 
@@ -195,29 +198,90 @@ def test_killed_backup_is_refused_and_removed_by_the_next(
     assert not list(data.with_name(next_name).glob("lock"))
 
 
-@pytest.mark.parametrize("steps", range(6))
-def test_what_a_killed_backup_left_goes_although_who_removes_it_is_killed(
-    data: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    half, left = data.with_name("half.part"), iter(range(steps))
-    (half / "papers").mkdir(parents=True)
-    for name in ("lock", "documents.sqlite3", "papers/additions.sqlite3", "papers/additions.sqlite3-journal"):
-        (half / name).touch()
+@contextmanager
+def kill_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Ends the block, as a kill would, once so many files were removed or renamed."""
+    left = iter(range(steps))
 
-    def killed(remove: Callable[..., None]) -> Callable[..., None]:
+    def killed(change: Callable[..., None]) -> Callable[..., None]:
         def until_killed(*arguments: object, **options: object) -> None:
             if next(left, None) is None:
                 raise KeyboardInterrupt
-            remove(*arguments, **options)
+            change(*arguments, **options)
 
         return until_killed
 
     with monkeypatch.context() as patched, pytest.raises(KeyboardInterrupt):
-        for name in ("unlink", "rmdir"):
+        for name in ("unlink", "rmdir", "replace"):
             patched.setattr(os, name, killed(getattr(os, name)))
+        yield
+
+
+@pytest.mark.parametrize("steps", range(6))
+def test_what_a_killed_backup_left_goes_although_who_removes_it_is_killed(
+    data: Path, monkeypatch: pytest.MonkeyPatch, steps: int
+) -> None:
+    half = data.with_name("half.part")
+    (half / "papers").mkdir(parents=True)
+    for name in ("lock", "documents.sqlite3", "papers/additions.sqlite3", "papers/additions.sqlite3-journal"):
+        (half / name).touch()
+    with kill_after(steps, monkeypatch):
         take(data)
     take(data, "later")
     assert not list(data.parent.glob("*.part/*"))
+
+
+@pytest.fixture
+def kept(data: Path) -> Path:
+    """Backups of a store called b1 to b4, all but b3 verified, a foreign one b0, and one of another name."""
+    (data / "directory.json").write_text('{"store_id": "mine"}')
+    for name in ("b0", "b1", "b2", "b3", "b4", "mine"):
+        backup = take(data, name)
+        content = json.loads((backup / "backup.json").read_text())
+        store_id = "other" if name == "b0" else content["store_id"]
+        made = f"2026-05-0{name[-1]}T00:00:00+00:00" if name != "mine" else "2020-01-01T00:00:00+00:00"
+        (backup / "backup.json").write_text(json.dumps(content | {"store_id": store_id, "made": made}))
+        if name != "b3":
+            mark_verified(backup)
+    return data.parent
+
+
+def names_in(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir() if path.name != "data")
+
+
+@pytest.mark.parametrize(
+    ("newest", "keep", "gone"),
+    [
+        ("b4", 3, []),
+        ("b4", 2, ["b1"]),
+        ("b4", 1, ["b1", "b2"]),
+        ("b1", 1, ["b2", "b4"]),  # by a clock that was ahead
+        ("b3", 1, []),  # nobody has compared it
+    ],
+)
+def test_older_backups_go_when_a_new_one_is_verified(kept: Path, newest: str, keep: int, gone: list[str]) -> None:
+    before = names_in(kept)
+    assert [path.name for path in remove_older(kept / newest, "b[0-9]", keep=keep)] == gone
+    assert names_in(kept) == sorted(set(before) - set(gone))
+
+
+@pytest.mark.parametrize("steps", range(8))
+def test_removing_backups_may_be_killed(kept: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
+    with kill_after(steps, monkeypatch):
+        list(remove_older(kept / "b4", "b[0-9]", keep=1))
+    for name in {"b1", "b2"} & set(names_in(kept)):
+        check_backup(kept / name)
+    take(kept / "data", "later")
+    assert not list(kept.glob("*.part/*"))
+
+
+def test_backup_that_cannot_be_removed_is_told(kept: Path) -> None:
+    (kept / "b1.part").mkdir()
+    (kept / "b1.part" / "of somebody").touch()
+    with pytest.raises(StorageError, match=r"cannot remove .*b1"):
+        list(remove_older(kept / "b4", "b[0-9]", keep=1))
+    check_backup(kept / "b1")
 
 
 def test_backup_that_is_being_taken_is_left_alone(data: Path) -> None:

@@ -2,7 +2,9 @@
 
 import json
 import time
+from datetime import UTC, datetime
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from facets_proto.v1 import (
@@ -92,6 +94,25 @@ def test_a_backup_of_damaged_data_says_so(make_server, tmp_path, monkeypatch):
     monkeypatch.setattr(upkeep, "problems_of", lambda path, schema: [f"{path.name}: page 3 is damaged"])
     reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
     assert any("page 3 is damaged" in problem for problem in reply.problems)
+
+
+def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, monkeypatch):
+    folder = tmp_path / "backups"
+    running = make_server(config=ServerConfig(backup_dir=folder, backup_keep=2))
+    days = (datetime(2026, 5, day, tzinfo=UTC) for day in range(1, 9))
+    monkeypatch.setattr(upkeep, "datetime", SimpleNamespace(now=lambda tz: next(days)))
+
+    def take():
+        return models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
+
+    assert not take().removed_folders and not take().removed_folders
+    assert list(take().removed_folders) == [str(folder / "2026-05-01T00-00-00Z")]
+    assert status(running).backup_keep == 2 and len(status(running).backups) == 2
+    with monkeypatch.context() as patched:  # what is damaged makes nothing go, and does not count afterwards
+        patched.setattr(upkeep, "problems_of", lambda path, schema: ["page 3 is damaged"])
+        assert take().problems and not list(folder.glob("*.part"))
+    assert list(take().removed_folders) == [str(folder / "2026-05-02T00-00-00Z")]
+    assert sorted(path.name[:10] for path in folder.iterdir()) == ["2026-05-03", "2026-05-04", "2026-05-05"]
 
 
 @pytest.mark.parametrize(

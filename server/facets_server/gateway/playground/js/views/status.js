@@ -67,9 +67,9 @@ function backup(state, { notice, show }) {
   button.addEventListener("click", async () => {
     [button.disabled, button.textContent] = [true, "Taking a backup"];
     try {
-      const { backup: taken, problems = [] } = await call("ModelService/TakeBackup", {}, undefined, BACKUP_MS);
+      const { backup: taken, problems = [], removedFolders: gone = [] } = await call("ModelService/TakeBackup", {}, undefined, BACKUP_MS);
       await show();
-      notice.replaceChildren(problems.length ? `What was copied is damaged: ${problems.join("; ")}` : `All of ${bytes(taken.numBytes)} is in ${taken.folder}, compared with its checksums.`);
+      notice.replaceChildren(problems.length ? `What was copied is damaged: ${problems.join("; ")}` : `All of ${bytes(taken.numBytes)} is in ${taken.folder}, compared with its checksums.${gone.length ? ` ${plural(gone.length, "older one")} removed.` : ""}`);
     } catch (error) {
       [button.disabled, button.textContent] = [false, "Take a backup"];
       notice.replaceChildren(problem(error));
@@ -78,7 +78,7 @@ function backup(state, { notice, show }) {
   });
   const rows = (state.backups ?? []).map((one) => [time(one.made), bytes(one.numBytes), one.folder]);
   const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To go back to one, stop the server, and start it again with the folder that this makes:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
-  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers.`), h("div", {}, button), back);
+  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers${state.backupKeep ? `; the latest ${state.backupKeep} are kept` : ""}.`), h("div", {}, button), back);
 }
 
 function modelCard(models) {
