@@ -59,12 +59,7 @@ def reference_coefficients(
 
 
 def rmsprop_coefficients(
-    facets_BKD: Tensor,
-    targets_BND: Tensor,
-    *,
-    l1_weight: float,
-    num_steps: int = 60,
-    learning_rate: float = 0.05,
+    facets_BKD: Tensor, targets_BND: Tensor, *, l1_weight: float, num_steps: int = 60, learning_rate: float = 0.05
 ) -> Tensor:
     """The solver the paper names: RMSprop on the coefficients, clamped to ``[0, 1]`` after each step.
 

@@ -166,8 +166,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         first = first_position.setdefault(document.id, position)
         if first != position:
             raise InvalidInputError(
-                f"is {document.id!r}, as an earlier one is: expected different ids",
-                path=(*here, "id"),
+                f"is {document.id!r}, as an earlier one is: expected different ids", path=(*here, "id")
             )
         check_text(document.text, path=(*here, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(payload := encode_json(document.payload, path=(*here, "payload")))

@@ -20,13 +20,7 @@ from facets.documents.diagnosis import (
     diagnose_collection,
     map_collection,
 )
-from facets.documents.encoding import (
-    check_collection_name,
-    check_ids,
-    check_text,
-    encode_documents,
-    encode_json,
-)
+from facets.documents.encoding import check_collection_name, check_ids, check_text, encode_documents, encode_json
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
 from facets.documents.filters import Filter, validate
 from facets.documents.following import Follower

@@ -190,11 +190,7 @@ def searched_parts(
         return (searched_text(text, payload, fields),)
     return tuple(
         searched_text(
-            text[part.start : part.end],
-            payload,
-            fields,
-            part=part,
-            num_beside=len(text) - (part.end - part.start),
+            text[part.start : part.end], payload, fields, part=part, num_beside=len(text) - (part.end - part.start)
         )
         for part in parts
     )

@@ -19,14 +19,7 @@ from facets.documents.records import CollectionRecord, CollectionState, StoreWri
 from facets.documents.sources import CollectionSource, Quarantine
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
-from facets.errors import (
-    FacetsError,
-    IndexAwayError,
-    IndexFormatError,
-    NotFoundError,
-    NotReadyError,
-    StorageError,
-)
+from facets.errors import FacetsError, IndexAwayError, IndexFormatError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import IndexBackend
 from facets.index.config import EngineConfig

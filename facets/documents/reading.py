@@ -186,6 +186,5 @@ def read_page_token(token: str, *, store_id: str, collection: int, where: Filter
 
 def _invalid(token: str) -> InvalidInputError:
     return InvalidInputError(
-        f"must be next_page_token of the same listing and filter, got {token[:40]!r}",
-        path="page_token",
+        f"must be next_page_token of the same listing and filter, got {token[:40]!r}", path="page_token"
     )

@@ -235,11 +235,7 @@ def _check_results(request: SearchRequest, mode: SearchMode, curve: RelevanceCur
 
 
 def weighted_queries(
-    facets: NDArray[np.float32],
-    dim: int,
-    *,
-    weights: NDArray[np.floating] | None = None,
-    any_suffices: bool = False,
+    facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None, any_suffices: bool = False
 ) -> NDArray[np.float32]:
     """Checks queries and gives every facet its weight as norm, ``[Q, J, D]`` float32.
 
@@ -267,8 +263,7 @@ def weighted_queries(
     weights_QJ = np.ones(facets.shape[:2]) if weights is None else np.asarray(weights, dtype=np.float64)
     if weights_QJ.shape != facets.shape[:2]:
         raise InvalidInputError(
-            f"has shape {list(weights_QJ.shape)}, expected [queries, facets] = {list(facets.shape[:2])}",
-            path="weights",
+            f"has shape {list(weights_QJ.shape)}, expected [queries, facets] = {list(facets.shape[:2])}", path="weights"
         )
     totals_Q = weights_QJ.sum(axis=1)
     if not (np.isfinite(weights_QJ).all() and (weights_QJ >= 0).all() and (totals_Q > 0).all()):

@@ -65,12 +65,7 @@ class CollectionSource:
     """
 
     def __init__(
-        self,
-        store: DocumentStore,
-        record: CollectionRecord,
-        quarantine: Quarantine,
-        *,
-        state: StoreView | None = None,
+        self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine, *, state: StoreView | None = None
     ) -> None:
         """Names the collection; ``quarantine`` takes damaged documents, ``state`` is one that every read sees."""
         self._state = state

@@ -10,15 +10,7 @@ from contextlib import AbstractContextManager
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import (
-    FacetLine,
-    StoredFacets,
-    count_terms,
-    read_codes,
-    read_terms,
-    row_of_part,
-    starts_of,
-)
+from facets.documents.codes import FacetLine, StoredFacets, count_terms, read_codes, read_terms, row_of_part, starts_of
 from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
 from facets.documents.filters import Filter, is_path
 from facets.documents.passages import PASSAGE_COLUMNS, Passage, PassageLine, stored_text, whole_document
@@ -215,8 +207,7 @@ class StoreView:
         """First rows of the next ``limit`` documents whose id is greater than ``after``, in the order of ids."""
         sql, parameters = condition(record, where, self._dialect)
         cursor = self._connection.execute(
-            f"SELECT row FROM documents WHERE {sql} AND id > ? ORDER BY id LIMIT ?",
-            [*parameters, after, limit],
+            f"SELECT row FROM documents WHERE {sql} AND id > ? ORDER BY id LIMIT ?", [*parameters, after, limit]
         )
         return rows_of(cursor)
 

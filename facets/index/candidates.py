@@ -32,12 +32,7 @@ class Candidates:
 
 
 def select_candidates(
-    rows_QC: NDArray[np.int64],
-    scores_QC: NDArray[np.float32],
-    top_k: int,
-    *,
-    margin: float,
-    exhaustive: bool,
+    rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], top_k: int, *, margin: float, exhaustive: bool
 ) -> Candidates:
     """Keeps, for every query, the documents that may belong to the best top_k.
 

@@ -135,12 +135,7 @@ class LiveIndex:
                 self._base.remove(rows)
 
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        top_k: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None,
-        exhaustive: bool,
+        self, query_QJD: NDArray[np.float32], top_k: int, *, allowed_rows: NDArray[np.int64] | None, exhaustive: bool
     ) -> LiveFound:
         """Candidates of both parts."""
         with self._lock.read():

@@ -86,11 +86,7 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
 
 
 def write_parts(
-    folder: Path,
-    config: Settings,
-    tensors: Mapping[str, Tensor],
-    *,
-    others: Mapping[str, object] | None = None,
+    folder: Path, config: Settings, tensors: Mapping[str, Tensor], *, others: Mapping[str, object] | None = None
 ) -> None:
     """Writes ``config.json``, ``model.safetensors`` and perhaps other JSON files, each whole or not at all.
 

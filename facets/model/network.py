@@ -82,13 +82,7 @@ class Block(nn.Module):
     """Self-attention, optional cross-attention and feed-forward, each normalised first and added."""
 
     def __init__(
-        self,
-        width: int,
-        num_heads: int,
-        feedforward_width: int,
-        *,
-        dropout: float,
-        cross_attention: bool = False,
+        self, width: int, num_heads: int, feedforward_width: int, *, dropout: float, cross_attention: bool = False
     ) -> None:
         super().__init__()
         self.self_norm = nn.LayerNorm(width)

@@ -147,10 +147,7 @@ class PaperEngine:
         return self._recommend(CandidateKind.CITATIONS, papers, options or PaperOptions())
 
     def recommend_bulk(
-        self,
-        kind: CandidateKind,
-        papers: Sequence[Paper] | PaperFacets,
-        options: PaperOptions | None = None,
+        self, kind: CandidateKind, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
     ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, for thousands of papers; no evidence."""
         options = options or PaperOptions()

@@ -170,11 +170,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         words = torch.from_numpy(rows.astype(np.int64)) % (len(vectors) + 1)
         weights = self.network.word_weights.cpu()[words]
         sums_BW = torch.nn.functional.embedding_bag(
-            words.clamp_max(len(vectors) - 1),
-            vectors,
-            torch.from_numpy(starts),
-            mode="sum",
-            per_sample_weights=weights,
+            words.clamp_max(len(vectors) - 1), vectors, torch.from_numpy(starts), mode="sum", per_sample_weights=weights
         )
         mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()

@@ -110,12 +110,7 @@ class PaperNetwork(nn.Module):
     """
 
     def __init__(
-        self,
-        config: FacetModelConfig,
-        word_vectors_VW: Tensor,
-        probabilities_V: Tensor,
-        *,
-        train_words: bool = False,
+        self, config: FacetModelConfig, word_vectors_VW: Tensor, probabilities_V: Tensor, *, train_words: bool = False
     ) -> None:
         super().__init__()
         self.config = config

@@ -93,12 +93,7 @@ class PatternDecisions:
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
 
     def scores(
-        self,
-        place: int,
-        tokens: Sequence[str],
-        *,
-        assertion: Assertion,
-        accepted_R: NDArray[np.bool_] | None = None,
+        self, place: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: NDArray[np.bool_] | None = None
     ) -> PatternScore:
         """The result of one pattern.
 

@@ -341,11 +341,7 @@ class RelationEngine:
         self, chosen: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool
     ) -> PatternDecisions:
         return PatternDecisions(
-            chosen,
-            arrays,
-            top_k=top_k,
-            known=self._known if evidence else None,
-            details=self.model.relations.details,
+            chosen, arrays, top_k=top_k, known=self._known if evidence else None, details=self.model.relations.details
         )
 
 

@@ -99,10 +99,7 @@ def resolve_spans(
         InvalidInputError: Both or neither source, not one list a text, or a bad span.
     """
     if (spans is None) == (finder is None):
-        raise InvalidInputError(
-            f"or a finder must be given, got {'both' if finder else 'neither'}",
-            path="spans",
-        )
+        raise InvalidInputError(f"or a finder must be given, got {'both' if finder else 'neither'}", path="spans")
     if finder is not None:
         return finder.find(texts)
     assert spans is not None

@@ -114,11 +114,7 @@ def tokenize_patterns(
 
 
 def sentence_patterns(
-    gaps: Sequence[Sequence[str]],
-    limits: PairLimits,
-    *,
-    before: Sequence[str] = (),
-    after: Sequence[str] = (),
+    gaps: Sequence[Sequence[str]], limits: PairLimits, *, before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[SentencePattern]:
     """Patterns of every pair of a sentence's entities within the limits, in both directions.
 

@@ -73,11 +73,7 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
 
 
 def max_facet_score(
-    query_QKD: Tensor,
-    doc_BJD: Tensor,
-    *,
-    query_mask_QK: Tensor | None = None,
-    doc_mask_BJ: Tensor | None = None,
+    query_QKD: Tensor, doc_BJD: Tensor, *, query_mask_QK: Tensor | None = None, doc_mask_BJ: Tensor | None = None
 ) -> Tensor:
     """Cosine of the best-matching pair of facets, every query against every document.
 

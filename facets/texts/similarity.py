@@ -234,12 +234,7 @@ def _explanation(
     order = np.argsort(-shares_KK, axis=None, kind="stable")[: np.count_nonzero(shares_KK)]
     matches = tuple(
         FacetMatch(
-            int(i),
-            int(j),
-            float(cosines_KK[i, j]),
-            float(shares_KK[i, j]),
-            first_words[int(i)],
-            second_words[int(j)],
+            int(i), int(j), float(cosines_KK[i, j]), float(shares_KK[i, j]), first_words[int(i)], second_words[int(j)]
         )
         for i, j in zip(*np.unravel_index(order, shares_KK.shape), strict=True)
     )
