@@ -5,6 +5,7 @@ decimals and strings by the language of the database: both are made to mean what
 """
 
 import json
+import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -147,56 +148,95 @@ POSTGRES = Dialect(
     is_shared=True,
 )
 
-_TABLES = """
-CREATE TABLE meta (key text PRIMARY KEY, value text NOT NULL);
-CREATE TABLE row_sequence (name text PRIMARY KEY, seq bigint NOT NULL);
+SQLITE_TABLES = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
 CREATE TABLE collections (
-    number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY,
-    name text NOT NULL UNIQUE COLLATE "C",
-    model text NOT NULL,
-    model_revision text NOT NULL,
-    space text NOT NULL,
-    code text NOT NULL,
-    num_facets bigint NOT NULL,
-    dim bigint NOT NULL,
-    created_us bigint NOT NULL,
-    config text NOT NULL,
-    search_fields text NOT NULL,
-    revision bigint NOT NULL,
-    num_documents bigint NOT NULL DEFAULT 0,
-    num_parts bigint NOT NULL DEFAULT 0,
-    state text NOT NULL DEFAULT 'live',
-    replaces bigint
+    number INTEGER PRIMARY KEY AUTOINCREMENT,
+    name TEXT NOT NULL UNIQUE,
+    model TEXT NOT NULL,
+    model_revision TEXT NOT NULL,
+    -- Models of one space search each other's collections.
+    space TEXT NOT NULL,
+    -- How directions of facets are kept: fp16 or int8.
+    code TEXT NOT NULL,
+    num_facets INTEGER NOT NULL,
+    dim INTEGER NOT NULL,
+    created_us INTEGER NOT NULL,
+    config TEXT NOT NULL,
+    -- Fields of payloads that are searched with the text: name -> weight.
+    search_fields TEXT NOT NULL,
+    -- Of the data directory after the last write to this collection.
+    revision INTEGER NOT NULL,
+    num_documents INTEGER NOT NULL DEFAULT 0,
+    num_parts INTEGER NOT NULL DEFAULT 0,
+    -- live, building or retired; one that is building will take the place of the collection it replaces.
+    state TEXT NOT NULL DEFAULT 'live',
+    replaces INTEGER
 );
+-- A write of a document always takes a new row, so a row number stands for one unchanging set of facets. One of several
+-- parts takes as many rows, one behind another from its own on; facets and terms are those of a part.
 CREATE TABLE documents (
-    row bigint PRIMARY KEY,
-    collection bigint NOT NULL,
-    id text NOT NULL COLLATE "C",
-    revision bigint NOT NULL,
-    checksum bigint NOT NULL,
-    payload text NOT NULL,
-    fields jsonb NOT NULL,
-    text bytea NOT NULL,
-    num_tokens bigint,
-    num_read bigint,
-    num_parts bigint NOT NULL
+    row INTEGER PRIMARY KEY AUTOINCREMENT,
+    collection INTEGER NOT NULL,
+    id TEXT NOT NULL,
+    revision INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    payload TEXT NOT NULL,
+    text TEXT NOT NULL,
+    -- Tokens of the text, and how many of them the model has read.
+    num_tokens INTEGER,
+    num_read INTEGER,
+    num_parts INTEGER NOT NULL
 );
 CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
 CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
+-- The text of documents of several parts, whose own text is empty.
 CREATE TABLE document_parts (
-    row bigint PRIMARY KEY,
-    document bigint NOT NULL,
-    checksum bigint NOT NULL,
-    start bigint NOT NULL,
-    page bigint NOT NULL,
-    headings text NOT NULL,
-    text bytea NOT NULL
+    row INTEGER PRIMARY KEY,
+    document INTEGER NOT NULL,
+    checksum INTEGER NOT NULL,
+    start INTEGER NOT NULL,
+    page INTEGER NOT NULL,
+    headings TEXT NOT NULL,
+    text TEXT NOT NULL
 );
-CREATE TABLE facets (row bigint PRIMARY KEY, checksum bigint NOT NULL, norms bytea NOT NULL, units bytea NOT NULL,
-    spans bytea);
+-- Apart from the documents, so that listing and filtering never read over them.
+CREATE TABLE facets (
+    row INTEGER PRIMARY KEY,
+    checksum INTEGER NOT NULL,
+    norms BLOB NOT NULL,
+    units BLOB NOT NULL,
+    -- Where in the text of its part each facet comes from.
+    spans BLOB
+);
+-- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would
+-- leave a third of its last page empty.
+CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL);
+-- Terms of each part, for lexical search.
+CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL);
+INSERT INTO meta VALUES ('revision', 0)
+"""
+# What PostgreSQL has otherwise: texts as bytes, for they may hold a NUL; ids in the order of code points; payloads once
+# more as it compares them.
+_OTHERWISE = tuple(
+    (re.compile(pattern, re.MULTILINE), words)
+    for pattern, words in (
+        (r" *--.*\n", ""),
+        (r"number INTEGER PRIMARY KEY AUTOINCREMENT", "number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
+        (r" AUTOINCREMENT", ""),
+        (r"\bINTEGER\b", "bigint"),
+        (r"\bBLOB\b", "bytea"),
+        (r"^    text TEXT", "    text bytea"),
+        (r"^    id TEXT NOT NULL", r'\g<0> COLLATE "C"'),
+        (r"name TEXT NOT NULL UNIQUE", r'\g<0> COLLATE "C"'),
+        (r"^    payload TEXT NOT NULL,", r"\g<0> fields jsonb NOT NULL,"),
+        (r"value\) WITHOUT ROWID", "value text NOT NULL)"),
+        (r"\('revision', 0\)", "('revision', '0')"),
+    )
+)
+_POSTGRES_TABLES = """
+CREATE TABLE row_sequence (name text PRIMARY KEY, seq bigint NOT NULL);
 ALTER TABLE facets ALTER COLUMN units SET STORAGE EXTERNAL;
-CREATE TABLE facet_parts (part bigint PRIMARY KEY, units bytea NOT NULL);
-CREATE TABLE terms (row bigint PRIMARY KEY, terms bytea NOT NULL);
 CREATE TABLE writes (revision bigint PRIMARY KEY, collection bigint NOT NULL, added bytea NOT NULL,
     removed bytea NOT NULL);
 CREATE TABLE record_owners (owner text PRIMARY KEY, writes bigint NOT NULL, renewed bigint NOT NULL);
@@ -206,8 +246,7 @@ CREATE INDEX records_by_write ON records (owner, written);
 CREATE TABLE promotions (revision bigint PRIMARY KEY, after bigint NOT NULL);
 CREATE TABLE streams (token text PRIMARY KEY, collection text NOT NULL, collection_created text NOT NULL,
     last_sequence bigint NOT NULL, generation bigint NOT NULL, updated double precision NOT NULL);
-INSERT INTO row_sequence VALUES ('documents', 0);
-INSERT INTO meta VALUES ('revision', '0')
+INSERT INTO row_sequence VALUES ('documents', 0)
 """
 _RENEWAL = (
     f"INSERT INTO promotions SELECT value::bigint + {_SKIPPED_WRITES}, value::bigint FROM meta WHERE key = 'revision'",
@@ -221,5 +260,9 @@ _RENEWAL = (
 
 def postgres_schema() -> PostgresSchema:
     """The tables of a document store, with a name of its own should they be made."""
-    statements = [*_TABLES.split(";\n"), f"INSERT INTO meta VALUES ('store_id', '{uuid.uuid4().hex}')"]
+    shared = SQLITE_TABLES
+    for pattern, words in _OTHERWISE:
+        shared = pattern.sub(words, shared)
+    statements = [*shared.split(";\n"), *_POSTGRES_TABLES.split(";\n")]
+    statements.append(f"INSERT INTO meta VALUES ('store_id', '{uuid.uuid4().hex}')")
     return PostgresSchema(title="document store", tables=statements, version=1, renewal=_RENEWAL)

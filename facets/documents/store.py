@@ -24,7 +24,7 @@ from facets.documents.codes import (
     write_codes,
     write_terms,
 )
-from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
+from facets.documents.dialects import KEPT_WRITES, SQLITE, SQLITE_TABLES, Dialect
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
 from facets.documents.records import (
@@ -53,79 +53,11 @@ from facets.documents.views import (
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.storage import Schema, SqlConnection, SqlDatabase, add_checksums
 
-_TABLES = """
-CREATE TABLE meta (key TEXT PRIMARY KEY, value) WITHOUT ROWID;
-CREATE TABLE collections (
-    number INTEGER PRIMARY KEY AUTOINCREMENT,
-    name TEXT NOT NULL UNIQUE,
-    model TEXT NOT NULL,
-    model_revision TEXT NOT NULL,
-    -- Models of one space search each other's collections.
-    space TEXT NOT NULL,
-    -- How directions of facets are kept: fp16 or int8.
-    code TEXT NOT NULL,
-    num_facets INTEGER NOT NULL,
-    dim INTEGER NOT NULL,
-    created_us INTEGER NOT NULL,
-    config TEXT NOT NULL,
-    -- Fields of payloads that are searched with the text: name -> weight.
-    search_fields TEXT NOT NULL,
-    -- Of the data directory after the last write to this collection.
-    revision INTEGER NOT NULL,
-    num_documents INTEGER NOT NULL DEFAULT 0,
-    num_parts INTEGER NOT NULL DEFAULT 0,
-    -- live, building or retired; one that is building will take the place of the collection it replaces.
-    state TEXT NOT NULL DEFAULT 'live',
-    replaces INTEGER
-);
--- A write of a document always takes a new row, so a row number stands for one unchanging set of facets. One of several
--- parts takes as many rows, one behind another from its own on; facets and terms are those of a part.
-CREATE TABLE documents (
-    row INTEGER PRIMARY KEY AUTOINCREMENT,
-    collection INTEGER NOT NULL,
-    id TEXT NOT NULL,
-    revision INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    payload TEXT NOT NULL,
-    text TEXT NOT NULL,
-    -- Tokens of the text, and how many of them the model has read.
-    num_tokens INTEGER,
-    num_read INTEGER,
-    num_parts INTEGER NOT NULL
-);
-CREATE UNIQUE INDEX documents_by_id ON documents (collection, id);
-CREATE INDEX long_documents ON documents (collection, num_parts) WHERE num_parts > 1;
--- The text of documents of several parts, whose own text is empty.
-CREATE TABLE document_parts (
-    row INTEGER PRIMARY KEY,
-    document INTEGER NOT NULL,
-    checksum INTEGER NOT NULL,
-    start INTEGER NOT NULL,
-    page INTEGER NOT NULL,
-    headings TEXT NOT NULL,
-    text TEXT NOT NULL
-);
--- Apart from the documents, so that listing and filtering never read over them.
-CREATE TABLE facets (
-    row INTEGER PRIMARY KEY,
-    checksum INTEGER NOT NULL,
-    norms BLOB NOT NULL,
-    units BLOB NOT NULL,
-    -- Where in the text of its part each facet comes from.
-    spans BLOB
-);
--- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would
--- leave a third of its last page empty.
-CREATE TABLE facet_parts (part INTEGER PRIMARY KEY, units BLOB NOT NULL);
--- Terms of each part, for lexical search.
-CREATE TABLE terms (row INTEGER PRIMARY KEY, terms BLOB NOT NULL);
-INSERT INTO meta VALUES ('revision', 0)
-"""
 _CHUNK = 256  # documents read at a time
 
 
 def _version_1(connection: sqlite3.Connection) -> None:
-    for statement in _TABLES.split(";\n"):
+    for statement in SQLITE_TABLES.split(";\n"):
         connection.execute(statement)
     connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
     add_checksums(connection, "meta", "collections")  # documents and facets have checksums of their own
