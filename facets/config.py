@@ -66,18 +66,18 @@ class Settings(BaseModel):
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any], *, source: str = "", section: str = "") -> Self:
+    def from_dict(cls, values: Mapping[str, Any], *, source: str = "") -> Self:
         """Returns the settings in ``values``; nested sections are mappings.
 
-        ``source``: where they come from, for messages. ``section``: the section of the source they are, for messages.
+        ``source``: where they come from, for messages.
 
         Raises:
-            ConfigError: As for the class; the message starts with ``source`` and names ``section.field``.
+            ConfigError: As for the class; the message starts with ``source`` and names the field.
         """
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
-            sentence = _sentence(cls, error, section)
+            sentence = _sentence(cls, error)
             raise ConfigError(f"{source}: {sentence}" if source else sentence) from error
 
     @classmethod
@@ -193,15 +193,14 @@ class PassageNetworkConfig(Settings):
         return self
 
 
-def _sentence(cls: type[Settings], error: ValidationError, section: str = "") -> str:
-    return "; ".join(_problem(cls, details, section) for details in error.errors(include_url=False))
+def _sentence(cls: type[Settings], error: ValidationError) -> str:
+    return "; ".join(_problem(cls, details) for details in error.errors(include_url=False))
 
 
-def _problem(cls: type[Settings], details: ErrorDetails, section: str) -> str:
+def _problem(cls: type[Settings], details: ErrorDetails) -> str:
     """One broken rule: the way to the field, what it must be, what it is."""
     context, value = details.get("ctx", {}), details["input"]
-    way = [section] if section else []
-    way += map(str, details["loc"])
+    way = [*map(str, details["loc"])]
     if details["type"] == _BROKEN_RULE:
         way.append(context["field"])
         value = _given(_section(cls, (*details["loc"], "")), context["field"], value)

@@ -18,6 +18,7 @@ from torch import Tensor
 
 # A facet shorter than this is treated as zero: its coefficient is undetermined, so it stays 0.
 _MIN_SQUARED_NORM = 1e-12
+_CHECK_EVERY = 4  # sweeps between two checks
 
 
 def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tensor, Tensor]:
@@ -53,7 +54,6 @@ def solve_coefficients(
     l1_weight: float,
     max_sweeps: int = 100,
     tolerance: float = 1e-4,
-    check_every: int = 4,
 ) -> Tensor:
     """Optimal coefficients of eq. 3.1, treated as constants by autograd (algorithm 1).
 
@@ -63,7 +63,6 @@ def solve_coefficients(
         l1_weight: lambda, >= 0.
         max_sweeps: Upper limit of sweeps over the K coefficients.
         tolerance: Stop when the largest ``kkt_residual`` is at most this.
-        check_every: Sweeps between two checks.
 
     Returns:
         ``[B, K, N]`` coefficients in ``[0, 1]``, dtype of the correlations.
@@ -94,7 +93,7 @@ def solve_coefficients(
             coefficients_BKN[:, row] = best_B1N.clamp_(0.0, 1.0)
         if num_facets == 1:
             break
-        if sweep % check_every == 0:
+        if sweep % _CHECK_EVERY == 0:
             half_gradient_BKN = torch.baddbmm(threshold_BKN, gram_BKK, coefficients_BKN, beta=-1)
             if _residual(coefficients_BKN, half_gradient_BKN) <= tolerance:
                 break

@@ -198,7 +198,10 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         codes=codes_TD,
         norms=norms_T,
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
-        spans=[_spans_of(*one) for one in parts],
+        spans=[
+            None if one.facet_spans is None else said.in_part(one.facet_spans[own]).astype(np.uint32)
+            for one, said, own in parts
+        ],
         readings=[(document.num_tokens, document.num_read) for document in documents],
         terms=[count_terms(said) for _, said, _ in parts],
         parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
@@ -220,10 +223,6 @@ def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[Se
     ends = np.cumsum(counts).tolist()
     for part, first, end in zip(said, [0, *ends], ends, strict=False):
         yield part, slice(first, end)
-
-
-def _spans_of(document: Document, said: SearchedText, facets: slice) -> NDArray[np.uint32] | None:
-    return None if document.facet_spans is None else said.in_part(document.facet_spans[facets]).astype(np.uint32)
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:

@@ -125,7 +125,7 @@ class CollectionEngine:
         self._follower = Follower(store, indexes, revision)
         self._reader = Reader(store)
         self._searcher = Searcher(store, indexes)
-        self._reindexer = Reindexer(store, indexes, self._follower.wrote)
+        self._reindexer = Reindexer(store, indexes, self._follower)
         self._closed = False
 
     def close(self) -> None:

@@ -280,7 +280,8 @@ class IndexManager:
                 record = self._records.get(number)
                 if record is None or self._closing.is_set():
                     continue
-                self._prepare_lexical(record)
+                with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
+                    self.lexical(record)  # before the first search wants it
                 if live.is_due():
                     try:
                         live.maintain(self._closing.is_set)
@@ -351,11 +352,6 @@ class IndexManager:
             live.catch_up()
         logger.info("collection %s loaded: %d documents, %s index", record.name, len(live), live.kind)
         return live
-
-    def _prepare_lexical(self, record: CollectionRecord) -> None:
-        """Makes the lexical index of a collection before the first search wants it."""
-        with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
-            self.lexical(record)
 
     def _load_lexical(self, record: CollectionRecord) -> LexicalIndex:
         source, none = CollectionSource(self._store, record, self.quarantine), np.empty(0, dtype=np.int64)

@@ -12,13 +12,12 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from facets.documents.encoding import EncodedBatch, encode_documents
+from facets.documents.encoding import encode_documents
 from facets.documents.fields import check_search_fields
+from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.parts import EncodedText, from_encoded
 from facets.documents.records import CollectionRecord, StoreWrite, own_space
@@ -28,20 +27,6 @@ _BATCH = 64  # documents encoded and stored at a time
 _BATCH_BYTES = 2 * 1024 * 1024  # of their texts; one alone may have more
 _TEXTS_AT_A_TIME = 128  # read by the model, some seconds: what it has read is kept when the time is up
 _LAST_BATCH = 256  # so many may be encoded while writes to the collection wait
-
-
-class WroteOf(Protocol):
-    """Whoever wants to know of a write of the store."""
-
-    def __call__(
-        self,
-        record: CollectionRecord,
-        write: StoreWrite,
-        batch: EncodedBatch | None = None,
-        *,
-        kept: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Repeats it in the indexes, see :meth:`facets.documents.index_manager.IndexManager.apply`."""
 
 
 Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
@@ -95,16 +80,12 @@ class ReindexStep:
 
 
 class Reindexer:
-    """Moves collections of one store; thread-safe, one step at a time.
+    """Moves collections of one store; thread-safe, one step at a time. The follower is told of each write."""
 
-    ``on_write``: called for each write, while this process writes nothing else: with the collection, what was done, the
-    documents and which of them; see :meth:`IndexManager.apply`.
-    """
-
-    def __init__(self, store: DocumentStore, indexes: IndexManager, on_write: WroteOf) -> None:
+    def __init__(self, store: DocumentStore, indexes: IndexManager, follower: Follower) -> None:
         self._store = store
         self._indexes = indexes
-        self._on_write = on_write
+        self._follower = follower
         self._lock = threading.Lock()
         self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
         # Of which copy and rows the model has read the first texts, and what it made of them.
@@ -218,7 +199,7 @@ class Reindexer:
             batch = encode_documents(found, copy)
             with self._indexes.write_lock:
                 write, kept = self._store.add_copies(copy, rows, batch)
-                self._on_write(copy, write, batch, kept=kept)
+                self._follower.wrote(copy, write, batch, kept=kept)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
@@ -260,7 +241,7 @@ class Reindexer:
             none = np.empty(0, dtype=np.int64)
             with self._indexes.write_lock:
                 moved = self._store.replace_by_copy(record, copy)
-                self._on_write(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
+                self._follower.wrote(moved, StoreWrite(revision=moved.revision, added=none, removed=none))
                 self._indexes.drop_retired(record)
         self._passed.pop(copy.number, None)
         return True
@@ -273,4 +254,4 @@ class Reindexer:
         if outdated is not None and len(outdated.firsts):
             with self._indexes.write_lock:
                 write = self._store.delete_rows(copy, outdated)
-                self._on_write(copy, write)
+                self._follower.wrote(copy, write)

@@ -62,16 +62,19 @@ class LiveIndex:
         self.revision = revision  # of the collection that it has reached
 
     @property
+    def _parts(self) -> list[FacetIndex]:
+        base = self._base
+        return [self._tail] if base is None else [base, self._tail]
+
+    @property
     def kind(self) -> str:
         """``exact`` until the collection is large enough for the backend."""
-        base = self._base
-        return self._tail.kind if base is None else base.kind
+        return self._parts[0].kind
 
     @property
     def num_vectors(self) -> int:
         """Facets in memory, those of removed documents included until they are taken out."""
-        base = self._base
-        return self._tail.num_vectors + (0 if base is None else base.num_vectors)
+        return sum(part.num_vectors for part in self._parts)
 
     @property
     def num_pending(self) -> int:
@@ -85,11 +88,13 @@ class LiveIndex:
     def rows(self) -> NDArray[np.int64]:
         """Row numbers of everything in the index, ascending."""
         with self._lock.read():
-            held = [self._tail.rows()] if self._base is None else [self._tail.rows(), self._base.rows()]
-        return np.sort(np.concatenate(held))
+            return np.sort(self._held())
+
+    def _held(self) -> NDArray[np.int64]:
+        return np.concatenate([part.rows() for part in self._parts])
 
     def _size(self) -> int:
-        return len(self._tail) + (0 if self._base is None else len(self._base))
+        return sum(map(len, self._parts))
 
     def catch_up(self) -> None:
         """Makes the index agree with its source, which nobody may change meanwhile.
@@ -119,10 +124,8 @@ class LiveIndex:
         ``units_SKD``: unit-norm facets of these places; None when there are none.
         """
         with self._lock.write():
-            if len(removed):
-                self._tail.remove(removed)
-                if self._base is not None:
-                    self._base.remove(removed)
+            for part in self._parts if len(removed) else ():
+                part.remove(removed)
             if units_SKD is not None:
                 self._tail.add(added, units_SKD)
             self.revision = revision
@@ -130,9 +133,8 @@ class LiveIndex:
     def discard(self, rows: NDArray[np.int64]) -> None:
         """Leaves rows of the source out, which it has but cannot read."""
         with self._lock.write():
-            self._tail.remove(rows)
-            if self._base is not None:
-                self._base.remove(rows)
+            for part in self._parts:
+                part.remove(rows)
 
     def search(
         self, query_QJD: NDArray[np.float32], top_k: int, *, allowed_rows: NDArray[np.int64] | None, exhaustive: bool
@@ -140,7 +142,7 @@ class LiveIndex:
         """Candidates of both parts."""
         with self._lock.read():
             revision = self.revision
-            parts: list[FacetIndex] = [self._tail] if self._base is None else [self._base, self._tail]
+            parts = self._parts
             found = [
                 part.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
                 for part in parts
@@ -176,7 +178,9 @@ class LiveIndex:
             self._fold(stopping)
         if self._wants_purge():
             with self._lock.write():
-                self._purge()
+                if self._base is not None:
+                    self._base.purge()
+                    self._base = self._base if len(self._base) else None
 
     def save(self, write: Callable[[FacetIndex], None]) -> None:
         """Hands what the backend has built to ``write``, if it can be saved; only for the thread that maintains.
@@ -202,12 +206,6 @@ class LiveIndex:
     def _wants_purge(self) -> bool:
         return self._base is not None and self._base.num_masked * _PURGE_SHARE > len(self._base)
 
-    def _purge(self) -> None:
-        if self._base is not None:
-            self._base.purge()
-            if not len(self._base):
-                self._base = None
-
     def _build(self, stopping: Callable[[], bool]) -> None:
         rows = self._source.rows()
         if not len(rows):
@@ -225,10 +223,7 @@ class LiveIndex:
         with self._lock.write():
             # Writes went on meanwhile. A row that was removed must go from the new index too; rows that came
             # later are in the tail; a row committed but not yet applied here will be applied to the tail.
-            live = self._tail.rows()
-            if self._base is not None:
-                live = np.concatenate([live, self._base.rows()])
-            index.remove(np.setdiff1d(rows, live))
+            index.remove(np.setdiff1d(rows, self._held()))
             self._tail.remove(rows)
             self._base = index
             self.num_unsaved = len(index)

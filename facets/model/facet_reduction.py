@@ -17,9 +17,7 @@ ALIKE = 0.95
 """Two facets of a text with a higher cosine say the same: of what they say beside what all facets of it share, 0.9."""
 
 
-def merge_alike(
-    facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32], *, most_alike: float = ALIKE
-) -> NDArray[np.bool_]:
+def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Which facets become one: the two that are most alike, again and again, as long as they are too much so.
 
     A group is its weighted mean at unit length, so what is merged of them has no pair above the bound either.
@@ -27,7 +25,6 @@ def merge_alike(
     Args:
         facets_BKD: Unit norm; what weighs nothing is none.
         weights_BK: How much each stands for, not negative.
-        most_alike: Cosine that two facets may have.
 
     Returns:
         ``[B, K, K]``: row k of a text holds the members of its group k, k among them the first; empty for what went
@@ -48,7 +45,7 @@ def merge_alike(
     while len(left_B):
         pairs_BKK = _cosines(products_BKK[left_B], used_BK[left_B]).reshape(len(left_B), -1)
         best_B = pairs_BKK.argmax(axis=1)
-        goes_on_B = pairs_BKK[np.arange(len(left_B)), best_B] > most_alike
+        goes_on_B = pairs_BKK[np.arange(len(left_B)), best_B] > ALIKE
         left_B = left_B[goes_on_B]
         first_B, second_B = np.divmod(best_B[goes_on_B], num_facets)
         first_B, second_B = np.minimum(first_B, second_B), np.maximum(first_B, second_B)

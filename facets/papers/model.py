@@ -119,7 +119,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         sentences of these are zero then.
         """
         if sentences is None:
-            sentences = np.zeros((len(rows), self._num_components), dtype=np.float32)
+            width = 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
+            sentences = np.zeros((len(rows), width), dtype=np.float32)
         shape = (len(rows), self.num_facets)
         result = PaperFacets(
             np.empty((*shape, self.dim), dtype=np.float32),
@@ -149,10 +150,6 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def _beside(self, averages: NDArray[np.float32], sentences: NDArray[np.float32]) -> NDArray[np.float32]:
         settings = self.settings.sentences
         return averages if settings is None else document_vectors(averages, sentences, settings.share)
-
-    @property
-    def _num_components(self) -> int:
-        return 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
 
     @torch.inference_mode()
     def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:

@@ -194,12 +194,8 @@ def _plain(tokens: Sequence[str], words: WordNet) -> list[str]:
     for place, token in enumerate(kept[:-1]):
         if kept[place + 1] == "to" and (token in _ATTEMPTS or token in _ACHIEVED) and kept[place + 2 :]:
             if kept[place + 2] in ("be", "have", "get", "become") or kept[place + 2] not in LINKS:
-                return [*_plain_auxiliaries(kept[:place]), *kept[place + 2 :]]
+                return [*(own for own in kept[:place] if own not in _AUXILIARIES), *kept[place + 2 :]]
     return kept
-
-
-def _plain_auxiliaries(tokens: Sequence[str]) -> list[str]:
-    return [token for token in tokens if token not in _AUXILIARIES]
 
 
 def _without_copula(tokens: list[str]) -> tuple[bool, list[str]]:
