@@ -6,7 +6,7 @@ gives the same tokens.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from typing import TypeVar
@@ -28,6 +28,7 @@ MAX_CACHED_PIECES = 500_000
 _TURN_CHARS = 2_000
 
 KeyT = TypeVar("KeyT")
+ItemT = TypeVar("ItemT")
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,26 +136,37 @@ class Tokenizer:
 
 
 def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int, str]]]:
-    """Parts of pieces, in turns of so few characters that nobody waits long for spaCy.
+    """Parts of pieces, each with the key of its piece and where it stands there, in turns.
 
-    Asks before each turn whether anybody still waits for the work.
-
-    Yields:
-        Key of the piece, where the part stands in the piece, the part.
+    A turn has so few characters that nobody waits long for spaCy. Before each it is asked whether anybody still waits.
     """
-    turn: list[tuple[KeyT, int, str]] = []
-    size = 0
-    for key, piece in pieces:
-        for start in range(0, len(piece), _MAX_PIECE_CHARS):
-            turn.append((key, start, piece[start : start + _MAX_PIECE_CHARS]))
-            size += len(turn[-1][2])
-            if size >= _TURN_CHARS:
-                check_interrupted()
-                yield turn
-                turn, size = [], 0
-    if turn:
+    parts = (
+        (key, start, piece[start : start + _MAX_PIECE_CHARS])
+        for key, piece in pieces
+        for start in range(0, len(piece), _MAX_PIECE_CHARS)
+    )
+    for turn in grouped(parts, _TURN_CHARS, size=lambda part: len(part[2])):
         check_interrupted()
         yield turn
+
+
+def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
+    """Items in order, some at a time: of ``most`` together, a larger one alone.
+
+    Example:
+        >>> list(grouped(["a", "bc", "defg", "h"], 3, size=len))
+        [['a', 'bc'], ['defg'], ['h']]
+    """
+    group: list[ItemT] = []
+    total = 0
+    for item in items:
+        if group and total + size(item) > most:
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += size(item)
+    if group:
+        yield group
 
 
 def check_sequence(texts: Sequence[str], method: str) -> None:

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
 from facets.errors import CheckpointError
-from facets.language.tokenizer import check_sequence
+from facets.language.tokenizer import check_sequence, grouped
 from facets.language.vocabulary import PIECE_MARK
 
 # A text is cut into parts before the tokenizer sees it, and so many characters are in hand at once: what the library
@@ -110,7 +110,7 @@ class WordPieces:
         """
         check_sequence(texts, "encode")
         found: list[list[Pieces]] = [[] for _ in texts]
-        for parts in _batches(texts):
+        for parts in self._batches(texts):
             encodings = self._tokenizer.encode_batch([part.text for part in parts], add_special_tokens=False)
             for part, encoding in zip(parts, encodings, strict=True):
                 offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
@@ -125,11 +125,15 @@ class WordPieces:
         """
         check_sequence(texts, "ids")
         found: list[list[NDArray[np.int32]]] = [[] for _ in texts]
-        for parts in _batches(texts):
+        for parts in self._batches(texts):
             encodings = self._tokenizer.encode_batch_fast([part.text for part in parts], add_special_tokens=False)
             for part, encoding in zip(parts, encodings, strict=True):
                 found[part.text_position].append(_ids(encoding))
         return [ids[0] if len(ids) == 1 else np.concatenate(ids) for ids in found]
+
+    def _batches(self, texts: Sequence[str]) -> "Iterator[list[_Part]]":
+        parts = (part for position, text in enumerate(texts) for part in _parts(position, text))
+        return grouped(parts, _BATCH_CHARS, size=lambda part: len(part.text))
 
     def _id_of(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)
@@ -155,21 +159,6 @@ def _joined(parts: Sequence[Pieces]) -> Pieces:
     if len(parts) == 1:
         return parts[0]
     return Pieces(*(np.concatenate(arrays) for arrays in zip(*map(astuple, parts), strict=True)))
-
-
-def _batches(texts: Sequence[str]) -> Iterator[list[_Part]]:
-    """Parts of texts in order, a limited number of characters at once."""
-    batch: list[_Part] = []
-    size = 0
-    for position, text in enumerate(texts):
-        for part in _parts(position, text):
-            batch.append(part)
-            size += len(part.text)
-            if size >= _BATCH_CHARS:
-                yield batch
-                batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _parts(position: int, text: str) -> Iterator[_Part]:

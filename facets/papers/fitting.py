@@ -4,12 +4,13 @@ Shape letters: N papers, K facets, D dimensions, P papers of the training, J can
 """
 
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.interruption import check_interrupted
+from facets.language.tokenizer import grouped
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.store import AddedPapers, AddedVector, Change
@@ -93,10 +94,11 @@ class VectorFitter:
             self._kept.pop(paper_id, None)
         result = []
         for kind in CandidateKind:
-            papers = {key: added.papers_of(kind, key, change)[-_MAX_FITTED_PAPERS:] for key in keys.get(kind, ())}
-            for group in _groups({key: own for key, own in papers.items() if own}):
-                self._encode([paper_id for own in group.values() for paper_id in own], added, change)
-                for key, own in group.items():
+            papers = ((key, added.papers_of(kind, key, change)[-_MAX_FITTED_PAPERS:]) for key in keys.get(kind, ()))
+            # A few at a time, so that the facets of all their papers have room.
+            for group in grouped((one for one in papers if one[1]), _PAPERS_AT_A_TIME, size=lambda one: len(one[1])):
+                self._encode([paper_id for _, own in group for paper_id in own], added, change)
+                for key, own in group:
                     check_interrupted()
                     vector = self._fitted(kind, own)
                     result.append(AddedVector(kind, key, name(kind, key), vector))
@@ -130,20 +132,6 @@ class VectorFitter:
         rows = self._model.paper_rows([paper.title for paper in texts], [paper.abstract for paper in texts])
         rows_of = dict(zip(versions, rows, strict=True))
         return [rows_of[key] if key in rows_of else self._trained.words_of(key) for key in ids]
-
-
-def _groups(papers: Mapping[str, Sequence[str]]) -> Iterator[dict[str, Sequence[str]]]:
-    """Candidates a few at a time, so that the facets of all their papers have room."""
-    group: dict[str, Sequence[str]] = {}
-    total = 0
-    for key, own in papers.items():
-        if group and total + len(own) > _PAPERS_AT_A_TIME:
-            yield group
-            group, total = {}, 0
-        group[key] = own
-        total += len(own)
-    if group:
-        yield group
 
 
 def _length(vectors_JD: NDArray[np.float32]) -> float:

@@ -23,7 +23,7 @@ from spacy.tokens import Doc, Span, Token
 from facets.errors import InvalidInputError, NotFoundError
 from facets.extras import install_command
 from facets.language.interruption import check_interrupted
-from facets.language.tokenizer import Tokenizer
+from facets.language.tokenizer import Tokenizer, grouped
 from facets.relations.entities import VALUES, EntitySpan, EntityType, entity_type_of_label
 
 _MAX_WORD_CHARS = 256  # no name is longer, and a pipeline's rules are slow on endless words
@@ -87,7 +87,7 @@ class SpacyEntities:
         """See ``EntityFinder``."""
         found: list[list[EntitySpan]] = [[] for _ in texts]
         blocks = [(place, start, end) for place, text in enumerate(texts) for start, end in self._blocks(text)]
-        for batch in _batches(blocks, self._block_chars):
+        for batch in grouped(blocks, self._block_chars, size=lambda block: block[2] - block[1]):
             check_interrupted()
             with self._lock, self._nlp.memory_zone():
                 read = self._nlp.pipe([texts[place][start:end] for place, start, end in batch])
@@ -114,18 +114,6 @@ class SpacyEntities:
             end = sentence.end
         if end > start:
             yield start, end
-
-
-def _batches(blocks: Sequence[tuple[int, int, int]], max_chars: int) -> Iterator[Sequence[tuple[int, int, int]]]:
-    """Blocks of about ``max_chars`` together, so that short texts are read at once."""
-    first, size = 0, 0
-    for number, (_, start, end) in enumerate(blocks):
-        if size and size + end - start > max_chars:
-            yield blocks[first:number]
-            first, size = number, 0
-        size += end - start
-    if blocks[first:]:
-        yield blocks[first:]
 
 
 class _Dictionary:

@@ -4,8 +4,9 @@ Shape suffixes: S sentences, B sentences of one block, K facets, L words of a se
 W distinct words of a block, T targets, C columns, D dimensions.
 """
 
+import math
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -17,6 +18,7 @@ from torch import Tensor
 from facets import scoring
 from facets.errors import ConfigError
 from facets.language.sentences import Sentence
+from facets.language.tokenizer import grouped
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextEncoder, TextModel
@@ -30,6 +32,20 @@ KEPT_COSINES = 64_000_000
 MAX_WORDS = 4096
 # Cosines between the words of some sentences and those of the document, at once: 32 MiB.
 COSINES_AT_A_TIME = 8_000_000
+
+
+def _check(
+    config: "CoverageConfig | SentenceCoverageConfig", *, shares: Iterable[str], not_negative: Iterable[str]
+) -> None:
+    for names, least, most, rule in (
+        (shares, 0.0, 1.0, "in [0, 1]"),
+        (("power", "alpha"), math.ulp(0.0), math.inf, "> 0"),
+        (not_negative, 0.0, math.inf, ">= 0"),
+    ):
+        for name in names:
+            value = getattr(config, name)
+            if not least <= value <= most or math.isinf(value):
+                raise ConfigError(f"{type(config).__name__}.{name} must be {rule}, got {value!r}")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,15 +68,7 @@ class CoverageConfig:
     length_power: float = 0.0  # gains are divided by the sentence's known words to this power
 
     def __post_init__(self) -> None:
-        for name in ("word_share", "repetition"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"CoverageConfig.{name} must be in [0, 1], got {getattr(self, name)!r}")
-        for name in ("power", "alpha"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"CoverageConfig.{name} must be > 0, got {getattr(self, name)!r}")
-        for name in ("count_power", "length_power"):
-            if not 0 <= getattr(self, name) < float("inf"):
-                raise ConfigError(f"CoverageConfig.{name} must be >= 0, got {getattr(self, name)!r}")
+        _check(self, shares=("word_share", "repetition"), not_negative=("count_power", "length_power"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,14 +210,7 @@ class SentenceCoverageConfig:
     alpha: float = 1e-2  # the smaller, the less frequent words of the language count
 
     def __post_init__(self) -> None:
-        for name in ("sentence_share", "repetition"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise ConfigError(f"SentenceCoverageConfig.{name} must be in [0, 1], got {getattr(self, name)!r}")
-        for name in ("power", "alpha"):
-            if not 0 < getattr(self, name) < float("inf"):
-                raise ConfigError(f"SentenceCoverageConfig.{name} must be > 0, got {getattr(self, name)!r}")
-        if not 0 <= self.count_power < float("inf"):
-            raise ConfigError(f"SentenceCoverageConfig.count_power must be >= 0, got {self.count_power!r}")
+        _check(self, shares=("sentence_share", "repetition"), not_negative=("count_power",))
 
 
 def sentence_coverages(
@@ -236,24 +237,11 @@ def sentence_coverages(
         One a document, in order.
     """
     sought_D = _vectors(encoder, [query])[0] if query else None
-    for group in _groups(documents, sentences_at_a_time):
+    for group in grouped(documents, sentences_at_a_time, size=len):
         vectors_SD = _vectors(encoder, [sentence.text for sentences in group for sentence in sentences])
         for sentences, (first, last) in zip(group, pairwise(accumulate(map(len, group), initial=0)), strict=True):
             texts = [sentence.text for sentence in sentences]
             yield _covered(model, texts, vectors_SD[first:last], sought_D=sought_D, config=config)
-
-
-def _groups(documents: Sequence[Sequence[Sentence]], num_sentences: int) -> Iterator[list[Sequence[Sentence]]]:
-    group: list[Sequence[Sentence]] = []
-    size = 0
-    for sentences in documents:
-        if group and size + len(sentences) > num_sentences:
-            yield group
-            group, size = [], 0
-        group.append(sentences)
-        size += len(sentences)
-    if group:
-        yield group
 
 
 def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
