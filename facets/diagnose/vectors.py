@@ -45,33 +45,19 @@ class Neighbours:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class VectorReport:
-    """A set of vectors described.
+    """A set of vectors described."""
 
-    Attributes:
-        num_rows: N.
-        num_owners: Documents.
-        dim: D.
-        num_zero: Rows of zeros; they take no further part.
-        num_duplicates: Rows that equal an earlier one of another owner bit by bit.
-        largest_duplicate: Rows of the largest such group.
-        effective_rank: Exponential of the entropy of the singular values, about the mean (Roy and Vetterli 2007).
-        epsilon_rank: Singular values above 1 % of the largest one.
-        dot: Neighbours by inner product.
-        cosine: Neighbours by cosine.
-        findings: What that says, in sentences.
-    """
-
-    num_rows: int
-    num_owners: int
-    dim: int
-    num_zero: int
-    num_duplicates: int
-    largest_duplicate: int
-    effective_rank: float
-    epsilon_rank: int
-    dot: Neighbours
-    cosine: Neighbours
-    findings: tuple[str, ...]
+    num_rows: int  # N
+    num_owners: int  # documents
+    dim: int  # D
+    num_zero: int  # rows of zeros; they take no further part
+    num_duplicates: int  # rows that equal an earlier one of another owner bit by bit
+    largest_duplicate: int  # rows of the largest such group
+    effective_rank: float  # exponential of the entropy of the singular values, about the mean (Roy and Vetterli 2007)
+    epsilon_rank: int  # singular values above 1 % of the largest one
+    dot: Neighbours  # neighbours by inner product
+    cosine: Neighbours  # neighbours by cosine
+    findings: tuple[str, ...]  # what that says, in sentences
 
 
 def describe(

@@ -41,50 +41,29 @@ class Reachability:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionDiagnosis:
-    """What is known of a collection.
+    """What is known of a collection."""
 
-    Attributes:
-        num_documents: Now stored.
-        num_parts: Rows of its index: parts of documents.
-        num_parts_seen: Those that were looked at: all, or a random sample.
-        num_queries: Q.
-        vectors: Of a sample of the facets.
-        payoff: Whether facets pay, and how many; None without queries.
-        reachability: What the index misses; None without queries.
-        index_revision: Revision that was read.
-    """
-
-    num_documents: int
-    num_parts: int
-    num_parts_seen: int
-    num_queries: int
-    vectors: VectorReport
-    payoff: Payoff | None
-    reachability: Reachability | None
-    index_revision: int
+    num_documents: int  # now stored
+    num_parts: int  # rows of its index: parts of documents
+    num_parts_seen: int  # those that were looked at: all, or a random sample
+    num_queries: int  # Q
+    vectors: VectorReport  # of a sample of the facets
+    payoff: Payoff | None  # whether facets pay, and how many; None without queries
+    reachability: Reachability | None  # what the index misses; None without queries
+    index_revision: int  # revision that was read
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionMap:
-    """Documents of a collection as points of a plane.
+    """Documents of a collection as points of a plane."""
 
-    Attributes:
-        num_documents: Now stored.
-        ids: Of the documents on the map: all, or a random sample. Letter N.
-        points: ``[N, 2]``, float32; documents that are about the same lie together.
-        document_themes: ``[N]`` which theme each is of, the largest theme first.
-        centers: ``[T, D]`` middle of each theme, in the space of the facets.
-        method: How the plane was found.
-        index_revision: Revision that was read.
-    """
-
-    num_documents: int
-    ids: tuple[str, ...]
-    points: NDArray[np.float32]
-    document_themes: tuple[int, ...]
-    centers: NDArray[np.float32]
-    method: str
-    index_revision: int
+    num_documents: int  # now stored
+    ids: tuple[str, ...]  # of the documents on the map: all, or a random sample. Letter N.
+    points: NDArray[np.float32]  # `[N, 2]`, float32; documents that are about the same lie together
+    document_themes: tuple[int, ...]  # `[N]` which theme each is of, the largest theme first
+    centers: NDArray[np.float32]  # `[T, D]` middle of each theme, in the space of the facets
+    method: str  # how the plane was found
+    index_revision: int  # revision that was read
 
 
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:

@@ -66,17 +66,11 @@ class TargetModel:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ReindexStep:
-    """How far a collection has moved.
+    """How far a collection has moved."""
 
-    Attributes:
-        record: The collection: as it was, or once done as it is.
-        done: True when it has moved.
-        num_encoded: Documents encoded so far.
-    """
-
-    record: CollectionRecord
-    done: bool
-    num_encoded: int
+    record: CollectionRecord  # the collection: as it was, or once done as it is
+    done: bool  # true when it has moved
+    num_encoded: int  # documents encoded so far
 
 
 class Reindexer:

@@ -23,23 +23,14 @@ from facets.language.interruption import check_interrupted
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankedText:
-    """A text and how it answers; what is said of a :class:`facets.documents.Hit` holds.
+    """A text and how it answers; what is said of a :class:`facets.documents.Hit` holds."""
 
-    Attributes:
-        index: Its place among the texts, from 0.
-        score: What the texts are in order of; higher is better.
-        facets_score: That of its facets.
-        lexical_score: That of its words; rare are those that few of the texts have.
-        confidence: How probable it is that it answers; None without a curve for the mode.
-        answer: The part that answers best; None where neither facets nor words say.
-    """
-
-    index: int
-    score: float
-    facets_score: float
-    lexical_score: float
-    confidence: float | None
-    answer: Span | None
+    index: int  # its place among the texts, from 0
+    score: float  # what the texts are in order of; higher is better
+    facets_score: float  # that of its facets
+    lexical_score: float  # that of its words; rare are those that few of the texts have
+    confidence: float | None  # how probable it is that it answers; None without a curve for the mode
+    answer: Span | None  # the part that answers best; None where neither facets nor words say
 
 
 def rerank(documents: Sequence[Document], search: CheckedSearch, *, space: str) -> tuple[RankedText, ...]:

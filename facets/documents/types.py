@@ -24,19 +24,12 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Part:
-    """A part of a long document, which searches find: it has facets and words of its own.
+    """A part of a long document, which searches find: it has facets and words of its own."""
 
-    Attributes:
-        start: Offset of its first character in the text, in code points.
-        end: Offset behind its last one.
-        headings: What it stands under, the outermost first.
-        page: Where it begins, from 1; 0: nobody said.
-    """
-
-    start: int
-    end: int
-    headings: tuple[str, ...] = ()
-    page: int = 0
+    start: int  # offset of its first character in the text, in code points
+    end: int  # offset behind its last one
+    headings: tuple[str, ...] = ()  # what it stands under, the outermost first
+    page: int = 0  # where it begins, from 1; 0: nobody said
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,60 +158,37 @@ class CollectionInfo:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FilterWarning:
-    """What is odd about a filter that is no error: it may find nothing because of it.
+    """What is odd about a filter that is no error: it may find nothing because of it."""
 
-    Attributes:
-        field: Path of the field.
-        message: What is odd, with the field most like it where there is none of that name.
-    """
-
-    field: str
-    message: str
+    field: str  # path of the field
+    message: str  # what is odd, with the field most like it where there is none of that name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UpsertResult:
-    """A durable write: it survives kill -9 and power loss.
+    """A durable write: it survives kill -9 and power loss."""
 
-    Attributes:
-        revision: ``index_revision`` from which every read sees the write.
-        num_inserted: Documents whose id was new.
-        num_updated: Documents that replaced one of the same id.
-    """
-
-    revision: int
-    num_inserted: int
-    num_updated: int
+    revision: int  # `index_revision` from which every read sees the write
+    num_inserted: int  # documents whose id was new
+    num_updated: int  # documents that replaced one of the same id
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DeleteResult:
-    """A durable delete.
+    """A durable delete."""
 
-    Attributes:
-        revision: ``index_revision`` from which no read sees the deleted documents.
-        num_deleted: Documents that existed and are gone.
-        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
-    """
-
-    revision: int
-    num_deleted: int
-    warnings: tuple[FilterWarning, ...] = ()
+    revision: int  # `index_revision` from which no read sees the deleted documents
+    num_deleted: int  # documents that existed and are gone
+    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter, see `facets.documents.filter_warnings`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GetResult:
-    """Documents by id.
+    """Documents by id."""
 
-    Attributes:
-        documents: Those found, in the order of the ids asked for.
-        missing_ids: Ids that no document has, in the order asked for.
-        index_revision: Revision that was read.
-    """
-
-    documents: tuple[StoredDocument, ...]
-    missing_ids: tuple[str, ...]
-    index_revision: int
+    documents: tuple[StoredDocument, ...]  # those found, in the order of the ids asked for
+    missing_ids: tuple[str, ...]  # ids that no document has, in the order asked for
+    index_revision: int  # revision that was read
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -240,36 +210,22 @@ class DocumentPage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CountResult:
-    """Number of documents.
+    """Number of documents."""
 
-    Attributes:
-        num_documents: How many.
-        index_revision: Revision that was read.
-        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
-    """
-
-    num_documents: int
-    index_revision: int
-    warnings: tuple[FilterWarning, ...] = ()
+    num_documents: int  # how many
+    index_revision: int  # revision that was read
+    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter, see `facets.documents.filter_warnings`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """A stretch of a document's text, or of what stands in one of its fields.
+    """A stretch of a document's text, or of what stands in one of its fields."""
 
-    Attributes:
-        start: Offset of its first character, in code points.
-        end: Offset behind its last one.
-        text: What stands there.
-        words: Offsets, in the same text, of words of the query in it, in any form.
-        field: Path of the field in the payload, ``headings`` for those that a part stands under; empty: the text.
-    """
-
-    start: int
-    end: int
-    text: str
-    words: tuple[tuple[int, int], ...] = ()
-    field: str = ""
+    start: int  # offset of its first character, in code points
+    end: int  # offset behind its last one
+    text: str  # what stands there
+    words: tuple[tuple[int, int], ...] = ()  # offsets, in the same text, of words of the query in it, in any form
+    field: str = ""  # path of the field in the payload, `headings` for those that a part stands under; empty: the text
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

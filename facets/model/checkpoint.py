@@ -42,23 +42,14 @@ _SENTENCE_TRANSFORMERS = {
 
 
 class CheckpointConfig(Settings):
-    """What ``config.json`` of a model of sentences or papers holds.
+    """What ``config.json`` of a model of sentences or papers holds."""
 
-    Attributes:
-        name: The model's name, unique among the models of a server.
-        task: ``sentences`` or ``papers``.
-        model: Shape of the network.
-        l1_weight: lambda of eq. 3.1 it was trained with; scoring uses the same.
-        words: Folder of the word vectors, relative to the checkpoint; ``.`` is the checkpoint itself.
-        training: Facts about the training run, for people.
-    """
-
-    name: Name
-    task: str
-    model: FacetModelConfig
-    l1_weight: NonNegative = 0.4
-    words: str = "."
-    training: dict[str, Any] = Field(default_factory=dict)
+    name: Name  # the model's name, unique among the models of a server
+    task: str  # `sentences` or `papers`
+    model: FacetModelConfig  # shape of the network
+    l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 it was trained with; scoring uses the same
+    words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
     @property
     def num_facets(self) -> int:

@@ -28,15 +28,10 @@ class CandidateKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """An author of a paper.
+    """An author of a paper."""
 
-    Attributes:
-        name: As it is to be shown; names are matched as given, letter for letter.
-        id: The author's own id, when there is one; it wins over the name. Empty: the name is the id.
-    """
-
-    name: str
-    id: str = ""
+    name: str  # as it is to be shown; names are matched as given, letter for letter
+    id: str = ""  # the author's own id, when there is one; it wins over the name. Empty: the name is the id.
 
     @property
     def key(self) -> str:
@@ -69,17 +64,11 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class NewAuthor:
-    """An author to add after training; the vector is fitted from what he or she wrote.
+    """An author to add after training; the vector is fitted from what he or she wrote."""
 
-    Attributes:
-        author: Name and optional id.
-        papers: What was written, at least one.
-        paper_ids: Further papers, by id, that are known already (trained on or added).
-    """
-
-    author: Author
-    papers: tuple[Paper, ...] = ()
-    paper_ids: tuple[str, ...] = ()
+    author: Author  # name and optional id
+    papers: tuple[Paper, ...] = ()  # what was written, at least one
+    paper_ids: tuple[str, ...] = ()  # further papers, by id, that are known already (trained on or added)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,23 +182,14 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RankedPaper:
-    """A paper for an author or a citing paper.
+    """A paper for an author or a citing paper."""
 
-    Attributes:
-        position: Its place among the papers given.
-        id: Its id.
-        score: As in ``RankedCandidate``.
-        facet_score: As in ``RankedCandidate``.
-        document_score: As in ``RankedCandidate``.
-        evidence: Only when asked for.
-    """
-
-    position: int
-    id: str
-    score: float
-    facet_score: float
-    document_score: float
-    evidence: CandidateEvidence | None = None
+    position: int  # its place among the papers given
+    id: str  # its id
+    score: float  # as in `RankedCandidate`
+    facet_score: float  # as in `RankedCandidate`
+    document_score: float  # as in `RankedCandidate`
+    evidence: CandidateEvidence | None = None  # only when asked for
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,17 +229,11 @@ class PaperFacets:
 
 @dataclass(frozen=True, slots=True)
 class BulkCandidates:
-    """The best candidates of many papers, as arrays: a whole conference in two matrices.
+    """The best candidates of many papers, as arrays: a whole conference in two matrices."""
 
-    Attributes:
-        candidate_ids: Ids that ``rows`` points into.
-        rows: ``[N, T]`` int64, best first, ties by id; -1 where no candidate is left.
-        scores: ``[N, T]`` float32; ``-inf`` where no candidate is left.
-    """
-
-    candidate_ids: Sequence[str]
-    rows: NDArray[np.int64]
-    scores: NDArray[np.float32]
+    candidate_ids: Sequence[str]  # ids that `rows` points into
+    rows: NDArray[np.int64]  # `[N, T]` int64, best first, ties by id; -1 where no candidate is left
+    scores: NDArray[np.float32]  # `[N, T]` float32; `-inf` where no candidate is left
 
 
 @dataclass(frozen=True, slots=True)

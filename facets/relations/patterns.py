@@ -29,17 +29,11 @@ _MAX_WIDENING = 6  # tokens
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLimits:
-    """What is a pattern.
+    """What is a pattern."""
 
-    Attributes:
-        max_tokens_between: Tokens between the two entities at most, a ``$ENT`` counts as one.
-        max_entities_between: Other entities between them at most, each is one ``$ENT``.
-        max_pairs: Pairs of one sentence at most, the closest first.
-    """
-
-    max_tokens_between: int = 12
-    max_entities_between: int = 2
-    max_pairs: int = 200
+    max_tokens_between: int = 12  # tokens between the two entities at most, a `$ENT` counts as one
+    max_entities_between: int = 2  # other entities between them at most, each is one `$ENT`
+    max_pairs: int = 200  # pairs of one sentence at most, the closest first
 
     def __post_init__(self) -> None:
         for name in ("max_tokens_between", "max_entities_between"):

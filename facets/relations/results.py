@@ -117,23 +117,14 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """An ordered pair of mentions of one sentence and what its pattern says.
+    """An ordered pair of mentions of one sentence and what its pattern says."""
 
-    Attributes:
-        text_position: Which of the given texts.
-        head: ``$ARG1``.
-        tail: ``$ARG2``.
-        sentence_start: Character offset of the sentence in the text.
-        sentence_end: Offset after its last character.
-        pattern_score: Scores of the pattern; ``best`` of them is None for "no relation".
-    """
-
-    text_position: int
-    head: EntityMention
-    tail: EntityMention
-    sentence_start: int
-    sentence_end: int
-    pattern_score: PatternScore
+    text_position: int  # which of the given texts
+    head: EntityMention  # `$ARG1`
+    tail: EntityMention  # `$ARG2`
+    sentence_start: int  # character offset of the sentence in the text
+    sentence_end: int  # offset after its last character
+    pattern_score: PatternScore  # scores of the pattern; `best` of them is None for "no relation"
 
     @property
     def relations(self) -> tuple[ExtractedRelation, ...]:
@@ -151,38 +142,23 @@ class TailMention:
 
 @dataclass(frozen=True, slots=True)
 class RankedTail:
-    """An answer of slot filling.
+    """An answer of slot filling."""
 
-    Attributes:
-        tail: The answer as it stands in the best of its mentions.
-        score: Of the best mention, in ``[-1, 1]``.
-        probability: Of the best mention, in ``[0, 1]``.
-        accepted: The best mention reaches the relation's threshold.
-        mentions: Every pair that supports it, best first.
-    """
-
-    tail: str
-    score: float
-    probability: float
-    accepted: bool
-    mentions: tuple[TailMention, ...]
+    tail: str  # the answer as it stands in the best of its mentions
+    score: float  # of the best mention, in `[-1, 1]`
+    probability: float  # of the best mention, in `[0, 1]`
+    accepted: bool  # the best mention reaches the relation's threshold
+    mentions: tuple[TailMention, ...]  # every pair that supports it, best first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relation(RelationDetails):
-    """One relation that is known, with what it means.
+    """One relation that is known, with what it means."""
 
-    Attributes:
-        name: As ``score`` takes it.
-        threshold: Scores from here on are accepted, in ``[-1, 1]``.
-        num_pairs: Entity pairs it was trained on; 0 for one added at run time.
-        examples: Patterns it was added by; empty for a trained one.
-    """
-
-    name: str
-    threshold: float
-    num_pairs: int = 0
-    examples: tuple[str, ...] = ()
+    name: str  # as `score` takes it
+    threshold: float  # scores from here on are accepted, in `[-1, 1]`
+    num_pairs: int = 0  # entity pairs it was trained on; 0 for one added at run time
+    examples: tuple[str, ...] = ()  # patterns it was added by; empty for a trained one
 
     @property
     def added(self) -> bool:

@@ -40,17 +40,11 @@ _MOST = 20  # problems of its pages that SQLite names
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupFile:
-    """One store in a backup.
+    """One store in a backup."""
 
-    Attributes:
-        num_bytes: Size.
-        sha256: Of its bytes.
-        writes: How many writes it had seen, of a document store its revision; None: nobody counts.
-    """
-
-    num_bytes: int
-    sha256: str
-    writes: int | None
+    num_bytes: int  # size
+    sha256: str  # of its bytes
+    writes: int | None  # how many writes it had seen, of a document store its revision; None: nobody counts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

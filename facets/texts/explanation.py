@@ -50,17 +50,11 @@ class FacetWords:
 
 @dataclass(frozen=True, slots=True)
 class TextExplanation:
-    """One text as the model sees it.
+    """One text as the model sees it."""
 
-    Attributes:
-        tokens: The tokens the model read, in the order of the text.
-        facets: All facets that are not zero, in order.
-        truncated: The text has more than ``max_tokens`` tokens and its end was not read.
-    """
-
-    tokens: tuple[TokenAttention, ...]
-    facets: tuple[FacetWords, ...]
-    truncated: bool
+    tokens: tuple[TokenAttention, ...]  # the tokens the model read, in the order of the text
+    facets: tuple[FacetWords, ...]  # all facets that are not zero, in order
+    truncated: bool  # the text has more than `max_tokens` tokens and its end was not read
 
 
 def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[TextExplanation]:
