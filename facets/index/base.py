@@ -186,13 +186,9 @@ class FacetIndex(ABC):
 
 
 class IndexBackend(ABC):
-    """Makes the indexes of large collections; one line in ``facets.index.backends``.
+    """Makes the indexes of large collections; one line in ``facets.index.backends``."""
 
-    Attributes:
-        dependency: Who else must answer for it to be searched, as health names it; empty: nobody.
-    """
-
-    dependency = ""
+    dependency = ""  # who else must answer for it to be searched, as health names it; empty: nobody
 
     def check(self) -> None:  # noqa: B027 - most depend on nobody
         """Asks whoever it depends on whether they answer, within a second or so; for health.

@@ -18,21 +18,13 @@ from facets.relations.patterns import ARG1, ARG2, ENTITY, PHRASE_BORDERS
 
 
 class AssertionStatus(StrEnum):
-    """What a sentence does with a statement.
+    """What a sentence does with a statement."""
 
-    Attributes:
-        ASSERTED: States it as a fact.
-        NEGATED: States that it does not hold.
-        QUESTIONED: Asks whether it holds.
-        HYPOTHETICAL: Leaves open whether it holds: conditions, possibilities, wishes, the future.
-        ATTRIBUTED: Says that somebody says so: quotations, reported speech, rumours.
-    """
-
-    ASSERTED = "asserted"
-    NEGATED = "negated"
-    QUESTIONED = "questioned"
-    HYPOTHETICAL = "hypothetical"
-    ATTRIBUTED = "attributed"
+    ASSERTED = "asserted"  # states it as a fact
+    NEGATED = "negated"  # states that it does not hold
+    QUESTIONED = "questioned"  # asks whether it holds
+    HYPOTHETICAL = "hypothetical"  # leaves open whether it holds: conditions, possibilities, wishes, the future
+    ATTRIBUTED = "attributed"  # says that somebody says so: quotations, reported speech, rumours
 
 
 @dataclass(frozen=True, slots=True)

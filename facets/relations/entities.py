@@ -18,31 +18,18 @@ _MARKED = "\ufdd0\\g<0>\ufdd1"
 
 
 class EntityType(StrEnum):
-    """What an entity is; the order of the members is that of type arrays (``[R, T]``).
+    """What an entity is; the order of the members is that of type arrays (``[R, T]``)."""
 
-    Attributes:
-        PERSON: People, fictional ones too.
-        ORGANIZATION: Companies, institutions, teams, bands, parties.
-        PLACE: Countries, cities, mountains, buildings.
-        DATE: Dates, years, times, periods.
-        NUMBER: Counts, ordinals, amounts, measures.
-        WORK: Books, films, pieces of music, paintings, laws.
-        EVENT: Wars, battles, matches, festivals.
-        GROUP: Nationalities, religions, languages.
-        THING: Any other known kind: products, dishes, species, occupations, awards.
-        UNKNOWN: Not given.
-    """
-
-    PERSON = "person"
-    ORGANIZATION = "organization"
-    PLACE = "place"
-    DATE = "date"
-    NUMBER = "number"
-    WORK = "work"
-    EVENT = "event"
-    GROUP = "group"
-    THING = "thing"
-    UNKNOWN = ""
+    PERSON = "person"  # people, fictional ones too
+    ORGANIZATION = "organization"  # companies, institutions, teams, bands, parties
+    PLACE = "place"  # countries, cities, mountains, buildings
+    DATE = "date"  # dates, years, times, periods
+    NUMBER = "number"  # counts, ordinals, amounts, measures
+    WORK = "work"  # books, films, pieces of music, paintings, laws
+    EVENT = "event"  # wars, battles, matches, festivals
+    GROUP = "group"  # nationalities, religions, languages
+    THING = "thing"  # any other known kind: products, dishes, species, occupations, awards
+    UNKNOWN = ""  # not given
 
 
 # Labels of spaCy's English pipelines (OntoNotes 5).
