@@ -2,7 +2,7 @@
 
 import logging
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -92,6 +92,36 @@ def language(
     print_report({"data": {**shape, "share_unknown": corpus.share_unknown}, "layers": measured})
 
 
+def stolen(
+    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
+    work_dir: WorkDir,
+    head: Heads = None,
+    encoder: Encoder = "lstm",
+    dim: Annotated[list[int] | None, typer.Option(min=2, help="Repeatable.")] = None,
+    seeds: Seeds = 1,
+    steps: Steps = 1_000,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Words to learn from.")] = 1_500_000,
+    num_words: Annotated[int, typer.Option(min=3, help="Of the vocabulary.")] = 10_000,
+    threads: Threads = 0,
+) -> None:
+    """Words that are never the likeliest, by dimension, and what a trigram model gains (Demeter et al. 2020).
+
+    Example: python -m facets_lab.heads stolen shard-00.txt.xz --dim 8 --dim 32 --work-dir runs/stolen
+    """
+    from facets_lab.heads.language_models import read_corpus
+    from facets_lab.heads.stolen import measure_stolen
+
+    config = _config("stolen", encoder=encoder, max_length=64, batch_size=32, steps=steps, threads=threads)
+    corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
+    sizes = {f"{name}-{size}": (name, size) for name in head or ["softmax"] for size in dim or [8, 16, 32, 64]}
+
+    def measure(name: str, seed: int) -> Mapping[str, float]:
+        run = config.replaced(head=sizes[name][0], dim=sizes[name][1], seed=seed)
+        return measure_stolen(corpus, run, work_dir / f"{encoder}-{name}-{seed}")
+
+    print_report({"words": corpus.num_words, "layers": repeated(list(sizes), seeds, measure)})
+
+
 def templates(
     analogies: Annotated[Path, typer.Argument(help="Four words a line, sections ': name'.")],
     words: Annotated[Path, typer.Option(help="Folder of word vectors, such as models/facets-en.")],
@@ -146,7 +176,12 @@ def _config(name: str, *, steps: int, threads: int, **values: Any) -> "NetworkTr
     )
 
 
-COMMANDS: dict[str, Callable[..., None]] = {"items": items, "language": language, "templates": templates}
+COMMANDS: dict[str, Callable[..., None]] = {
+    "items": items,
+    "language": language,
+    "stolen": stolen,
+    "templates": templates,
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
