@@ -108,8 +108,8 @@ def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) 
         probability of a word in any context of training, mean of the best 500 (of all where there are fewer) of the
         ``vertices``, of ``random`` ones, of ``interior`` ones, and of these by ``trigram``;
         ``perplexity`` of the held-out text, ``perplexity_interior`` of its interior words; ``..._ensemble``: with a
-        fifth of the trigram model behind pairs of words that an interior word has followed in training; ``..._trigram``:
-        that model alone. 0 where there is no such word.
+        fifth of the trigram model behind pairs of words that an interior word has followed in training;
+        ``..._trigram``: that model alone. 0 where there is no such word.
     """
     trainer, _ = train_or_read(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
