@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -52,13 +53,14 @@ def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
     """The texts of the command line or of a file."""
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
-    return map(no_file, texts) if texts else (line.strip() for _, line in _lines(file or "-"))
+    told = f"{AS_FILE}, a text a line; {AS_TEXT}"
+    return (no_file(text, told) for text in texts) if texts else (line.strip() for _, line in _lines(file or "-"))
 
 
-def no_file(text: str) -> str:
-    """The text; a name of a file is none."""
+def no_file(text: str, told: str) -> str:
+    """The text; a name of a file is none, and what to do about it is told."""
     if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
-        raise typer.BadParameter(f"{text!r} is a file: give it as --file {text}")
+        raise typer.BadParameter(f"{text!r} is a file: {told.format(shlex.quote(text))}")
     return text
 
 
@@ -66,7 +68,7 @@ def document_from(text: str | None, file: str | None) -> str:
     """The text of the command line or of a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return text_of_file(file or "-") if text is None else no_file(text)
+    return text_of_file(file or "-") if text is None else no_file(text, AS_FILE)
 
 
 def text_of_file(name: str) -> str:
@@ -94,7 +96,7 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     if file is None:
         if first is None or second is None:
             raise typer.BadParameter("expected two texts, or --file FILE")
-        return [(no_file(first), no_file(second))]
+        return [(no_file(first, AS_TEXT), no_file(second, AS_TEXT))]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
     return [_pair(where, line) for where, line in _lines(file, blanks=" ")]
@@ -164,6 +166,8 @@ def _decode(raw: bytes, where: str) -> str:
 
 
 _CONDITION = re.compile(r"(?P<field>[^=!<>~]+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.S)
+AS_TEXT = '"$(cat {0})" gives its text'
+AS_FILE = "give it as --file {0}"
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 WhereOption = Annotated[

@@ -7,7 +7,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from facets_client.cli.options import FileOption, ModelOption, WhereOption, parse_where, texts_from
+from facets_client.cli.options import AS_TEXT, FileOption, ModelOption, WhereOption, no_file, parse_where, texts_from
 from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.html import pieces
@@ -77,6 +77,7 @@ def search(
       facets --json search "rate cuts" -c news --exact
     """
     settings = settings_of(context)
+    no_file(query, AS_TEXT)
     with settings.connect() as client:
         found = client.search(
             collection,
@@ -200,6 +201,7 @@ def rerank(
       facets --json rerank "rate cuts" --file - < candidates.txt
     """
     settings = settings_of(context)
+    no_file(query, AS_TEXT)
     given = list(texts_from(texts, file))
     with settings.connect() as client:
         wanted = None if top_k is None else min(top_k, len(given))

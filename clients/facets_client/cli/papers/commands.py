@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from facets_client.cli.options import WhereOption, parse_where, text_of_file
+from facets_client.cli.options import AS_FILE, AS_TEXT, WhereOption, no_file, parse_where, text_of_file
 from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
 from facets_client.cli.papers.load import ADD_HELP, PapersModelOption, bulk
 from facets_client.cli.settings import settings_of
@@ -284,6 +284,7 @@ def _papers(title: str | None, abstract: str, file: str | None) -> list[Paper]:
         return _papers_of_file(file)
     if abstract.startswith("@"):
         abstract = text_of_file(abstract[1:])
+    title = no_file(title or "", f"{AS_FILE}, JSONL of papers; {AS_TEXT}")
     return [paper_of({"title": title, "abstract": abstract})]
 
 

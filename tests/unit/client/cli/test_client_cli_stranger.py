@@ -33,6 +33,32 @@ def files(facets, tmp_path):
         (tmp_path / name).write_bytes(content)
 
 
+LINES = "give it as --file letter.txt, a text a line; "
+WHOLE = '"$(cat letter.txt)" gives its text'
+
+
+@pytest.mark.parametrize(
+    ("asked", "hint"),
+    [
+        ("embed letter.txt", LINES + WHOLE),
+        ("explain letter.txt", LINES + WHOLE),
+        ("relations letter.txt", LINES + WHOLE),
+        ("summarize letter.txt", "give it as --file letter.txt"),
+        ("topics letter.txt", "give it as --file letter.txt"),
+        ("search letter.txt -c news", WHOLE),
+        ("rerank letter.txt dog", WHOLE),
+        ("rerank dog letter.txt", LINES + WHOLE),
+        ("similarity letter.txt dog", WHOLE),
+        ("similarity dog letter.txt", WHOLE),
+        ("entail letter.txt dog", WHOLE),
+        ("recommend authors letter.txt", "give it as --file letter.txt, JSONL of papers; " + WHOLE),
+        ("recommend citations letter.txt", "give it as --file letter.txt, JSONL of papers; " + WHOLE),
+    ],
+)
+def test_a_name_of_a_file_is_no_text(facets, asked, hint):
+    assert facets(*asked.split(), code=2).stderr == f"facets: Invalid value: 'letter.txt' is a file: {hint}\n"
+
+
 @pytest.mark.parametrize(
     ("asked", "code", "said"),
     [
@@ -55,13 +81,6 @@ def files(facets, tmp_path):
         ("index nosuch -c news", 2, "nosuch: cannot be opened: No such file or directory"),
         ("watch nothing -c news --once", 0, "0 files of nothing in news"),
         ("watch folder -c news --once", 1, "3 files: 1 document stored, 2 rejected"),
-        ("embed letter.txt", 2, "'letter.txt' is a file: give it as --file letter.txt"),
-        ("explain letter.txt", 2, "'letter.txt' is a file"),
-        ("summarize letter.txt", 2, "'letter.txt' is a file"),
-        ("rerank dog letter.txt", 2, "'letter.txt' is a file"),
-        ("similarity letter.txt table.txt", 2, "'letter.txt' is a file"),
-        ("entail letter.txt table.txt", 2, "'letter.txt' is a file"),
-        ("relations letter.txt", 2, "'letter.txt' is a file"),
         ("export news nosuch/out.csv", 2, "nosuch/out.csv: cannot be written: No such file or directory"),
         ("serach dog", 2, "Did you mean 'search'?"),
         ("--target 127.0.0.1:1 --timeout-s 1 search dog -c news", 3, "at 127.0.0.1:1"),
