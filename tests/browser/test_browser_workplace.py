@@ -193,7 +193,7 @@ def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
     keys = tmp_path / "keys"
     keys.write_text(f"{ADMIN}\n{READER} read\n", encoding="utf-8")
     keys.chmod(0o600)
-    settings = {"SECURITY_API_KEYS_FILE": keys, "BACKUP_DIR": tmp_path / "my backups"}
+    settings = {"SECURITY_API_KEYS_FILE": keys, "BACKUP_DIR": tmp_path / "my backups", "BACKUP_KEEP": 1}
     environment = {f"FACETS_SERVER_{name}": str(value) for name, value in settings.items()}
     with WebServer(tmp_path / "data", (toy_model,), environment=environment) as server:
         with FacetsClient(server.target, api_key=ADMIN) as client:
@@ -208,8 +208,11 @@ def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
         expect(page.get_by_text("None has been taken yet.")).to_be_visible()
         page.get_by_role("button", name="Take a backup").click()
         expect(page.locator(".notice")).to_contain_text("compared with its checksums")
-        [folder] = tmp_path.glob("my backups/*")
         assert Axe().run(page, options=RULES).response["violations"] == []
+        expect(page.get_by_role("region", name="Backup")).to_contain_text("only the latest is kept")
+        page.get_by_role("button", name="Take a backup").click()
+        expect(page.locator(".notice")).to_contain_text("1 older one removed")
+        [folder] = tmp_path.glob("my backups/*")
         expect(page.get_by_role("region", name="Backup").locator("tbody tr")).to_contain_text(str(folder))
         command = shlex.split(page.get_by_role("region", name="Backup").get_by_label("Command").inner_text())
         page.close()

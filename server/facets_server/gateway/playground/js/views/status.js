@@ -76,9 +76,10 @@ function backup(state, { notice, show }) {
     }
     notice.scrollIntoView({ block: "nearest" });
   });
+  const kept = { 0: "", 1: "; only the latest is kept" }[state.backupKeep ?? 0] ?? `; the latest ${state.backupKeep} are kept`;
   const rows = (state.backups ?? []).map((one) => [time(one.made), bytes(one.numBytes), one.folder]);
   const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To go back to one, stop the server, and start it again with the folder that this makes:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
-  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers${state.backupKeep ? `; the latest ${state.backupKeep} are kept` : ""}.`), h("div", {}, button), back);
+  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers${kept}.`), h("div", {}, button), back);
 }
 
 function modelCard(models) {
