@@ -19,38 +19,26 @@ _NUM_FACETS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FacetChoice:
-    """What K facets a document would give.
+    """What K facets a document would give."""
 
-    Attributes:
-        num_facets: K.
-        contrast: By how many deviations the best document stands above those of the ranks 11 to 60, mean of the
-            queries: the higher, the better it is told from the rest.
-        facets_per_document: Facets that documents have then: short ones have fewer.
-        same_first: Share of queries that find the same document first as with all facets.
-    """
-
-    num_facets: int
+    num_facets: int  # K
+    # By how many deviations the best document stands above those of the ranks 11 to 60, mean of the queries: the
+    # higher, the better it is told from the rest.
     contrast: float
-    facets_per_document: float
-    same_first: float
+    facets_per_document: float  # facets that documents have then: short ones have fewer
+    same_first: float  # share of queries that find the same document first as with all facets
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Payoff:
-    """Whether facets pay.
+    """Whether facets pay."""
 
-    Attributes:
-        num_queries: Q.
-        delta: By how much the best facet of the document found is closer to the query than the document's own vector;
-            mean of the queries.
-        choices: By K, rising.
-        best: K of the highest contrast.
-    """
-
-    num_queries: int
+    num_queries: int  # Q
+    # By how much the best facet of the document found is closer to the query than the document's own vector; mean of
+    # the queries.
     delta: float
-    choices: tuple[FacetChoice, ...]
-    best: int
+    choices: tuple[FacetChoice, ...]  # by K, rising
+    best: int  # K of the highest contrast
 
 
 def payoff(

@@ -21,19 +21,12 @@ _STEPS = 25  # of the layout between two looks at whether anybody waits for it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plane:
-    """Vectors as points, and their themes.
+    """Vectors as points, and their themes."""
 
-    Attributes:
-        points: ``[N, 2]``, float32, of any range.
-        themes: ``[N]`` theme of each, the largest theme first.
-        centers: ``[T, D]`` middle of each theme, at length 1.
-        method: ``t-SNE``; ``principal components`` where openTSNE is not installed, and of fewer than 10 vectors
-            or equal ones.
-    """
-
-    points: NDArray[np.float32]
-    themes: NDArray[np.int64]
-    centers: NDArray[np.float32]
+    points: NDArray[np.float32]  # `[N, 2]`, float32, of any range
+    themes: NDArray[np.int64]  # `[N]` theme of each, the largest theme first
+    centers: NDArray[np.float32]  # `[T, D]` middle of each theme, at length 1
+    # `t-SNE`; `principal components` where openTSNE is not installed, and of fewer than 10 vectors or equal ones.
     method: str
 
 

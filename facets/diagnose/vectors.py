@@ -22,24 +22,16 @@ _SPECTRUM_ROWS = 20_000  # the rank of so many rows stands for that of all
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Neighbours:
-    """What comes of asking with the rows themselves.
+    """What comes of asking with the rows themselves."""
 
-    Attributes:
-        num_queries: P rows that were asked with; fewer than all are a random sample, and then the next three are of it.
-        self_first: Share of them that find themselves: no row of another owner has a higher score.
-        unreached: Share of owners that are among the nearest 10 of nobody else's query. With a sample it is larger than
-            with all.
-        largest_hub: In how many of the lists of 10 the most frequent owner is.
-        hub: Which owner that is.
-        skewness: Of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere (Radovanovic et
-            al. 2010).
-    """
-
+    # P rows that were asked with; fewer than all are a random sample, and then the next three are of it.
     num_queries: int
-    self_first: float
+    self_first: float  # share of them that find themselves: no row of another owner has a higher score
+    # Share of owners that are among the nearest 10 of nobody else's query. With a sample it is larger than with all.
     unreached: float
-    largest_hub: int
-    hub: int
+    largest_hub: int  # in how many of the lists of 10 the most frequent owner is
+    hub: int  # which owner that is
+    # Of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere (Radovanovic et al. 2010).
     skewness: float
 
 

@@ -106,19 +106,13 @@ def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) 
 
 @dataclass(frozen=True, slots=True)
 class EncodedText:
-    """What a model made of one text: a document's, or that of a part.
+    """What a model made of one text: a document's, or that of a part."""
 
-    Attributes:
-        facets: ``[K, D]`` or more, magnitudes kept.
-        spans: Where each stands in what was read, ``[K, 2]``; None: the model does not say.
-        num_tokens: Tokens of the text; None: the model does not say.
-        num_read: How many of them the model has read.
-    """
-
-    facets: NDArray[np.floating]
+    facets: NDArray[np.floating]  # `[K, D]` or more, magnitudes kept
+    # Where each stands in what was read, `[K, 2]`; None: the model does not say.
     spans: NDArray[np.integer] | None = None
-    num_tokens: int | None = None
-    num_read: int | None = None
+    num_tokens: int | None = None  # tokens of the text; None: the model does not say
+    num_read: int | None = None  # how many of them the model has read
 
     @classmethod
     def of_nothing(cls, num_facets: int, dim: int) -> "EncodedText":

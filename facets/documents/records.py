@@ -34,45 +34,27 @@ class CollectionState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionRecord:
-    """A collection as stored: all that a call needs, read in some microseconds.
+    """A collection as stored: all that a call needs, read in some microseconds."""
 
-    Attributes:
-        number: Never reused, so it also names the collection's snapshot; moving a collection to another model gives it
-            another number.
-        name: Of the collection.
-        model: Name of the model whose facets it holds.
-        model_revision: Revision of that model.
-        space: What models must share to search each other's collections.
-        code: How directions of facets are kept.
-        num_facets: K, facets of each document.
-        dim: D, dimensions of each facet.
-        created_us: When it was made, microseconds since 1970; kept when it is moved to another model.
-        config: Free JSON object given at creation.
-        search_fields: Fields of the payload that are searched with the text, and what their words weigh.
-        revision: Revision of the data directory after the last write to this collection; equal revisions mean equal
-            documents.
-        num_documents: Documents now stored.
-        num_parts: Parts of theirs, a row each.
-        state: Live, being built, or replaced.
-        replaces: Number of the collection whose place one that is being built will take; None for others.
-    """
-
+    # Never reused, so it also names the collection's snapshot; moving a collection to another model gives it another
+    # number.
     number: int
-    name: str
-    model: str
-    model_revision: str
-    space: str
-    code: FacetCode
-    num_facets: int
-    dim: int
-    created_us: int
-    config: dict[str, JsonValue]
-    search_fields: dict[str, float]
+    name: str  # of the collection
+    model: str  # name of the model whose facets it holds
+    model_revision: str  # revision of that model
+    space: str  # what models must share to search each other's collections
+    code: FacetCode  # how directions of facets are kept
+    num_facets: int  # K, facets of each document
+    dim: int  # D, dimensions of each facet
+    created_us: int  # when it was made, microseconds since 1970; kept when it is moved to another model
+    config: dict[str, JsonValue]  # free JSON object given at creation
+    search_fields: dict[str, float]  # fields of the payload that are searched with the text, and what their words weigh
+    # Revision of the data directory after the last write to this collection; equal revisions mean equal documents.
     revision: int
-    num_documents: int
-    num_parts: int
-    state: CollectionState
-    replaces: int | None
+    num_documents: int  # documents now stored
+    num_parts: int  # parts of theirs, a row each
+    state: CollectionState  # live, being built, or replaced
+    replaces: int | None  # number of the collection whose place one that is being built will take; None for others
 
     def said(self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[Part] = ()) -> tuple[SearchedText, ...]:
         """What each part of a document says in its text and in the fields that the collection searches."""

@@ -34,24 +34,15 @@ Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TargetModel:
-    """The model that a collection moves to.
+    """The model that a collection moves to."""
 
-    Attributes:
-        name: Of the model.
-        revision: Of the model.
-        num_facets: K of one document.
-        dim: D.
-        encode: What the model makes of each text; of one that it cannot read, nothing.
-        space: Of the model; empty: its own.
-        search_fields: Fields of payloads that are searched from then on; None: those that the collection has.
-    """
-
-    name: str
-    revision: str
-    num_facets: int
-    dim: int
-    encode: Encode
-    space: str = ""
+    name: str  # of the model
+    revision: str  # of the model
+    num_facets: int  # K of one document
+    dim: int  # D
+    encode: Encode  # what the model makes of each text; of one that it cannot read, nothing
+    space: str = ""  # of the model; empty: its own
+    # Fields of payloads that are searched from then on; None: those that the collection has.
     search_fields: Mapping[str, float] | None = None
 
     def made(self, record: CollectionRecord) -> bool:

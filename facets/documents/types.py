@@ -80,32 +80,21 @@ class TokenStats:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoredDocument:
-    """A document as the store holds it.
+    """A document as the store holds it."""
 
-    Attributes:
-        id: Its id.
-        text: Its text.
-        payload: Its payload.
-        revision: Revision of the write that stored it.
-        facet_embeddings: ``[K, D]`` float32 with magnitudes: directions as precise as the collection keeps them,
-            norms in single precision; None unless asked for.
-        facet_spans: ``[K, 2]``, see :class:`Document`; None unless facets are asked for, or when nobody said.
-        num_tokens: See :class:`Document`.
-        num_read: See :class:`Document`.
-        parts: Its parts; none where it is one.
-        part_facets: See :class:`Document`; none unless facets are asked for, or where it is one part.
-    """
-
-    id: str
-    text: str
-    payload: dict[str, JsonValue]
-    revision: int
+    id: str  # its id
+    text: str  # its text
+    payload: dict[str, JsonValue]  # its payload
+    revision: int  # revision of the write that stored it
+    # `[K, D]` float32 with magnitudes: directions as precise as the collection keeps them, norms in single precision;
+    # None unless asked for.
     facet_embeddings: NDArray[np.float32] | None = None
+    # `[K, 2]`, see `Document`; None unless facets are asked for, or when nobody said.
     facet_spans: NDArray[np.int64] | None = None
-    num_tokens: int | None = None
-    num_read: int | None = None
-    parts: tuple[Part, ...] = ()
-    part_facets: tuple[int, ...] = ()
+    num_tokens: int | None = None  # see `Document`
+    num_read: int | None = None  # see `Document`
+    parts: tuple[Part, ...] = ()  # its parts; none where it is one
+    part_facets: tuple[int, ...] = ()  # see `Document`; none unless facets are asked for, or where it is one part
 
     @property
     def token_stats(self) -> "TokenStats | None":
@@ -117,43 +106,26 @@ class StoredDocument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionInfo:
-    """What a collection is.
+    """What a collection is."""
 
-    Attributes:
-        name: ``[a-z0-9][a-z0-9_-]{0,63}``.
-        model: Name of the model whose facets it holds.
-        model_revision: Revision of that model.
-        space: What models must share to search each other's collections, e.g. ``all-MiniLM-L6-v2``; of a model
-            that has a space of its own ``name@revision``.
-        num_facets: K, facets of each document.
-        dim: D, dimensions of each facet.
-        create_time: When, UTC.
-        config: Free JSON object given at creation.
-        search_fields: Fields of the payload that are searched with the text, and what their words weigh.
-        num_documents: Documents now stored.
-        num_parts: Of their parts; a short document is one.
-        num_damaged: Those of them that searches leave out because they are damaged on disk; known when they are met.
-        index_kind: How it is searched now: ``exact`` or ``faiss-ivf-int8``.
-        num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it has not
-            been needed yet.
-        snapshot_bytes: Size of the saved index; 0: there is none.
-    """
-
-    name: str
-    model: str
-    model_revision: str
+    name: str  # `[a-z0-9][a-z0-9_-]{0,63}`
+    model: str  # name of the model whose facets it holds
+    model_revision: str  # revision of that model
+    # What models must share to search each other's collections, e.g. `all-MiniLM-L6-v2`; of a model that has a space of
+    # its own `name@revision`.
     space: str
-    num_facets: int
-    dim: int
-    create_time: datetime
-    config: dict[str, JsonValue]
-    search_fields: dict[str, float]
-    num_documents: int
-    num_parts: int
-    num_damaged: int
-    index_kind: str
+    num_facets: int  # K, facets of each document
+    dim: int  # D, dimensions of each facet
+    create_time: datetime  # when, UTC
+    config: dict[str, JsonValue]  # free JSON object given at creation
+    search_fields: dict[str, float]  # fields of the payload that are searched with the text, and what their words weigh
+    num_documents: int  # documents now stored
+    num_parts: int  # of their parts; a short document is one
+    num_damaged: int  # those of them that searches leave out because they are damaged on disk; known when they are met
+    index_kind: str  # how it is searched now: `exact` or `faiss-ivf-int8`
+    # Facets in the index in memory, those of removed documents until they are taken out; 0: it has not been needed yet.
     num_vectors: int
-    snapshot_bytes: int
+    snapshot_bytes: int  # size of the saved index; 0: there is none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -193,19 +165,13 @@ class GetResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentPage:
-    """One page of a listing, in the order of ids.
+    """One page of a listing, in the order of ids."""
 
-    Attributes:
-        documents: At most ``page_size`` documents, fewer where they have more than ``MAX_READ_BYTES`` together.
-        next_page_token: Token of the next page; empty on the last page.
-        index_revision: Revision that was read.
-        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
-    """
-
+    # At most `page_size` documents, fewer where they have more than `MAX_READ_BYTES` together.
     documents: tuple[StoredDocument, ...]
-    next_page_token: str
-    index_revision: int
-    warnings: tuple[FilterWarning, ...] = ()
+    next_page_token: str  # token of the next page; empty on the last page
+    index_revision: int  # revision that was read
+    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter, see `facets.documents.filter_warnings`
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -194,19 +194,13 @@ class RankedPaper:
 
 @dataclass(frozen=True, slots=True)
 class PaperFacets:
-    """Encoded papers, so that a collection need not be encoded again for every query.
+    """Encoded papers, so that a collection need not be encoded again for every query."""
 
-    Attributes:
-        facets: ``[N, K, D]`` float32, the ``p_k`` of eq. 3.15 without magnitudes.
-        author_magnitudes: ``[N, K]`` float32, rho.
-        citation_magnitudes: ``[N, K]`` float32, tau.
-        documents: ``[N, W]`` float32, weighted averages of all words (eq. B.4), mapped as facets map theirs, zero
-            without a known word; beside them a sentence vector where the model has them. Inner products are cosines.
-    """
-
-    facets: NDArray[np.float32]
-    author_magnitudes: NDArray[np.float32]
-    citation_magnitudes: NDArray[np.float32]
+    facets: NDArray[np.float32]  # `[N, K, D]` float32, the `p_k` of eq. 3.15 without magnitudes
+    author_magnitudes: NDArray[np.float32]  # `[N, K]` float32, rho
+    citation_magnitudes: NDArray[np.float32]  # `[N, K]` float32, tau
+    # `[N, W]` float32, weighted averages of all words (eq. B.4), mapped as facets map theirs, zero without a known
+    # word; beside them a sentence vector where the model has them. Inner products are cosines.
     documents: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -238,18 +232,12 @@ class BulkCandidates:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What an addition did; everything in it was durable when it came back.
+    """What an addition did; everything in it was durable when it came back."""
 
-    Attributes:
-        num_papers: Papers stored.
-        num_authors: Authors whose vector is new or was fitted again.
-        num_citing_papers: Citing papers whose vector is new or was fitted again.
-        unknown_citations: Entries of ``cited_by_ids`` that are no known paper; they still count as citing papers.
-    """
-
-    num_papers: int = 0
-    num_authors: int = 0
-    num_citing_papers: int = 0
+    num_papers: int = 0  # papers stored
+    num_authors: int = 0  # authors whose vector is new or was fitted again
+    num_citing_papers: int = 0  # citing papers whose vector is new or was fitted again
+    # Entries of `cited_by_ids` that are no known paper; they still count as citing papers.
     unknown_citations: tuple[str, ...] = field(default=())
 
 

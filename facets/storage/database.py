@@ -24,24 +24,18 @@ Migration = str | Callable[[sqlite3.Connection], None]
 
 @dataclass(frozen=True, kw_only=True)
 class Schema:
-    """What a kind of file holds, and how each version is made of the one before.
+    """What a kind of file holds, and how each version is made of the one before."""
 
-    Attributes:
-        title: What messages call the file, e.g. ``document store``.
-        application_id: In the header of the file: sets it apart from other SQLite files.
-        migrations: Entry i makes version i + 1 of version i: SQL statements, or a function of the connection. Version
-            0 is an empty file. Entries are only ever appended: files made by each of them exist.
-        checked: Tables to which a migration gave checksums; all their rows are compared at opening.
-        counter: Statement that gives how many writes the file has seen, as an integer that every one of them increases;
-            with it a :class:`HighWaterMark` tells when some are lost. Empty: nobody counts.
-        inspect: Reads everything else that has checksums, and says what is damaged; None: there is nothing else.
-    """
-
-    title: str
-    application_id: int
+    title: str  # what messages call the file, e.g. `document store`
+    application_id: int  # in the header of the file: sets it apart from other SQLite files
+    # Entry i makes version i + 1 of version i: SQL statements, or a function of the connection. Version 0 is an empty
+    # file. Entries are only ever appended: files made by each of them exist.
     migrations: Sequence[Migration]
-    checked: Sequence[str] = ()
+    checked: Sequence[str] = ()  # tables to which a migration gave checksums; all their rows are compared at opening
+    # Statement that gives how many writes the file has seen, as an integer that every one of them increases; with it a
+    # `HighWaterMark` tells when some are lost. Empty: nobody counts.
     counter: str = ""
+    # Reads everything else that has checksums, and says what is damaged; None: there is nothing else.
     inspect: Callable[[sqlite3.Connection], Iterator[str]] | None = None
 
     @property

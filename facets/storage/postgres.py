@@ -91,19 +91,13 @@ def translated(statement: str) -> str:
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresSchema:
-    """What a store keeps in PostgreSQL.
+    """What a store keeps in PostgreSQL."""
 
-    Attributes:
-        title: What messages call it.
-        tables: The statements that make it; the first table is ``meta`` with ``key`` and ``value``.
-        version: Of the tables; stands in ``meta``.
-        renewal: Statements that are run once when a standby was promoted, or a backup restored: what was written last
-            may be lost, and what others have seen of it must not be taken for what is written next.
-    """
-
-    title: str
-    tables: Sequence[str]
-    version: int
+    title: str  # what messages call it
+    tables: Sequence[str]  # the statements that make it; the first table is `meta` with `key` and `value`
+    version: int  # of the tables; stands in `meta`
+    # Statements that are run once when a standby was promoted, or a backup restored: what was written last may be lost,
+    # and what others have seen of it must not be taken for what is written next.
     renewal: Sequence[str] = ()
 
 
