@@ -52,13 +52,8 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
     all facets are a little alike then weighs no more than one that a single facet is made of; scores agree better
     with people (docs/use/similarity.md).
 
-    Args:
-        words_BLD: As for ``attention``.
-        facets_BKD: As for ``attention``.
-        mask_BL: As for ``attention``.
-
-    Returns:
-        ``[B, L]`` in ``[0, 1]``; 0 where the mask is False. With one facet the same as ``attention``.
+    Arguments are those of ``attention``. Returns ``[B, L]`` in ``[0, 1]``; 0 where the mask is False. With one facet
+    the same as ``attention``.
 
     Example:
         >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
@@ -103,13 +98,8 @@ def max_facet_score(
 def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """Which facets of each pair of texts are closest, and how close.
 
-    Args:
-        first_PKD: Facets, ``[P, K, D]``, any lengths; zero facets meet only where a text has no other.
-        second_PJD: Facets, ``[P, J, D]``, same dtype.
-
-    Returns:
-        Three ``[P]`` tensors: the cosine in ``[-1, 1]`` (``max_facet_score`` of the pair), the first
-        text's facet, the second text's facet (int64).
+    Facets may have any length; zero ones meet only where a text has no other. Returns three ``[P]`` tensors: the cosine
+    in ``[-1, 1]`` (``max_facet_score`` of the pair), the first text's facet, the second text's facet (int64).
     """
     cosines_PKJ = (unit_facets(first_PKD) @ unit_facets(second_PJD).mT).clamp(-1.0, 1.0)
     exists_PKJ = (first_PKD != 0).any(dim=2)[:, :, None] & (second_PJD != 0).any(dim=2)[:, None]
@@ -161,14 +151,8 @@ def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: 
     A target's reconstruction explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of it; the
     terms of both directions are added.
 
-    Args:
-        first_PKD: As for ``codebook_score``.
-        second_PJD: As for ``codebook_score``.
-        l1_weight: As for ``codebook_score``.
-
-    Returns:
-        ``[P, K, J]``, >= 0; for facets that are not zero the sum over K and J is ``codebook_score + 2``
-        (a negative term, which needs facets that point away from each other, counts as 0).
+    Arguments are those of ``codebook_score``. Returns ``[P, K, J]``, >= 0; for facets that are not zero the sum over K
+    and J is ``codebook_score + 2`` (a negative term, which needs facets that point away from each other, counts as 0).
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
     forth_PKJ = _explained(first_PKD, second_PJD, l1_weight) / _num_facets(second_PJD)[:, None, None]

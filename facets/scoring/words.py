@@ -21,12 +21,7 @@ ALPHA = 1e-4
 def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tensor:
     """``alpha / (alpha + p(w))``: frequent words matter less.
 
-    Args:
-        probabilities: p(w) in ``[0, 1]``, any shape.
-        alpha: > 0.
-
-    Returns:
-        Weights in ``(0, 1]``, the same shape.
+    Probabilities in ``[0, 1]`` and ``alpha`` above 0 give weights in ``(0, 1]``, of the same shape.
 
     References:
         Chang 2022, section 3.2.2.3, after Arora et al. 2017.
@@ -37,12 +32,7 @@ def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tenso
 def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
     """Weighted sum of the words, divided by the number of words with a weight above 0.
 
-    Args:
-        words_BLD: Unit word vectors, ``[B, L, D]``; finite also where the weight is 0.
-        weights_BL: ``[B, L]``, >= 0.
-
-    Returns:
-        ``[B, D]``; zero for a text without weights.
+    ``words_BLD``: unit vectors, finite also where the weight, never below 0, is 0. A text without weights gets zero.
     """
     # [B, 1, L] @ [B, L, D] -> [B, D]
     sums_BD = (weights_BL.unsqueeze(1) @ words_BLD).squeeze(1)
@@ -52,13 +42,7 @@ def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
 def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor) -> Tensor:
     """``average`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
 
-    Args:
-        words_BLD: As for ``average``.
-        probabilities_BL: p(w) of each word, ``[B, L]``.
-        weights_BL: As for ``average``.
-
-    Returns:
-        ``[B, D]``; zero for a text without weights.
+    ``probabilities_BL``: p(w) of each word; else as ``average``.
 
     References:
         Chang 2022, section 3.2.2.3 (Prob_avg).
@@ -69,14 +53,8 @@ def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL:
 def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, common_component_D: Tensor) -> Tensor:
     """``probability_average`` without the direction that all texts share.
 
-    Args:
-        words_BLD: As for ``average``.
-        probabilities_BL: p(w) of each word, ``[B, L]``.
-        weights_BL: As for ``average``.
-        common_component_D: ``fit_common_component`` of training texts weighted in the same way, ``[D]``.
-
-    Returns:
-        ``[B, D]``; zero for a text without weights.
+    ``common_component_D``: ``fit_common_component`` of training texts weighted in the same way; else as
+    ``probability_average``.
 
     References:
         Chang 2022, section 3.2.2.3 (SIF); Arora et al. 2017, algorithm 1.
@@ -111,12 +89,7 @@ def remove_component(vectors_BD: Tensor, component_D: Tensor) -> Tensor:
 def cosine_score(first_PD: Tensor, second_PD: Tensor) -> Tensor:
     """Cosine of each pair of vectors.
 
-    Args:
-        first_PD: ``[P, D]``.
-        second_PD: ``[P, D]``.
-
-    Returns:
-        ``[P]`` in ``[-1, 1]``; 0 when a side is zero.
+    Returns ``[P]`` in ``[-1, 1]``; 0 when a side is zero.
     """
     first_PD, second_PD = functional.normalize(first_PD, dim=1), functional.normalize(second_PD, dim=1)
     return (first_PD * second_PD).sum(dim=1).clamp(-1.0, 1.0)
@@ -179,16 +152,7 @@ def probability_wmd(
 ) -> Tensor:
     """``wmd`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
 
-    Args:
-        first_PMD: As for ``wmd``.
-        first_weights_PM: As for ``wmd``.
-        second_PND: As for ``wmd``.
-        second_weights_PN: As for ``wmd``.
-        first_probabilities_PM: p(w) of each word, ``[P, M]``.
-        second_probabilities_PN: ``[P, N]``.
-
-    Returns:
-        ``[P]`` scores, as ``wmd``.
+    Probabilities are p(w) of each word, ``[P, M]`` and ``[P, N]``; else as ``wmd``.
 
     Raises:
         ImportError: POT is not installed.
