@@ -14,6 +14,7 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.diagnose.vectors import owners_of
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 
@@ -36,26 +37,18 @@ class Reach(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HullReport:
-    """Which rows some query ranks first.
+    """Which rows some query ranks first."""
 
-    Attributes:
-        reach: ``[N]`` int8, values of :class:`Reach`.
-        margins: ``[N]``: of a vertex, by how much its query ranks it above the next one, for a query of length 1 and as
-            a share of the longest row; of an interior row its distance from a mixture of others, as such a share; else
-            NaN.
-        queries: ``[N, D]``: of a vertex its query, of length 1; else zeros. Given a bias, the query's own length
-            matters: then it is kept as found.
-        num_by_probe: Vertices found by taking the row itself as the query.
-        num_by_perceptron: Those found by correcting that query.
-        num_by_program: Rows that a linear program decided.
-    """
-
-    reach: NDArray[np.int8]
+    reach: NDArray[np.int8]  # `[N]` int8, values of `Reach`
+    # `[N]`: of a vertex, by how much its query ranks it above the next one, for a query of length 1 and as a share of
+    # the longest row; of an interior row its distance from a mixture of others, as such a share; else NaN.
     margins: NDArray[np.float64]
+    # `[N, D]`: of a vertex its query, of length 1; else zeros. Given a bias, the query's own length matters: then it is
+    # kept as found.
     queries: NDArray[np.float64]
-    num_by_probe: int
-    num_by_perceptron: int
-    num_by_program: int
+    num_by_probe: int  # vertices found by taking the row itself as the query
+    num_by_perceptron: int  # those found by correcting that query
+    num_by_program: int  # rows that a linear program decided
 
     def num(self, reach: Reach) -> int:
         """How many rows are so."""
@@ -116,17 +109,7 @@ def _checked(
     rows_ND: NDArray[np.floating], owners_N: NDArray[np.integer] | None, bias_N: NDArray[np.floating] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
     rows = np.asarray(rows_ND, dtype=np.float64)
-    if rows.ndim != 2 or not rows.size:
-        raise InvalidInputError(
-            f"has shape {list(rows.shape)}, expected [rows, dimensions], none of them 0", path="rows"
-        )
-    if not np.isfinite(rows).all():
-        where = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=("rows", where))
-    owners = np.arange(len(rows)) if owners_N is None else np.asarray(owners_N, dtype=np.int64)
-    for name, given in (("owners", owners), ("bias", bias_N)):
-        if given is not None and np.shape(given) != (len(rows),):
-            raise InvalidInputError(f"has shape {list(np.shape(given))}, expected [{len(rows)}]", path=name)
+    owners = owners_of(rows, owners_N, ("bias", bias_N))
     if bias_N is None:
         return rows, owners, False
     bias = np.asarray(bias_N, dtype=np.float64)

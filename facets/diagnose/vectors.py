@@ -70,7 +70,8 @@ def describe(
         >>> report.dot.self_first < report.cosine.self_first
         True
     """
-    rows, owners = _checked(rows_ND, owners_N)
+    rows = np.ascontiguousarray(rows_ND, dtype=np.float32)
+    owners = owners_of(rows, owners_N)
     norms = np.linalg.norm(rows, axis=1)
     there = norms > 0
     if not there.any():
@@ -96,10 +97,14 @@ def describe(
     )
 
 
-def _checked(
-    rows_ND: NDArray[np.floating], owners_N: NDArray[np.integer] | None
-) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    rows = np.ascontiguousarray(rows_ND, dtype=np.float32)
+def owners_of(
+    rows: NDArray[np.floating], owners_N: NDArray[np.integer] | None, *others: tuple[str, NDArray[np.floating] | None]
+) -> NDArray[np.int64]:
+    """The owner of each row, itself where nobody says; rows, owners and other arrays, by name, must fit each other.
+
+    Raises:
+        InvalidInputError: They do not, or rows are no matrix of finite numbers.
+    """
     if rows.ndim != 2 or not rows.size:
         raise InvalidInputError(
             f"has shape {list(rows.shape)}, expected [rows, dimensions], none of them 0", path="rows"
@@ -108,9 +113,10 @@ def _checked(
         where = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
         raise InvalidInputError("has NaN or infinite values: expected finite ones", path=("rows", where))
     owners = np.arange(len(rows)) if owners_N is None else np.asarray(owners_N, dtype=np.int64)
-    if owners.shape != (len(rows),):
-        raise InvalidInputError(f"has shape {list(owners.shape)}, expected [{len(rows)}]", path="owners")
-    return rows, owners
+    for name, given in (("owners", owners), *others):
+        if given is not None and np.shape(given) != (len(rows),):
+            raise InvalidInputError(f"has shape {list(np.shape(given))}, expected [{len(rows)}]", path=name)
+    return owners
 
 
 def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> tuple[int, int]:

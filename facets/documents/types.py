@@ -196,73 +196,53 @@ class Span:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FacetMatch:
-    """How one facet of the query was answered.
+    """How one facet of the query was answered."""
 
-    Attributes:
-        first_facet: Which facet of the query, from 0, ...
-        second_facet: ... met which facet of the document, 0..K-1: the one closest to it.
-        cosine: Of the two, in [-1, 1].
-        contribution: Its share in what spoke for the document, in [0, 1]; those of a hit add up to 1, or to 0 where
-            nothing did.
-        facet: That facet of the document, ``[D]`` float32, unit norm: its nearest words explain the hit.
-        second_span: Where in the text it comes from; None where the document was stored without spans.
-        first_words: Words nearest to the facet of the query with their cosines, closest first, where they were added.
-        second_words: The same for the facet of the document.
-    """
-
-    first_facet: int
-    second_facet: int
-    cosine: float
+    first_facet: int  # which facet of the query, from 0, ...
+    second_facet: int  # ... met which facet of the document, 0..K-1: the one closest to it
+    cosine: float  # of the two, in [-1, 1]
+    # Its share in what spoke for the document, in [0, 1]; those of a hit add up to 1, or to 0 where nothing did.
     contribution: float
+    # That facet of the document, `[D]` float32, unit norm: its nearest words explain the hit.
     facet: NDArray[np.float32]
-    second_span: Span | None = None
+    second_span: Span | None = None  # where in the text it comes from; None where the document was stored without spans
+    # Words nearest to the facet of the query with their cosines, closest first, where they were added.
     first_words: tuple[tuple[str, float], ...] = ()
-    second_words: tuple[tuple[str, float], ...] = ()
+    second_words: tuple[tuple[str, float], ...] = ()  # the same for the facet of the document
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hit:
-    """A document found, with its evidence.
+    """A document found, with its evidence."""
 
-    Attributes:
-        id: Its id.
-        score: What the hits are in order of; higher is better. Mode facets: ``facets_score``; lexical:
-            ``lexical_score``; hybrid: both, in [-1, 1] (:mod:`facets.documents.ranking`).
-        text: Its text; of a document of several parts that of the part.
-        payload: Its payload; None where nobody asked for it.
-        evidence: One match for every facet of the query, the largest contribution first; none in mode lexical.
-        facets_score: The weighted mean, over the facets of the query, of the cosine with the document's best facet; in
-            [-1, 1], exact to 1e-3 (half-precision storage); 0 in mode lexical.
-        lexical_score: BM25, 0 or more; 0 in mode facets.
-        matched_words: Words of the query that the text has in any form, in the order of the query; none in mode facets.
-        answer: The part of the text that answers best, see :func:`facets.documents.evidence.answer_of`; None where
-            neither spans nor words say.
-        confidence: Calibrated probability that the hit is relevant, in [0, 1], comparable across queries, and of one
-            query never less where the score is more; None without a curve for the mode.
-        signals: What speaks for it, see :data:`facets.documents.confidence.SIGNALS`.
-        revision: Revision of the write that stored the document.
-        part: The part that was found: of the parts of the document the best one, where hits are documents. None where
-            the document is one part. Spans of the hit count in ``text``, that of the part; its ``start`` is where that
-            begins in the whole.
-        part_number: Which one it is, from 1; 0 without parts.
-        num_parts: Of the document.
-    """
-
-    id: str
+    id: str  # its id
+    # What the hits are in order of; higher is better. Mode facets: `facets_score`; lexical: `lexical_score`; hybrid:
+    # both, in [-1, 1] (`facets.documents.ranking`).
     score: float
-    text: str
-    payload: dict[str, JsonValue] | None
+    text: str  # its text; of a document of several parts that of the part
+    payload: dict[str, JsonValue] | None  # its payload; None where nobody asked for it
+    # One match for every facet of the query, the largest contribution first; none in mode lexical.
     evidence: tuple[FacetMatch, ...]
+    # The weighted mean, over the facets of the query, of the cosine with the document's best facet; in [-1, 1], exact
+    # to 1e-3 (half-precision storage); 0 in mode lexical.
     facets_score: float
-    lexical_score: float
+    lexical_score: float  # BM25, 0 or more; 0 in mode facets
+    # Words of the query that the text has in any form, in the order of the query; none in mode facets.
     matched_words: tuple[str, ...]
+    # The part of the text that answers best, see `facets.documents.evidence.answer_of`; None where neither spans nor
+    # words say.
     answer: Span | None
+    # Calibrated probability that the hit is relevant, in [0, 1], comparable across queries, and of one query never less
+    # where the score is more; None without a curve for the mode.
     confidence: float | None
-    signals: Mapping[str, float]
-    revision: int
+    signals: Mapping[str, float]  # what speaks for it, see `facets.documents.confidence.SIGNALS`
+    revision: int  # revision of the write that stored the document
+    # The part that was found: of the parts of the document the best one, where hits are documents. None where the
+    # document is one part. Spans of the hit count in `text`, that of the part; its `start` is where that begins in the
+    # whole.
     part: Part | None = None
-    part_number: int = 0
-    num_parts: int = 1
+    part_number: int = 0  # which one it is, from 1; 0 without parts
+    num_parts: int = 1  # of the document
 
     @property
     def matched_spans(self) -> tuple[tuple[int, int], ...]:
@@ -272,21 +252,14 @@ class Hit:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchResult:
-    """Hits of every query.
+    """Hits of every query."""
 
-    Attributes:
-        hits: ``hits[q]`` are the hits of query q, best first, ties in the order of ids; fewer than ``top_k``
-            only when fewer documents exist (or pass the filter).
-        index_revision: Every write up to this revision was seen.
-        exhaustive: True when every allowed document was compared (exact search).
-        index_kind: ``exact`` or ``faiss-ivf-int8``.
-        warnings: What is odd about the filter, see :mod:`facets.documents.filter_warnings`.
-        left_out: What could not be asked, and why: candidates are then of the words alone; empty: nothing.
-    """
-
+    # `hits[q]` are the hits of query q, best first, ties in the order of ids; fewer than `top_k` only when fewer
+    # documents exist (or pass the filter).
     hits: tuple[tuple[Hit, ...], ...]
-    index_revision: int
-    exhaustive: bool
-    index_kind: str
+    index_revision: int  # every write up to this revision was seen
+    exhaustive: bool  # true when every allowed document was compared (exact search)
+    index_kind: str  # `exact` or `faiss-ivf-int8`
+    # What could not be asked, and why: candidates are then of the words alone; empty: nothing.
     left_out: str = field(default="", kw_only=True)
-    warnings: tuple[FilterWarning, ...] = ()
+    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter, see `facets.documents.filter_warnings`

@@ -101,7 +101,6 @@ class FacetIndex(ABC):
         held = self.slots
         return held[(held >= 0) & (first_places(held) == np.arange(len(held)))]
 
-    @abstractmethod
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         """Adds documents.
 
@@ -109,6 +108,8 @@ class FacetIndex(ABC):
             rows: ``[S]`` int64, >= 0, not yet in the index.
             facets_SKD: Unit-norm facets, ``[S, K, D]`` float32 or float16; places of one document side by side.
         """
+        if len(rows):
+            self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
         """Removes documents: their places become holes. Rows that are not in the index are ignored.

@@ -108,11 +108,6 @@ class FaissIndex(FacetIndex):
     def _per_list(self, prepared: NDArray[np.integer]) -> NDArray[np.int64]:
         return np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
 
-    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`FacetIndex.add`."""
-        if len(rows):
-            self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
-
     def add_prepared(
         self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
     ) -> None:

@@ -78,11 +78,6 @@ class QdrantIndex(FacetIndex):
         )
         return super().prepare(rows, facets_SKD)
 
-    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`FacetIndex.add`."""
-        if len(rows):
-            self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
-
     def add_prepared(
         self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
     ) -> None:

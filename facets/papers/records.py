@@ -142,41 +142,28 @@ def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None
 
 @dataclass(frozen=True, slots=True)
 class CandidateEvidence:
-    """Why a candidate was recommended.
+    """Why a candidate was recommended."""
 
-    Attributes:
-        facet: Number of the paper's facet that brought the candidate in, from 0; the one of the best inner product.
-        nearest_words: Words nearest to that facet with their cosine in [-1, 1], best first.
-        nearest_papers: Papers of the candidate most like the paper: id, title, cosine in [-1, 1], best first.
-            For a citing paper these are papers that it cites.
-    """
-
-    facet: int
+    facet: int  # number of the paper's facet that brought the candidate in, from 0; the one of the best inner product
+    # Words nearest to that facet with their cosine in [-1, 1], best first.
     nearest_words: tuple[tuple[str, float], ...] = ()
+    # Papers of the candidate most like the paper: id, title, cosine in [-1, 1], best first. For a citing paper these
+    # are papers that it cites.
     nearest_papers: tuple[tuple[str, str, float], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidate:
-    """A candidate for a paper.
+    """A candidate for a paper."""
 
-    Attributes:
-        id: Of the author (id, else name) or of the citing paper.
-        name: The author's name; the citing paper's title, empty when it is not known.
-        score: The score that ranks, higher is better; hybrid of the next two.
-        facet_score: eq. 3.13, ``max(0, max_k a^T p_k)``, >= 0.
-        document_score: Greatest cosine of the paper with one of the candidate's papers, in [-1, 1].
-        evidence: Only when asked for.
-        confidence: How probable it is that the paper lies in the candidate's field at all, in [0, 1]; never above that
-            of a candidate above. None where the model has no curve for it, or the papers were encoded before.
-    """
-
-    id: str
-    name: str
-    score: float
-    facet_score: float
-    document_score: float
-    evidence: CandidateEvidence | None = None
+    id: str  # of the author (id, else name) or of the citing paper
+    name: str  # the author's name; the citing paper's title, empty when it is not known
+    score: float  # the score that ranks, higher is better; hybrid of the next two
+    facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
+    document_score: float  # greatest cosine of the paper with one of the candidate's papers, in [-1, 1]
+    evidence: CandidateEvidence | None = None  # only when asked for
+    # How probable it is that the paper lies in the candidate's field at all, in [0, 1]; never above that of a candidate
+    # above. None where the model has no curve for it, or the papers were encoded before.
     confidence: float | None = None
 
 

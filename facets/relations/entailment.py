@@ -57,33 +57,22 @@ LABELS = (
 
 @dataclass(frozen=True, slots=True)
 class Entailment:
-    """Both directions of a pair of patterns.
+    """Both directions of a pair of patterns."""
 
-    Attributes:
-        premise: Normalised pattern.
-        hypothesis: Normalised pattern.
-        forward_score: Probability that the hypothesis follows from the premise: of ``ENTAILS`` and ``PARAPHRASE``.
-        backward_score: Probability that the premise follows from the hypothesis.
-        direction: Probability of ``ENTAILS`` less that of ``ENTAILED_BY``, in ``[-1, 1]``; above 0 the premise is the
-            more specific pattern.
-        label: The decision.
-        confidence: Probability of ``label``, fitted on development data, in ``[0, 1]``.
-        negation_differs: One side is negated and the other is not.
-        facet_score: How well the facets of both sides cover each other, eq. 3.11, in ``[-1, 1]``. Both directions of
-            eq. 3.10 are equal to three digits: facet k of one pattern meets facet k of the other.
-        reason: Why, in a few words: ``buy, so own``; empty where likeness alone decides.
-    """
-
-    premise: str
-    hypothesis: str
-    forward_score: float
-    backward_score: float
+    premise: str  # normalised pattern
+    hypothesis: str  # normalised pattern
+    forward_score: float  # probability that the hypothesis follows from the premise: of `ENTAILS` and `PARAPHRASE`
+    backward_score: float  # probability that the premise follows from the hypothesis
+    # Probability of `ENTAILS` less that of `ENTAILED_BY`, in `[-1, 1]`; above 0 the premise is the more specific
+    # pattern.
     direction: float
-    label: EntailmentLabel
-    confidence: float
-    negation_differs: bool
+    label: EntailmentLabel  # the decision
+    confidence: float  # probability of `label`, fitted on development data, in `[0, 1]`
+    negation_differs: bool  # one side is negated and the other is not
+    # How well the facets of both sides cover each other, eq. 3.11, in `[-1, 1]`. Both directions of eq. 3.10 are equal
+    # to three digits: facet k of one pattern meets facet k of the other.
     facet_score: float
-    reason: str
+    reason: str  # why, in a few words: `buy, so own`; empty where likeness alone decides
 
 
 @torch.inference_mode()

@@ -61,22 +61,17 @@ def entity_type_of_label(label: str) -> EntityType:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntitySpan:
-    """An entity's place in a text: ``text[start:end]``; offsets count characters (Unicode code points).
+    """An entity's place in a text: ``text[start:end]``; offsets count characters (Unicode code points)."""
 
-    Attributes:
-        start: First character.
-        end: Behind the last character.
-        type: What it is, where that is known; does not count in comparisons.
-        clauses: Numbers of the clauses that it belongs to, from a parse; entities without a common one are no pair.
-            Empty: not known. Does not count either.
-        is_adjunct: Stands in a phrase that belongs to a verb (``met Ann in Oslo``), so that it says nothing about the
-            noun right before it; from a parse. Does not count either.
-    """
-
-    start: int
-    end: int
+    start: int  # first character
+    end: int  # behind the last character
+    # What it is, where that is known; does not count in comparisons.
     type: EntityType = field(default=EntityType.UNKNOWN, compare=False)
+    # Numbers of the clauses that it belongs to, from a parse; entities without a common one are no pair. Empty: not
+    # known. Does not count either.
     clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
+    # Stands in a phrase that belongs to a verb (`met Ann in Oslo`), so that it says nothing about the noun right before
+    # it; from a parse. Does not count either.
     is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 

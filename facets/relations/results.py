@@ -73,25 +73,17 @@ class RelationScore:
 
 @dataclass(frozen=True, slots=True)
 class PatternScore:
-    """All asked-for relations of one pattern.
+    """All asked-for relations of one pattern."""
 
-    Attributes:
-        pattern: Normalised: tokens separated by one blank.
-        relations: Accepted ones first, then highest probability first, ties by name.
-        no_relation_probability: That none of the asked-for relations holds, in ``[0, 1]``.
-        known: The look-up table of the universal schema holds the pattern.
-        facets: Every facet of the pattern with the relations near it; empty when no evidence was asked for.
-        assertion: Whether the sentence asserts what the pattern says; without it nothing is accepted.
-        assertion_cue: The word that says so; empty when asserted.
-    """
-
-    pattern: str
-    relations: tuple[RelationScore, ...]
-    no_relation_probability: float
-    known: bool
+    pattern: str  # normalised: tokens separated by one blank
+    relations: tuple[RelationScore, ...]  # accepted ones first, then highest probability first, ties by name
+    no_relation_probability: float  # that none of the asked-for relations holds, in `[0, 1]`
+    known: bool  # the look-up table of the universal schema holds the pattern
+    # Every facet of the pattern with the relations near it; empty when no evidence was asked for.
     facets: tuple[FacetRelations, ...] = ()
+    # Whether the sentence asserts what the pattern says; without it nothing is accepted.
     assertion: AssertionStatus = AssertionStatus.ASSERTED
-    assertion_cue: str = ""
+    assertion_cue: str = ""  # the word that says so; empty when asserted
 
     @property
     def best(self) -> RelationScore | None:

@@ -99,22 +99,14 @@ class PairExplanation:
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Scores of some pairs.
+    """Scores of some pairs."""
 
-    Attributes:
-        scores: ``[P]`` float32, finite; entry i belongs to pairs[i]. Range: see ``SimilarityMethod``.
-        explanations: One a pair, empty unless asked for.
-        method: How the pairs were scored.
-        calibrated: ``[P]`` float32, the scores as people would give them, on the scale asked for; None unless
-            asked for.
-        comparisons: What the texts of each pair say of each other: label and differences; empty but for
-            ``alignment``.
-    """
-
-    scores: NDArray[np.float32]
-    method: SimilarityMethod
-    explanations: tuple[PairExplanation, ...] = ()
+    scores: NDArray[np.float32]  # `[P]` float32, finite; entry i belongs to pairs[i]. Range: see `SimilarityMethod`.
+    method: SimilarityMethod  # how the pairs were scored
+    explanations: tuple[PairExplanation, ...] = ()  # one a pair, empty unless asked for
+    # `[P]` float32, the scores as people would give them, on the scale asked for; None unless asked for.
     calibrated: NDArray[np.float32] | None = None
+    # What the texts of each pair say of each other: label and differences; empty but for `alignment`.
     comparisons: tuple[Comparison, ...] = ()
 
 
