@@ -28,7 +28,7 @@ from facets.documents.index_manager import IndexManager
 from facets.documents.opening import open_store
 from facets.documents.ranking import SearchRequest
 from facets.documents.reading import Reader, info_of
-from facets.documents.records import CollectionRecord, own_space
+from facets.documents.records import CollectionModel, CollectionRecord
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.search import Searcher, check_search
 from facets.documents.store import DocumentStore
@@ -195,16 +195,8 @@ class CollectionEngine:
         encoded = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
         fields = check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields)
         with self._indexes.write_lock:
-            record = self._store.create_collection(
-                name,
-                model=model,
-                model_revision=model_revision,
-                space=space or own_space(model, model_revision),
-                num_facets=num_facets,
-                dim=dim,
-                config=encoded,
-                search_fields=fields,
-            )
+            by = CollectionModel(model, model_revision, space, num_facets, dim, fields)
+            record = self._store.create_collection(name, by, config=encoded)
             with suppress(IndexAwayError):  # it is there, and searched once the index is
                 self._indexes.live(record)
             self._follower.changed(record.revision)

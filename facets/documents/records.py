@@ -19,9 +19,20 @@ LostRevisions = Sequence[tuple[int, int]]
 """After which revision, and before which, none was ever given: those in between were of a primary that is gone."""
 
 
-def own_space(model: str, revision: str) -> str:
-    """The space of a model that shares it with no other."""
-    return f"{model}@{revision}"
+class CollectionModel(NamedTuple):
+    """By which model the facets of a collection are made, and of what."""
+
+    model: str
+    model_revision: str
+    space: str  # what models must share to search each other's collections; empty: this model's own
+    num_facets: int
+    dim: int
+    search_fields: Mapping[str, float]
+
+    def columns(self, code: FacetCode) -> tuple[str | int, ...]:
+        """What a collection says of its model and its facets, in the order of the columns."""
+        space = self.space or f"{self.model}@{self.model_revision}"
+        return self.model, self.model_revision, space, code, self.num_facets, self.dim
 
 
 class CollectionState(StrEnum):

@@ -20,7 +20,7 @@ from facets.documents.fields import check_search_fields
 from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.parts import EncodedText, from_encoded
-from facets.documents.records import CollectionRecord, StoreWrite, own_space
+from facets.documents.records import CollectionModel, CollectionRecord, StoreWrite
 from facets.documents.store import DocumentStore
 
 _BATCH = 64  # documents encoded and stored at a time
@@ -134,15 +134,10 @@ class Reindexer:
             return copy
         self._give_up(record)
         with self._indexes.write_lock:
-            made = self._store.begin_copy(
-                record,
-                model=target.name,
-                model_revision=target.revision,
-                space=target.space or own_space(target.name, target.revision),
-                num_facets=target.num_facets,
-                dim=target.dim,
-                search_fields=target.search_fields or {},
+            by = CollectionModel(
+                *(target.name, target.revision, target.space, target.num_facets, target.dim, target.search_fields or {})
             )
+            made = self._store.begin_copy(record, by)
             self._indexes.live(made)
         return made
 

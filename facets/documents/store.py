@@ -29,6 +29,7 @@ from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
 from facets.documents.records import (
     COLLECTION_COLUMNS,
+    CollectionModel,
     CollectionRecord,
     CollectionState,
     DocumentRows,
@@ -224,18 +225,7 @@ class DocumentStore:
         """A consistent view for reading; use in a ``with`` block."""
         return StoreView(self.database.read(), self._dialect)
 
-    def create_collection(
-        self,
-        name: str,
-        *,
-        model: str,
-        model_revision: str,
-        space: str,
-        num_facets: int,
-        dim: int,
-        config: str,
-        search_fields: Mapping[str, float],
-    ) -> CollectionRecord:
+    def create_collection(self, name: str, by: CollectionModel, *, config: str) -> CollectionRecord:
         """Creates a collection from checked values.
 
         Raises:
@@ -250,8 +240,8 @@ class DocumentStore:
                 "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
                 f"revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
                 (
-                    *(name, model, model_revision, space, self._code, num_facets, dim, created_us, config),
-                    *(_json(search_fields), next_revision(connection)),
+                    *(name, *by.columns(self._code), created_us, config),
+                    *(_json(by.search_fields), next_revision(connection)),
                 ),
             )
             return collection_from(cursor.fetchone())
@@ -284,17 +274,7 @@ class DocumentStore:
                 gone = rows_by_filter(connection, record, where, self._dialect)
             return self._deleted(connection, record, gone)
 
-    def begin_copy(
-        self,
-        record: CollectionRecord,
-        *,
-        model: str,
-        model_revision: str,
-        space: str,
-        num_facets: int,
-        dim: int,
-        search_fields: Mapping[str, float],
-    ) -> CollectionRecord:
+    def begin_copy(self, record: CollectionRecord, by: CollectionModel) -> CollectionRecord:
         """Makes an empty copy of a collection for another model or other fields; there must be no other copy.
 
         Raises:
@@ -309,10 +289,7 @@ class DocumentStore:
                 "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, ?, revision, ?, number "
                 "FROM collections WHERE number = ? "
                 f"RETURNING {COLLECTION_COLUMNS}",
-                (
-                    *(name, model, model_revision, space, self._code, num_facets, dim),
-                    *(_json(search_fields), CollectionState.BUILDING, record.number),
-                ),
+                (name, *by.columns(self._code), _json(by.search_fields), CollectionState.BUILDING, record.number),
             )
             values = cursor.fetchone()
         if values is None:

@@ -37,13 +37,28 @@ from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 
 
-class _PassageModule(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
-    """The one module of a pipeline: it takes texts as they are, because the model reads long ones window by window."""
+class _Module(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
+    """The one module of a pipeline, around a model."""
+
+    def __init__(self, model: FacetNetworkModel | PassageModel) -> None:
+        super().__init__()
+        self.model: Any = model
+        self.network = model.network  # so that the pipeline knows where it runs
+
+    def save(self, output_path: str, *_args: object, **_settings: object) -> None:
+        """Writes the whole checkpoint."""
+        self.model.save(Path(output_path))
+
+    def get_embedding_dimension(self) -> int:
+        """D."""
+        return int(self.model.dim)
+
+
+class _PassageModule(_Module):
+    """Takes texts as they are, because the model reads long ones window by window."""
 
     def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
-        super().__init__()
-        self.model = load(name_or_path, PassageModel, device=device)
-        self.network = self.model.network  # so that the pipeline knows where it runs
+        super().__init__(load(name_or_path, PassageModel, device=device))
 
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, task: str | None = None, **_settings: object
@@ -51,18 +66,10 @@ class _PassageModule(InputModule):  # type: ignore[misc]  # its types are skippe
         """The texts, and what they are: ``query``, or anything else for documents."""
         return {"texts": [(prompt or "") + text for text in inputs], "task": task}
 
-    def save(self, output_path: str, *_args: object, **_settings: object) -> None:
-        """Writes the whole checkpoint."""
-        self.model.save(Path(output_path))
-
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "_PassageModule":
         """Opens a checkpoint folder; nothing is downloaded."""
         return cls(model_name_or_path)
-
-    def get_embedding_dimension(self) -> int:
-        """D."""
-        return self.model.dim
 
 
 class PassageVectorModule(_PassageModule):
@@ -107,13 +114,8 @@ class PassageFacetsModule(_PassageModule):
         return [found.document(place)[0] for place in range(len(texts))]
 
 
-class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
+class FacetModule(_Module):
     """The one module of the pipeline: tokens in, K facets as the "token" embeddings out."""
-
-    def __init__(self, model: FacetNetworkModel) -> None:
-        super().__init__()
-        self.model = model
-        self.network = model.network
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
         """Token rows of texts.
@@ -136,10 +138,6 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
         features["attention_mask"] = torch.ones(facets_BKD.shape[:2], dtype=torch.int64, device=facets_BKD.device)
         return features
 
-    def save(self, output_path: str, *_args: object, **_settings: object) -> None:
-        """Writes the whole checkpoint."""
-        self.model.save(Path(output_path))
-
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
         """Opens a checkpoint folder; nothing is downloaded.
@@ -151,7 +149,3 @@ class FacetModule(InputModule):  # type: ignore[misc]  # its types are skipped, 
         if not isinstance(model, FacetNetworkModel):
             raise InvalidInputError(f"{model.name}: expected a model around a facet network, got one for {model.task}")
         return cls(model)
-
-    def get_embedding_dimension(self) -> int:
-        """D."""
-        return self.model.dim
