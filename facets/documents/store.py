@@ -301,13 +301,9 @@ class DocumentStore:
     ) -> tuple[StoreWrite, NDArray[np.bool_]]:
         """Adds documents to a copy, under the revisions that they have in the collection.
 
-        Args:
-            copy: The copy.
-            rows: ``[N]`` first rows that the documents have in the collection; those gone meanwhile are left out.
-            batch: The documents, encoded by the model of the copy.
-
-        Returns:
-            What was done, and which of the documents were added, ``[N]``.
+        ``rows``: ``[N]`` first rows that the documents have in the collection; those gone meanwhile are left out.
+        ``batch``: the documents, encoded by the model of the copy. Returns what was done, and which of the documents
+        were added, ``[N]``.
         """
         lines = _BatchLines(batch, self._dialect)
         with self.database.write() as connection:

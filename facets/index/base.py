@@ -300,15 +300,9 @@ def paged(
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
     """Cuts the facets of each document into places of K.
 
-    Args:
-        rows_N: Row numbers.
-        facets_TD: Facets of all documents, one document after another.
-        starts_N1: Where the facets of each document begin, and T; each has at least one.
-        num_facets: K.
-
-    Returns:
-        The row number of every place, ``[S]``, places of a document side by side; and their facets ``[S, K, D]``, zero
-        where the last place of a document is not full.
+    ``facets_TD``: facets of all documents, one document after another. ``starts_N1``: where the facets of each document
+    begin, and T; each has at least one. Returns the row number of every place, ``[S]``, places of a document side by
+    side; and their facets ``[S, K, D]``, zero where the last place of a document is not full.
 
     Example:
         >>> facets = np.array([[1.0], [2.0], [3.0], [4.0]])

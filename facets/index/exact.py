@@ -401,13 +401,9 @@ def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:
 def best_columns(scores_QN: Tensor, top_k: int, *, margin: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
     """What may belong to the best ``top_k``, chosen where the scores are.
 
-    Args:
-        scores_QN: ``[Q, N]``, ``-inf`` for none.
-        top_k: Columns wanted.
-        margin: Everything within this distance of the top_k-th score is taken.
-
-    Returns:
-        Their columns, ``[Q, C]`` ascending, and their scores; of some queries more than may belong to the best.
+    ``scores_QN``: ``[Q, N]``, ``-inf`` for none. ``margin``: everything within this distance of the top_k-th score is
+    taken. Returns their columns, ``[Q, C]`` ascending, and their scores; of some queries more than may belong to the
+    best.
     """
     num_documents = scores_QN.shape[1]
     if num_documents > top_k:

@@ -141,13 +141,9 @@ class FaissIndex(FacetIndex):
     def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> float:
         """Sets the number of probed lists: the fewest that find ``recall_target`` of the exact top 10.
 
-        Args:
-            facets_MD: Facets of documents in the index that serve as queries, ``[M, D]`` unit norm; each finds its
-                own document first, which is not counted.
-            recall_target: In (0, 1].
-
-        Returns:
-            The recall reached on this sample, in [0, 1].
+        ``facets_MD``: facets of documents in the index that serve as queries, ``[M, D]`` unit norm; each finds its own
+        document first, which is not counted. ``recall_target``: in (0, 1]. Returns the recall reached on this sample,
+        in [0, 1].
         """
         queries = np.ascontiguousarray(facets_MD[:_TUNE_QUERIES], dtype=np.float32)[:, None, :]
         truth = self.search(queries, _TUNE_TOP_K + 1, exhaustive=True).rows[:, 1 : _TUNE_TOP_K + 1]

@@ -72,13 +72,9 @@ class ListRoom:
     def make(self, more_L: NDArray[np.int64], *, spare: float = 0.0, max_bytes: int | None = None) -> bool:
         """Gives every list room for so many more vectors; nobody may search meanwhile.
 
-        Args:
-            more_L: Vectors to come, ``[L]``.
-            spare: Room beyond that, as a share of the list.
-            max_bytes: About how much one call may move; None: everything.
-
-        Returns:
-            Whether there is room for all of them now; else call again.
+        ``more_L``: vectors to come, ``[L]``. ``spare``: room beyond that, as a share of the list. ``max_bytes``: about
+        how much one call may move; None: everything. Returns whether there is room for all of them now; else call
+        again.
         """
         moved = 0
         for number in np.flatnonzero(more_L).tolist():

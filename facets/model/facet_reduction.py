@@ -22,13 +22,9 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
 
     A group is its weighted mean at unit length, so what is merged of them has no pair above the bound either.
 
-    Args:
-        facets_BKD: Unit norm; what weighs nothing is none.
-        weights_BK: How much each stands for, not negative.
-
-    Returns:
-        ``[B, K, K]``: row k of a text holds the members of its group k, k among them the first; empty for what went
-        into another group or was none.
+    ``facets_BKD``: unit norm; what weighs nothing is none. ``weights_BK``: how much each stands for, not negative.
+    Returns ``[B, K, K]``: row k of a text holds the members of its group k, k among them the first; empty for what went
+    into another group or was none.
 
     Example:
         >>> facets = np.array([[[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.98, 0.199]]], dtype=np.float32)

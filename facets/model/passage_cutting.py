@@ -19,13 +19,9 @@ NUM_SPECIAL = 2
 def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *, longest: int) -> NDArray[np.int64]:
     """Where what is read by itself begins: sentences, very short ones with the next, very long ones in equal parts.
 
-    Args:
-        starts_S: First piece of each sentence, ascending.
-        says_L: Of each piece of the text, at least one, whether it is more than a mark.
-        longest: Pieces that are read at once.
-
-    Returns:
-        First pieces, from 0, and the number of pieces at the end.
+    ``starts_S``: first piece of each sentence, ascending. ``says_L``: of each piece of the text, at least one, whether
+    it is more than a mark. ``longest``: pieces that are read at once. Returns first pieces, from 0, and the number of
+    pieces at the end.
 
     Example:
         >>> sentence_bounds(np.array([0, 2, 9]), np.ones(30, dtype=bool) & (np.arange(30) != 1), longest=12).tolist()

@@ -42,13 +42,9 @@ logger = logging.getLogger(__name__)
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
     """The shortest run of pieces that contains a facet's heaviest piece and this share of all its weight.
 
-    Args:
-        weights_BKL: What each facet takes of each piece, not negative; 0 where there is no piece that may be shown.
-        share: In (0, 1].
-
-    Returns:
-        First and last piece of each run, int64 ``[B, K]`` each, first <= last; of equally short runs the first. A facet
-        without any weight has the run (0, 0).
+    ``weights_BKL``: what each facet takes of each piece, not negative; 0 where there is no piece that may be shown.
+    ``share``: in (0, 1]. Returns first and last piece of each run, int64 ``[B, K]`` each, first <= last; of equally
+    short runs the first. A facet without any weight has the run (0, 0).
 
     Example:
         >>> weights = torch.tensor([[[0.1, 0.0, 0.5, 0.4, 0.0]]])

@@ -32,14 +32,9 @@ def typed_rows(
 ) -> list[NDArray[np.uint16]]:
     """Typed rows of papers, title first.
 
-    Args:
-        tokenizer: Splits texts into words.
-        vocabulary: At most 32,766 words.
-        titles: One a paper; a title of nothing but stop words keeps them.
-        abstracts: One a paper, may be empty.
-
-    Returns:
-        One uint16 array ``[L]`` a paper; not empty where the title has a token.
+    ``vocabulary``: at most 32,766 words. ``titles``: one a paper; a title of nothing but stop words keeps them.
+    ``abstracts``: one a paper, may be empty. Returns one uint16 array ``[L]`` a paper; not empty where the title has a
+    token.
 
     Example:
         >>> vocabulary = Vocabulary(["the", "parser", "works"], np.array([3, 2, 1]))

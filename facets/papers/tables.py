@@ -243,13 +243,9 @@ def summaries(
 ) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
     """What the papers of each candidate come to.
 
-    Args:
-        papers_P: Rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``.
-        starts: ``[J + 1]``.
-        bank: The papers.
-
-    Returns:
-        The mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when unknown.
+    ``papers_P``: rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``. ``starts``:
+    ``[J + 1]``. Returns the mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when
+    unknown.
     """
     counts = np.diff(starts)
     rows_P, documents_IW, starts_J = (torch.from_numpy(one) for one in (papers_P, bank.documents, starts[:-1]))

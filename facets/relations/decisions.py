@@ -65,13 +65,9 @@ class TrainingPatterns:
 class PatternDecisions:
     """Results of some patterns, one at a time.
 
-    Args:
-        relations: What was scored against.
-        arrays: The scores.
-        top_k: Relations in each result at most; None: all.
-        known: Adds evidence, which takes longer than scoring: which facet met which, the relations near each facet, the
-            nearest patterns of the training data; None: no evidence.
-        details: What the relations of the model's table mean, by row; for evidence.
+    ``top_k``: relations in each result at most; None: all. ``known``: adds evidence, which takes longer than scoring:
+    which facet met which, the relations near each facet, the nearest patterns of the training data; None: no evidence.
+    ``details``: what the relations of the model's table mean, by row; for evidence.
     """
 
     def __init__(

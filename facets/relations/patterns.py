@@ -69,13 +69,9 @@ def tokenize_patterns(
 ) -> list[tuple[str, ...]]:
     """Lower-case tokens of patterns that people or files give.
 
-    Args:
-        patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-        tokenizer: Splits what stands between the placeholders.
-        path: Where the patterns stand in what the caller gave.
-
-    Returns:
-        The tokens of each, placeholders kept as they are.
+    ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``. ``tokenizer``: splits
+    what stands between the placeholders. ``path``: where the patterns stand in what the caller gave. Returns the tokens
+    of each, placeholders kept as they are.
 
     Raises:
         InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.

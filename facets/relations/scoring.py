@@ -51,12 +51,9 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
 def generality_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
     """How general each pattern is: the mean of ``asymmetric_score(pattern, other)`` over many others.
 
-    Args:
-        patterns_BKD: Facets, ``[B, K, D]``, any lengths.
-        background_MD: All facets of the other patterns, ``[M, D]``, unit length.
-
-    Returns:
-        ``[B]`` in ``[-1, 1]``; what is near a pattern anyway, is not near it because of entailment.
+    ``patterns_BKD``: facets, ``[B, K, D]``, any lengths. ``background_MD``: all facets of the other patterns,
+    ``[M, D]``, unit length. Returns ``[B]`` in ``[-1, 1]``; what is near a pattern anyway, is not near it because of
+    entailment.
     """
     # [B, K, D] @ [D, M] -> [B, K, M]
     return (unit_facets(patterns_BKD) @ background_MD.mT).amax(dim=1).mean(dim=1)
@@ -77,13 +74,9 @@ def asymmetric_scores(
 ) -> tuple[Tensor, Tensor]:
     """``asymmetric_score`` of every pattern with every relation, both ways.
 
-    Args:
-        patterns_BKD: Facets, ``[B, K, D]``, any lengths.
-        relations_RJD: Facets, ``[R, J, D]``, same dtype.
-        shares_RJ: How much each facet of a relation counts, ``[R, J]``, 1 together (``distinct_facets``); None: alike.
-
-    Returns:
-        Two times ``[B, R]`` in ``[-1, 1]``: the pattern as premise, the relation as premise.
+    ``patterns_BKD``: facets, ``[B, K, D]``, any lengths. ``relations_RJD``: facets, ``[R, J, D]``, same dtype.
+    ``shares_RJ``: how much each facet of a relation counts, ``[R, J]``, 1 together (``distinct_facets``); None: alike.
+    Returns two times ``[B, R]`` in ``[-1, 1]``: the pattern as premise, the relation as premise.
 
     References:
         Chang 2022, eq. 3.10.

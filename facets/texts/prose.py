@@ -98,12 +98,9 @@ def prose_of(
 ) -> Prose:
     r"""Which sentences of a document may stand in its summary.
 
-    Args:
-        sentences: Of one document, in order, at least one.
-        tokenizer: Splits them into words.
-        vocabulary: It knows which words are rare.
-        are_given: Whether somebody has cut them, so that they need no stop, and the one before need not be the one that
-            stood before: then none leans.
+    ``sentences``: of one document, in order, at least one. ``vocabulary``: it knows which words are rare.
+    ``are_given``: whether somebody has cut them, so that they need no stop, and the one before need not be the one that
+    stood before: then none leans.
 
     Example:
         >>> from facets.language.sentences import sentences_of
