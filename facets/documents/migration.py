@@ -5,6 +5,7 @@ callers stay good. Interrupted, the same call goes on where it ended; no server 
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
@@ -52,23 +53,19 @@ def move_to_postgres(directory: Path, url: str, kept: Kept, *, say: Say) -> None
         NotFoundError: The directory has no store.
         StorageError: One of the two cannot be read or written: the same call again goes on.
     """
-    lock = DirectoryLock(_existing(directory / _STORE).parent)
-    try:
-        source, target = Database(directory / _STORE, SCHEMA), PostgresDatabase(url, postgres_schema(), filling=True)
-        try:
+    with closing(DirectoryLock(_existing(directory / _STORE).parent)):
+        with (
+            closing(Database(directory / _STORE, SCHEMA)) as source,
+            closing(PostgresDatabase(url, postgres_schema(), filling=True)) as target,
+        ):
             _copy(source, target, DocumentStore(source), say)
             _check(DocumentStore(target, dialect=POSTGRES), say)
             files = [(path, schema) for pattern, schema in kept.items() for path in sorted(directory.glob(pattern))]
             for path, schema in files:
                 _copy_records(Database(path, schema), target, [], say)
             target.filled()
-        finally:
-            target.close()
-            source.close()
         for path in (directory / _STORE, *(path for path, _ in files)):
             path.rename(path.with_name(f"{path.name}{_MOVED}"))
-    finally:
-        lock.close()
     say(f"{directory / _STORE} is in PostgreSQL {target.address} now, and set aside as {_STORE}{_MOVED}")
 
 
@@ -82,32 +79,28 @@ def move_to_directory(url: str, directory: Path, kept: Kept, *, say: Say) -> Non
     if (directory / _STORE).exists():
         raise ConflictError(f"{directory / _STORE} exists: expected a directory without a store")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-    lock = DirectoryLock(directory)
-    try:
+    with closing(DirectoryLock(directory)):
         store = directory / _STORE
-        source, target = PostgresDatabase(url, postgres_schema()), Database(_part_of(store), SCHEMA)
-        try:
-            with source.hold_writes():  # of servers that still run
-                _copy(source, target, DocumentStore(source, dialect=POSTGRES), say)
-                _check(DocumentStore(target), say)
-                with source.read() as lines:
-                    owners = [name for (name,) in lines.execute("SELECT owner FROM record_owners ORDER BY owner")]
-                found = [(owner, *_file_of(directory, owner, kept)) for owner in owners]
-                for owner, path, schema in found:
-                    make_private_directory(path.parent.parent)
-                    make_private_directory(path.parent)
-                    _copy_records(source, Database(_part_of(path), schema), [owner], say)
-                source.moved()
-        finally:
-            target.close()
-            source.close()
+        with (
+            closing(PostgresDatabase(url, postgres_schema())) as source,
+            closing(Database(_part_of(store), SCHEMA)) as target,
+            source.hold_writes(),  # of servers that still run
+        ):
+            _copy(source, target, DocumentStore(source, dialect=POSTGRES), say)
+            _check(DocumentStore(target), say)
+            with source.read() as lines:
+                owners = [name for (name,) in lines.execute("SELECT owner FROM record_owners ORDER BY owner")]
+            found = [(owner, *_file_of(directory, owner, kept)) for owner in owners]
+            for owner, path, schema in found:
+                make_private_directory(path.parent.parent)
+                make_private_directory(path.parent)
+                _copy_records(source, Database(_part_of(path), schema), [owner], say)
+            source.moved()
         for path in (store, *(path for _, path, _ in found)):
             for suffix in ("", "-mark"):
                 part = path.with_name(f"{_part_of(path).name}{suffix}")
                 if part.exists():
                     part.rename(path.with_name(f"{path.name}{suffix}"))
-    finally:
-        lock.close()
     say(f"PostgreSQL {source.address} is in {directory / _STORE} now; servers refuse the database from now on")
 
 

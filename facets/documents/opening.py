@@ -1,6 +1,7 @@
 """Opening the store that the settings name, which is the one that the data directory has known so far."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 from facets.documents.dialects import POSTGRES, postgres_schema
@@ -48,8 +49,7 @@ def examine_postgres(url: str, directory: Path) -> Iterator[str]:
     Raises:
         StorageError: No server would take it; the message says why.
     """
-    database = PostgresDatabase(url, postgres_schema(), make=False)
-    try:
+    with closing(PostgresDatabase(url, postgres_schema(), make=False)) as database:
         database.check_place()
         with database.read() as connection:
             (store_id,) = (value for (value,) in connection.execute("SELECT value FROM meta WHERE key = 'store_id'"))
@@ -66,5 +66,3 @@ def examine_postgres(url: str, directory: Path) -> Iterator[str]:
         yield f"{held}; max_connections {most}, of which a server takes 18"
         if (directory / MANIFEST).exists():
             DirectoryManifest(directory, "PostgreSQL", ()).agree(store_id)
-    finally:
-        database.close()

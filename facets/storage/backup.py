@@ -241,16 +241,13 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
         if there - _MAY_BE_THERE and UNFINISHED_RESTORE not in there:
             held = min(there - _MAY_BE_THERE)
             raise ConflictError(f"data directory {directory} holds {held}: expected an empty one, or no such folder")
-        lock = DirectoryLock(directory)
-        try:
+        with closing(DirectoryLock(directory)):
             write_whole(directory / UNFINISHED_RESTORE, f"{source}\n", durable=True, private=True)
             for name, file in files.items():
                 _make_private_parents(directory / name, directory)
                 _put_back(source / name, directory / name, file)
             (directory / UNFINISHED_RESTORE).unlink()
             sync_directory(directory)
-        finally:
-            lock.close()
     return files
 
 
@@ -266,11 +263,8 @@ def _clear_abandoned(folder: Path) -> None:
     for part in folder.glob("*.part"):
         if (part / LOCK).is_file() or (part / BACKUP_MANIFEST).is_file():
             with suppress(StorageError):  # in use, or finished just now
-                lock = DirectoryLock(part)
-                try:
+                with closing(DirectoryLock(part)):
                     _remove(part)
-                finally:
-                    lock.close()
 
 
 def _remove(part: Path) -> None:
