@@ -4,7 +4,7 @@ Shape letters: Q queries, J facets of a query, F facets of a document, D dimensi
 """
 
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from shutil import rmtree
@@ -20,6 +20,7 @@ from facets.extras import require_extra
 VECTOR = "facets"
 MARK = 2**62  # number of the point that says up to which revision of the store there may be points
 _INDEXING_KB = 2_000  # of a segment: a smaller one is compared without codes
+_SCROLLED = 10_000  # points whose numbers come back at once
 _COPIES = 2  # of each shard in a cluster
 _TIMEOUT_S = 10
 _CHECK_TIMEOUT_S = 1
@@ -102,15 +103,11 @@ class EdgePoints:
 
     def rows(self, *, empty: bool) -> NDArray[np.int64]:
         """See :class:`Points`."""
-        edge, found, offset = self._edge, list[int](), None
+        edge = self._edge
         wanted = edge.Filter(must_not=[edge.HasVectorCondition(VECTOR)]) if empty else None
-        while True:
-            request = edge.ScrollRequest(offset=offset, limit=10_000, filter=wanted, with_payload=False)
-            with self._errors():
-                points, offset = self._shard.scroll(request)
-            found += (int(point.id) for point in points if point.id != MARK)
-            if offset is None:
-                return np.array(sorted(found), dtype=np.int64)
+        settings = {"filter": wanted, "limit": _SCROLLED, "with_payload": False}
+        with self._errors():
+            return _all_rows(lambda offset: self._shard.scroll(edge.ScrollRequest(offset=offset, **settings)))
 
     def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
         """See :class:`Points`."""
@@ -211,16 +208,11 @@ class ServerPoints:
 
     def rows(self, *, empty: bool) -> NDArray[np.int64]:
         """See :class:`Points`."""
-        models, found, offset = self._models, list[int](), None
+        models = self._models
         wanted = models.Filter(must_not=[models.HasVectorCondition(has_vector=VECTOR)]) if empty else None
-        while True:
-            with self._errors():
-                points, offset = self._client.scroll(
-                    self._name, scroll_filter=wanted, limit=10_000, offset=offset, with_payload=False
-                )
-            found += (int(point.id) for point in points if point.id != MARK)
-            if offset is None:
-                return np.array(sorted(found), dtype=np.int64)
+        settings = {"scroll_filter": wanted, "limit": _SCROLLED, "with_payload": False}
+        with self._errors():
+            return _all_rows(lambda offset: self._client.scroll(self._name, offset=offset, **settings))
 
     def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
         """See :class:`Points`."""
@@ -342,6 +334,15 @@ def _found(points: Sequence[Any]) -> Found:
     some = [point for point in points if point.id != MARK]
     rows = np.fromiter((point.id for point in some), dtype=np.int64, count=len(some))
     return rows, np.fromiter((point.score for point in some), dtype=np.float32, count=len(some))
+
+
+def _all_rows(scroll: Callable[[Any], tuple[Sequence[Any], Any]]) -> NDArray[np.int64]:
+    found, offset = list[int](), None
+    while True:
+        points, offset = scroll(offset)
+        found += (int(point.id) for point in points if point.id != MARK)
+        if offset is None:
+            return np.array(sorted(found), dtype=np.int64)
 
 
 def _revision_of(marks: Iterable[Any]) -> int:

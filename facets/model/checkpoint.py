@@ -169,6 +169,12 @@ def words_folder(folder: Path, config: CheckpointConfig) -> Path:
     return borrowed_folder(folder, config.words)
 
 
+def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
+    """Configuration, weights and words of a checkpoint: what decides the answers of its model."""
+    own, words = ("config.json", "model.safetensors"), ("vectors.safetensors", "vocabulary.tsv")
+    return [*(folder / name for name in own), *(words_folder(folder, config) / name for name in words)]
+
+
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
     """Builds a network and gives it the weights of a checkpoint, see also ``use_half_weights``.
 

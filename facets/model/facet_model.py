@@ -22,7 +22,7 @@ from facets.model.checkpoint import (
     fit_weights,
     read_checkpoint,
     read_words,
-    words_folder,
+    revision_files,
     write_checkpoint,
 )
 from facets.model.network import BackboneEncoder, FacetNetwork
@@ -156,13 +156,7 @@ class FacetModel(FacetNetworkModel):
         }
         vectors_VD = torch.from_numpy(words.unit_vectors)
         network = fit_weights(folder, lambda: FacetNetwork(config.model, vectors_VD), tensors)
-        shared = words_folder(folder, config)
-        revision = files.revision(
-            folder / "config.json",
-            folder / "model.safetensors",
-            shared / "vectors.safetensors",
-            shared / "vocabulary.tsv",
-        )
+        revision = files.revision(*revision_files(folder, config))
         return cls(
             network,
             words,

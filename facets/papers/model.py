@@ -22,6 +22,7 @@ from facets.model.checkpoint import (
     FilesRead,
     fit_weights,
     read_checkpoint,
+    revision_files,
     words_folder,
     write_checkpoint,
 )
@@ -199,8 +200,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         config, tensors = read_checkpoint(folder, read=files)
         if config.task != "papers":
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
-        shared = words_folder(folder, config)
-        words = WordVectors.load(shared, read=files)
+        words = WordVectors.load(words_folder(folder, config), read=files)
         part = read_papers_part(folder, read=files)
         for kind, vectors in part.tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
@@ -210,13 +210,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
-        revision = files.revision(
-            folder / "config.json",
-            folder / "model.safetensors",
-            shared / "vectors.safetensors",
-            shared / "vocabulary.tsv",
-            *part.files,
-        )
+        revision = files.revision(*revision_files(folder, config), *part.files)
         sentences = None
         if part.settings.sentences is not None and part.sentences is not None:
             encoder = _sentence_encoder(folder, part.settings.sentences, device)

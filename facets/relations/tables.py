@@ -9,7 +9,7 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T kind
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -184,16 +184,17 @@ def read_tables(
         confidence = Confidence.from_dict(values[_CONFIDENCE])
         counts = _read_patterns(read(folder / _PATTERNS_FILE).decode("utf-8"))
         num_facets = max(1, len(vectors[FACETS]) // max(1, len(names)))
-        _check_lengths(
-            {name: len(rows) for name, rows in vectors.items()} | {"thresholds": len(confidence.thresholds)},
-            {
-                FACETS: num_facets * len(names),
-                SEEN_PATTERNS: len(counts),
-                SEEN_RELATIONS: len(names),
-                TYPES: 2 * len(names),
-                "thresholds": len(names),
-            },
-        )
+        expected = {
+            FACETS: num_facets * len(names),
+            SEEN_PATTERNS: len(counts),
+            SEEN_RELATIONS: len(names),
+            TYPES: 2 * len(names),
+            "thresholds": len(names),
+        }
+        found: Mapping[str, Sized] = {**vectors, "thresholds": confidence.thresholds}
+        for name, length in expected.items():
+            if not length or len(found[name]) != length:
+                raise ValueError(f"expected {length} rows of {name}, got {len(found[name])}")
         if any(not 0 <= row < len(counts) for own in shared for row in own):
             raise ValueError(f"rows that are not below {len(counts)}, the length of the pattern table")
         facets = vectors[FACETS].reshape(len(names), num_facets, -1)
@@ -226,12 +227,6 @@ def _read_patterns(content: str) -> dict[str, int]:
     """Entity pairs that each pattern was seen with, in the order of the rows."""
     parts = [line.split("\t") for line in content.split("\n")[:-1]]
     return {pattern: int(count) for pattern, count in parts}
-
-
-def _check_lengths(found: Mapping[str, int], expected: Mapping[str, int]) -> None:
-    for name, length in expected.items():
-        if not length or found[name] != length:
-            raise ValueError(f"expected {length} rows of {name}, got {found[name]}")
 
 
 def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:

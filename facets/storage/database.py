@@ -1,6 +1,5 @@
 """SQLite files: opening, schema versions, durable transactions, and errors in one clear sentence."""
 
-import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -11,7 +10,7 @@ from typing import Literal
 
 from facets.errors import DamagedError, StorageError, StoreClosedError, StoreGoneError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.files import clear_errors, explain, make_private_file, sync_directory
+from facets.storage.files import clear_errors, explain, make_private_file, place_of, sync_directory
 from facets.storage.mark import HighWaterMark
 
 _PAGE_SIZE = 4096  # measured with facets of 10 x 256: 2 % overhead; pages of 8192 leave a third empty
@@ -73,7 +72,7 @@ class Database:
             make_private_file(path)  # SQLite gives its log the same rights
             self._writer = self._connect("rwc")
             try:
-                self._place = _place_of(path)
+                self._place = place_of(path)
                 self._prepare(schema)
                 if max_bytes is not None:
                     self._writer.execute(f"PRAGMA max_page_count = {max(1, max_bytes // _PAGE_SIZE)}")
@@ -212,7 +211,7 @@ class Database:
             StorageError: The system does not tell.
         """
         with clear_errors(f"cannot find {self._title} {self._path}"):
-            place = _place_of(self._path)
+            place = place_of(self._path)
         if place != self._place:
             raise StoreGoneError(
                 f"{self._title} {self._path} was deleted, moved or replaced while it was open: nothing is written any "
@@ -299,12 +298,3 @@ def _migrate(connection: sqlite3.Connection, migration: Migration) -> None:
 def _count(connection: sqlite3.Connection, counter: str) -> int:
     found = connection.execute(counter).fetchone()
     return int(found[0]) if found else 0
-
-
-def _place_of(path: Path) -> tuple[int, int] | None:
-    """What file stands under a name now; None: none does."""
-    try:
-        found = os.stat(path)
-    except FileNotFoundError:
-        return None
-    return found.st_dev, found.st_ino

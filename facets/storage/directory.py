@@ -14,7 +14,7 @@ from pathlib import Path
 
 from facets.errors import DamagedError, StorageError, StoreGoneError, StoreInUseError
 from facets.storage.checksums import row_checksum
-from facets.storage.files import clear_errors, write_whole
+from facets.storage.files import clear_errors, place_of, write_whole
 
 logger = logging.getLogger(__name__)
 
@@ -72,12 +72,7 @@ class DirectoryLock:
         Raises:
             StoreGoneError: It was deleted, moved or replaced: another process may take it without our lock.
         """
-        held = os.fstat(self._file)
-        try:
-            found = os.stat(self._path)
-        except FileNotFoundError:
-            found = None
-        if found is None or (found.st_dev, found.st_ino) != (held.st_dev, held.st_ino):
+        if place_of(self._path) != place_of(self._file):
             raise StoreGoneError(
                 f"data directory {self._path.parent} was deleted, moved or replaced while it was in use: nothing is "
                 "written any more; stop this process, put it back or restore a backup, and start again"

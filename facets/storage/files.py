@@ -55,6 +55,15 @@ def sync_directory(directory: Path) -> None:
             os.close(handle)
 
 
+def place_of(path: Path | int) -> tuple[int, int] | None:
+    """What file stands under a name, or is open, now; None: none does."""
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return None
+    return found.st_dev, found.st_ino
+
+
 def make_private_file(path: Path) -> None:
     """Makes an empty file that nobody but this user may read; one that is there stays as it is."""
     with suppress(FileExistsError):
