@@ -17,6 +17,7 @@ from facets.documents.codes import hash_terms
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
+from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, is_stop_word, located_terms
 from facets.language.tokenizer import Tokenizer
@@ -26,14 +27,8 @@ _MOST_OF_TWO_CHARS = 500  # of two sentences together
 _SHARE_OF_SPAN = 3  # a neighbour that holds a third of the span belongs to the answer
 _STOPS = ".!?\u2026\u3002\"')\u201d\u2019"
 _CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
-_BLANK = re.compile(r"\n[ \t\r]*\n\s*")
-_UNDER = re.compile(
-    r"[ \t]*(?P<heading>[^\n]{1,100})\n(?:[-=~^*_ \t\r]*\n)*(?P<below>(?!\s*(?:[-*+\u2022|>]|\d+[.)]))[^\n]+)"
-)
-_NO_HEADING_ENDS = _STOPS + ",;:"
-_MOST_OF_HEADING = 8  # words
 _AS_CLOSE = 0.65  # of the best cosine: what the text says is shown before a field, what stands beside comes along
-_TELLING_WORDS = 4  # a span of fewer is a heading or a name
+_TELLING_WORDS = 3  # a span of fewer is a name, or an item of a list of names
 _AROUND = 400  # characters around a span in which its sentences begin and end
 _LONGEST_SEARCH = 100_000  # characters of a text that are looked through for the sentence with the words
 
@@ -89,24 +84,29 @@ def _span(held: HeldFacets, facet: int) -> Span | None:
     return None if held.spans is None else held.said.span(*held.spans[facet].tolist())
 
 
-def met_in_text(
-    query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets
-) -> tuple[tuple[Span, ...], tuple[Span, ...]]:
+def met_in_text(query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets) -> tuple[Span, ...]:
     """Where the text itself meets the facet of the query that contributes most, closest first.
 
     Returns:
-        Spans of the facets of the text, no fields: those about as close as the closest of all, and the rest.
+        Spans of the facets of the text, no fields, that are about as close as the closest of all; none where none is.
+        Those of headings are left out where anything else is said: what they say is in what stands under them.
     """
     best = next((match for match in matches if match.second_span and match.contribution > 0), None)
     if best is None or held.spans is None:
-        return (), ()
+        return ()
     places = np.flatnonzero(held.said.in_text(held.spans))
     asked_D = query_JD[best.first_facet]
     cosines = held.facets[places] @ (asked_D / np.linalg.norm(asked_D))
+    least = _AS_CLOSE * best.cosine
+    if not (cosines >= least).any():
+        return ()
     order = np.argsort(-cosines, kind="stable")
-    spans = [span for place in places[order].tolist() if (span := _span(held, place)) is not None]
-    num_close = int(np.count_nonzero(cosines >= _AS_CLOSE * best.cosine))
-    return tuple(spans[:num_close]), tuple(spans[num_close:])
+    spans_T2 = held.spans[places[order]]
+    is_heading = spans_T2[:, 1] <= read(held.said.text[:_LONGEST_SEARCH]).headings_above(spans_T2)[1]
+    order = order[is_heading.all() | ~is_heading]
+    num_close = max(1, int(np.count_nonzero(cosines[order] >= least)))
+    spans = (_span(held, place) for place in places[order[:num_close]].tolist())
+    return tuple(span for span in spans if span is not None)
 
 
 def answer_of(
@@ -116,17 +116,16 @@ def answer_of(
     rarities: Mapping[int, float],
     *,
     in_text: tuple[Span, ...] = (),
-    others: tuple[Span, ...] = (),
 ) -> Span | None:
     """The part of a document that answers a query best: one whole sentence, or two where one alone says too little.
 
     Of the sentences that the span of the facet that contributes most lies in, and of those beside them that meet it
     about as closely, the one whose words weigh most in the query; where they weigh less than half of it, another one of
-    these comes along. A heading gives way to what stands under it, a span of a word or two to a longer one. Without a
-    span, the sentence of the text whose words weigh most. A sentence that says nothing but words of the query, such as
-    a title, is shown only where there is no other: the one behind it is asked, too. A sentence of more than 300
-    characters is cut where a clause begins or ends. For the same reason the text goes before fields: these are shown
-    where half of the query, or the facet that contributes most, is met there and nothing of it in the text.
+    these comes along. A span of a word or two gives way to a longer one. Without a span, the sentence of the text whose
+    words weigh most. A sentence that says nothing but words of the query, such as a title, is shown only where there is
+    no other: the one behind it is asked, too. A sentence of more than 300 characters is cut where a clause begins or
+    ends. For the same reason the text goes before fields: these are shown where half of the query, or the facet that
+    contributes most, is met there and nothing of it in the text.
 
     Args:
         said: Text and fields of the document.
@@ -134,7 +133,6 @@ def answer_of(
         terms: Of the query; None: no words count.
         rarities: Weight of each term of the query, by hash.
         in_text: See :func:`met_in_text`.
-        others: The rest, as there.
 
     Returns:
         The part and the words of the query in it; None where neither facets nor words say anything.
@@ -148,39 +146,7 @@ def answer_of(
             return found and replace(found, field=field.name)
     if span is not None and (span.field or in_text):
         span = next((one for one in in_text if len(one.text.split()) >= _TELLING_WORDS), next(iter(in_text), None))
-    under = _under_heading(said.text, span) if span else None
-    if under is not None:  # the heading met: what stands under it answers
-        inside = [one for one in (*in_text, *others) if one.end > under.start and one.start < under.end]
-        span, in_text = next(iter(inside), span), tuple(one for one in inside if one in in_text)
     return _answer_in(said.text, span, wanted, rarities, beside=in_text)
-
-
-def _under_heading(text: str, span: Span) -> Span | None:
-    """The paragraph under the heading that a span lies in; None where it lies in none.
-
-    A heading is a short line with no mark at its end, the first of its paragraph, before a longer one that is no item
-    of a list and does not go on with its sentence.
-    """
-    before = [*_BLANK.finditer(text, max(0, span.start - _AROUND), span.start)]
-    if not before and span.start >= _AROUND:
-        return None
-    start = before[-1].end() if before else 0
-    found = _UNDER.match(text, start)
-    if found is None or span.end > found.start("below"):
-        return None
-    heading, below = found["heading"].strip(), found["below"]
-    if heading[-1] in _NO_HEADING_ENDS or len(heading.split()) > _MOST_OF_HEADING or len(below) <= len(heading):
-        return None
-    blank = _BLANK.search(text, found.start("below"))
-    end = blank.start() if blank else len(text)
-    sentences = _sentences(text[start : min(end, start + 2 * _AROUND)])
-    if any(one.start < found.end("heading") - start < one.end for one in sentences):
-        return None
-    return _span_of(text, found.start("below"), end)
-
-
-def _span_of(text: str, start: int, end: int) -> Span:
-    return Span(start=start, end=end, text=text[start:end])
 
 
 def _met_field(

@@ -299,11 +299,11 @@ def _hits(
             says = HeldFacets(passages[row].said(record.search_fields), units[own], stored.spans[at])
             shares_J, met_J = scored.met.shares[place], scored.met.document_facets[place]
             matches = matches_of(weights_J, shares_J=shares_J, document_facets_J=met_J, held=says)
-            near, others = met_in_text(query_JD, matches, says)
+            near = met_in_text(query_JD, matches, says)
             found[place] = replace(
                 found[place],
                 evidence=matches,
-                answer=answer_of(says.said, matches, terms, rarities, in_text=near, others=others),
+                answer=answer_of(says.said, matches, terms, rarities, in_text=near),
                 matched_words=() if terms is None else matched_words(terms, held[at]),
             )
     return tuple(map(tuple, hits))

@@ -155,12 +155,22 @@ class _Outline:
         run, line = runs[number], self._lines[runs[number].first]
         found = _NUMBERED.match(line.said)
         after = runs[number + 1] if number + 1 < len(runs) else None
-        if not found or not after or not after.gap or not self._is_short(run) or not (run.gap or number == 0):
+        if not found or not after or not self._is_short(run) or not (run.gap or number == 0):
+            return False
+        if not after.gap and not self._stands_over(run, after):
             return False
         own = int(found[1]) if found[1].isdigit() else -1
         beside = [self._lines[one.first].said for one in (runs[number - 1] if number else None, after) if one]
         counts = [int(match[1]) for match in map(_NUMBERED.match, beside) if match and match[1].isdigit()]
         return own - 1 not in counts and own + 1 not in counts
+
+    def _stands_over(self, run: Run, after: Run) -> bool:
+        """Whether a short line stands right over a longer one that begins a sentence of prose."""
+        line, below = self._lines[run.first], self._lines[after.first]
+        if after.gap or after.kind or after.role or ITEM.match(below.said) or line.indent != below.indent:
+            return False
+        is_prose = after.last > after.first or below.said[-1] in ".!?"
+        return is_prose and len(below.said) > len(line.said) and below.said[0].isupper()
 
     def _is_short(self, run: Run) -> bool:
         """Whether a run may be a heading by its length and its end."""
@@ -203,7 +213,7 @@ class _Outline:
             return 0
         if is_first:
             return int(self._is_title(runs))
-        return 3 if is_alone else 0
+        return 3 if is_alone or (run.gap and after and self._stands_over(run, after)) else 0
 
     def _is_title(self, runs: list[Run]) -> bool:
         """Whether an empty line comes soon, and but for short lines nothing before."""

@@ -20,6 +20,13 @@ class Reading(NamedTuple):
     # `[P]` int64, where the pieces that stand in the original begin in `text`; None: `text` is the original.
     places: NDArray[np.int64] | None = None
     origins: NDArray[np.int64] | None = None  # `[P]` int64, where they begin in the original
+    # `[H, 2]` int64, where in the original the words of each heading begin and end, in order
+    headings: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
+
+    def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Of spans of the original the last heading that begins before or with each, and where that ends; -1: none."""
+        above_N = np.searchsorted(self.headings[:, 0], spans_N2[:, 0], side="right") - 1
+        return above_N, np.append(self.headings[:, 1], -1)[above_N]
 
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
         """Spans of ``text`` as spans of the original; an empty span stays as it is.
@@ -62,9 +69,12 @@ def _read(text: str) -> Reading:
     pieces: list[str] = []
     places: list[int] = []
     origins: list[int] = []
+    headings: list[tuple[int, int]] = []
     size = 0
     for block in blocks(text):
         start = block.said_start
+        if block.kind == "heading":
+            headings.append((start, block.said_end))
         cuts = replaced(text, start, block.said_end, hyphens=hyphens, is_row=block.kind == "row")
         for first, last, instead in (*cuts, (block.said_end, block.said_end, "\n")):
             if first > start:
@@ -76,4 +86,5 @@ def _read(text: str) -> Reading:
     plain = "".join(pieces)
     if not plain.strip():
         return Reading(text)
-    return Reading(plain[:-1], np.array(places, dtype=np.int64), np.array(origins, dtype=np.int64))
+    found = (np.array(values, dtype=np.int64) for values in (places, origins))
+    return Reading(plain[:-1], *found, np.array(headings, dtype=np.int64).reshape(-1, 2))

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
-from facets.language.vectors import WordVectors
+from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel
 from facets.model.checkpoint import FilesRead, fit_weights, read_config
 from facets.model.passage_checkpoint import (
@@ -34,7 +34,7 @@ from facets.model.passage_checkpoint import (
     read_word_pieces,
     write_passage_checkpoint,
 )
-from facets.model.passage_encoding import PassageEncoder
+from facets.model.passage_encoding import PassageEncoder, TextFacets
 from facets.model.passage_network import PassageNetwork
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.score_curves import ScoreCurves, read_score_curves
@@ -45,6 +45,7 @@ _WORD_CHARACTER = re.compile(r"\w")
 _SHORT_PIECES = 64
 _SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
 _SHORTEST_QUESTION = 4
+_HEADING_SHARE = 0.35  # of a facet; chosen on the six files of docs/use/search.md, 0.3 to 0.4 are alike
 MAX_QUERY_FACETS = 16
 
 
@@ -208,7 +209,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         Returns:
             See ``PassageFacets``. A text of more than K sentences or of several windows is read in runs, whose facets
             are reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the
-            span of the facet that is closest to it.
+            span of the facet that is closest to it. What stands under a heading has a share of what that says.
 
         Raises:
             InvalidInputError: A text has no word at all.
@@ -224,8 +225,32 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         pieces = self._nonempty(_read_pieces(self.pieces, texts))
         starts = [self._sentence_starts(text, own) for text, own in zip(texts, pieces, strict=True)]
         found = self._encoder.facets(pieces, starts)
+        self._say_headings(texts, found)
         num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
         return PassageFacets(found.facets, found.spans, num_tokens_N, num_tokens_N.copy(), found.kept)
+
+    def _say_headings(self, texts: Sequence[str], found: TextFacets) -> None:
+        """Adds to each facet, in place, what the heading says that stands over its sentence: "Who does not pays 15".
+
+        The title, with which a text begins, says what all of its facets have in common already.
+        """
+        readings = {place: own for place, own in enumerate(map(read, texts)) if len(own.headings)}
+        if not readings:
+            return
+        said = [texts[place][a:b] for place, own in readings.items() for a, b in own.headings.tolist()]
+        ids = [own.ids for own in _read_pieces(self.pieces, said)]
+        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # of marks alone
+        worded = [place for place, row in enumerate(ids) if len(row)]
+        vectors_HD[worded] = self._encoder.vectors([ids[place] for place in worded])
+        last = np.cumsum([len(own.headings) for own in readings.values()])
+        for (place, reading), own_HD in zip(readings.items(), np.split(vectors_HD, last[:-1]), strict=True):
+            has_title = reading.origins is not None and reading.origins[0] == reading.headings[0, 0]
+            few = (found.facets[place], found.spans[place])
+            for facets_KD, spans_K2 in (few, found.kept[place]) if place in found.kept else (few,):
+                above_K, ends_K = reading.headings_above(spans_K2)
+                under = np.flatnonzero(facets_KD.any(axis=1) & (above_K >= has_title) & (spans_K2[:, 0] >= ends_K))
+                mixed = (1 - _HEADING_SHARE) * facets_KD[under] + _HEADING_SHARE * own_HD[above_K[under]]
+                facets_KD[under] = unit_rows(mixed)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
         """Facets of queries.

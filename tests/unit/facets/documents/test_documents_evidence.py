@@ -111,6 +111,23 @@ def test_the_first_line_of_a_wrapped_sentence_is_no_heading(engine: CollectionEn
     assert answer is not None and " ".join(answer.text.split()) == said
 
 
+@pytest.mark.parametrize("heading", ["# Fees\n\n", "Fees\n", "FEES\n", "4. Fees\n"])
+def test_a_heading_that_met_gives_way_to_what_is_said(engine: CollectionEngine, heading: str) -> None:
+    text = (
+        f"Rules of the garden\n\n{heading}The plot costs 94 a year, paid by the end\nof January. Students pay half.\n"
+    )
+    places = (text.lower().index("fees"), text.index("The plot"), text.index("Students"))
+    lengths = (len("fees"), len("The plot costs 94"), len("Students pay half"))
+    spans = np.array([[first, first + length] for first, length in zip(places, lengths, strict=True)])
+    facets = np.eye(3, 32, dtype=np.float32)
+    facets[2, 0] = 0.5
+    engine.create_collection("rules", model="m", model_revision="r", num_facets=3, dim=32)
+    engine.upsert("rules", [Document(id="a", text=text, facet_embeddings=facets, facet_spans=spans)])
+    found = engine.search("rules", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], top_k=1)).hits[0][0]
+    assert found.evidence[0].second_span is not None and found.evidence[0].second_span.text.lower() == "fees"
+    assert found.answer is not None and found.answer.text == "Students pay half."
+
+
 @pytest.mark.parametrize("span", ["Super Bowl 50\nThe league announced", "Super Bowl 50", "The league announced"])
 @pytest.mark.parametrize("with_span", [True, False])
 def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngine, span: str, with_span: bool) -> None:

@@ -126,6 +126,20 @@ def test_sentences_share_nothing_but_the_mean_of_their_states(model: PassageMode
     assert (first.spans[0, first.facets[0].any(axis=1), 0] >= 0).all() and first.spans[0, 0, 1] <= len(SHORT)
 
 
+@pytest.mark.parametrize("below", ["The dog plays. A man, lifting weights!", LONG])
+def test_what_stands_under_a_heading_says_it_too(model: PassageModel, below: str) -> None:
+    above = ("# Music\n\n## guitar", "# Music\n\n## garage", "# Music\n\n## ***", "# guitar")
+    texts, headings = [f"{heading}\n\n{below}" for heading in above], model.embed(["guitar", "garage"])
+    passages, nearness = model.encode_passages(texts), np.zeros((4, 2))
+    for place, text in enumerate(texts):
+        facets, spans = passages.document(place)
+        under = facets[facets.any(axis=1) & (spans[:, 0] >= text.index(below))]
+        np.testing.assert_allclose(np.linalg.norm(under, axis=1), 1.0, atol=1e-5)
+        nearness[place] = (under @ headings.T).mean(axis=0)
+    assert nearness[0, 0] > nearness[2, 0] + 0.05 and nearness[1, 1] > nearness[2, 1] + 0.05
+    assert nearness[0, 0] > nearness[3, 0] + 0.05, "a title is in what all facets have in common, and there alone"
+
+
 def test_a_short_query_is_its_own_vector(model: PassageModel) -> None:
     queries = model.encode_queries([SHORT, "man"])
     assert queries.facets.shape == (2, 1, model.dim)

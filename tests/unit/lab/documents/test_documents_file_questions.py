@@ -1,8 +1,8 @@
 """Eight files as people have them, 121 questions in their words: what is shown holds the sentence that answers.
 
 A handbook, a lease, a read-me, rules, minutes, a manual, and two letters. The number of facets that a text keeps was
-chosen on the six of split ``dev``; the two of ``fresh`` were written afterwards and seen once before the rule for
-headings.
+chosen on the six of split ``dev``, so was what a heading weighs; the two of ``fresh`` were written afterwards, and seen
+before the rules for headings.
 """
 
 import json
@@ -20,13 +20,14 @@ FILES = [
     for line in (Path(__file__).resolve().parents[3] / "answers" / "file_questions.jsonl").read_text().splitlines()
 ]
 MODES: tuple[SearchMode, ...] = ("facets", "hybrid")
-# What was measured less one, of 89 and 32. Before texts kept a facet for each sentence: 24 and 9, hybrid 25 and 10. Of
-# all sentences of all files the one of the closest MiniLM vector has 33 and 12, that of BM25 14 and 5.
+# What was measured less one, of 89 and 32. Before texts kept a facet for each sentence: 24 and 9, hybrid 25 and 10;
+# before their facets said what the heading above says 42 and 14, both. Of all sentences of all files the one of the
+# closest MiniLM vector has 33 and 12, that of BM25 14 and 5.
 AT_LEAST: dict[tuple[str, SearchMode], int] = {
-    ("dev", "facets"): 41,
-    ("fresh", "facets"): 13,
-    ("dev", "hybrid"): 41,
-    ("fresh", "hybrid"): 13,
+    ("dev", "facets"): 46,
+    ("fresh", "facets"): 15,
+    ("dev", "hybrid"): 46,
+    ("fresh", "hybrid"): 14,
 }
 
 
