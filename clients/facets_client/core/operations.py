@@ -210,6 +210,9 @@ def _from_filter(where: filters.Filter) -> filters_pb2.Filter:
             condition = filters_pb2.FieldCondition(field=field, contains=_from_scalar(field, value))
         case filters.Exists(field, exists):
             condition = filters_pb2.FieldCondition(field=field, exists=exists)
+        case _:
+            expected = "a filter of facets_client.filters, such as Equals('language', 'en')"
+            raise TypeError(f"where must be {expected}, got {where!r}")
     return filters_pb2.Filter(field=condition)
 
 

@@ -11,15 +11,31 @@ from typing import Literal
 
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.load.batches import Place
-from facets_client.load.formats import Format, FormatName, InputFile, format_of
+from facets_client.load.formats import FORMATS, Format, FormatName, InputFile, format_of, format_of_name
 from facets_client.load.records import ReadOptions, Record, RecordFormat, Rejection, Row, read_objects, to_record
 from facets_client.load.source import InputError, RecordSource
 
 MadeIds = Literal["row", "content"]
 
-_TEXTS = ("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary")
-_TITLES = ("title", "headline", "heading", "subject")
-_IDS = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
+TEXTS = (
+    "text",
+    "body",
+    "content",
+    "contents",
+    "abstract",
+    "passage",
+    "article",
+    "description",
+    "message",
+    "summary",
+    "note",
+    "notes",
+    "comment",
+    "comments",
+    "details",
+)
+TITLES = ("title", "headline", "heading", "subject")
+IDS = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_SHOWN = 20
 _NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?")
 _TRUTHS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
@@ -59,10 +75,10 @@ def choose(name: str, rows: Sequence[Row], asked: ColumnChoice, form: Format) ->
         ColumnError: A column is not there, or none looks like a text.
     """
     columns = _Columns(name, rows)
-    texts = columns.named("--text", *asked.text) or (columns.called(_TEXTS) or columns.refuse_without_text(),)
+    texts = columns.named("--text", *asked.text) or (columns.called(TEXTS) or columns.refuse_without_text(),)
     title = "".join(columns.named("--title", asked.title))
-    called_title = columns.called(_TITLES[:1] if form.name in ("jsonl", "json") else _TITLES)
-    id_field = "".join(columns.named("--id", asked.id)) or columns.called(_IDS)
+    called_title = columns.called(TITLES[:1] if form.name in ("jsonl", "json") else TITLES)
+    id_field = "".join(columns.named("--id", asked.id)) or columns.called(IDS)
     payload = None if asked.payload is None else columns.named("--payload", *asked.payload)
     kept = [column for column in columns.names if column not in texts] if payload is None else payload
     return RecordFormat(
@@ -111,7 +127,7 @@ class _Columns:
         """Raises: no column looks like a text."""
         lengths = {column: sum(len(str(row.fields.get(column) or "")) for row in self._rows) for column in self.names}
         longest = max(self.names, key=lambda column: lengths[column], default="")
-        called = ", ".join(_TEXTS[:4])
+        called = ", ".join(TEXTS[:4])
         raise ColumnError(
             f"{self._name}: no column is called {called} or the like; the columns are {_shown(self.names) or 'none'}",
             hint=f"say which holds the text: --text {_quoted(longest)} has the longest ones" if longest else "",
@@ -232,8 +248,11 @@ class DocumentFiles:
 
         Raises:
             InputError: It does not have the columns that are asked for, or the only file cannot be read.
-            ImportError: Its reader is not installed.
+            ImportError: The reader of one of the files is not installed.
         """
+        for form in {FORMATS[self._form] if self._form else format_of_name(file.path) for file in self.files}:
+            if form:
+                form.require_reader()
         try:
             self._format_of(self._opened(self.files[0]), self.files[0])
         except InputError as error:
@@ -300,6 +319,7 @@ class DocumentFiles:
 
     def _format_of(self, source: RecordSource, file: InputFile) -> tuple[Format, RecordFormat]:
         form = format_of(source, self._form)
+        form.require_reader()
         if form.holds != "table":
             own = replace(_OWN_COLUMNS, content_ids=self._choice.made_ids == "content")
             return form, replace(own, id_prefix=file.label, numbered=form.holds == "pages")

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal, get_args
 
+from facets_client.core.extras import require_extra
 from facets_client.load.pages import read_docx, read_html, read_markdown, read_pdf, read_text
 from facets_client.load.records import ReadOptions, Rows, read_objects
 from facets_client.load.source import InputError, RecordSource
@@ -34,6 +35,7 @@ class Format:
         holds: A table, whose columns the owner named; pages of one document; or one text.
         jumps: Is read from several places, so that reading it again from its beginning costs nothing.
         typed: Values are strings, whose types are to be found out.
+        needs: The extra of the client that brings its reader, and the reader's modules; empty: it is always there.
     """
 
     name: FormatName
@@ -42,12 +44,24 @@ class Format:
     holds: Literal["table", "pages", "text"] = "table"
     jumps: bool = False
     typed: bool = True
+    needs: tuple[str, ...] = ()
+
+    def require_reader(self) -> None:
+        """Raises ImportError: What reads it is not installed."""
+        if self.needs:
+            require_extra(*self.needs)
 
 
 def _read_jsonl(source: RecordSource, options: ReadOptions) -> Rows:
     return read_objects(source, max_line_bytes=options.max_row_bytes)
 
 
+_ARROW, _XML, _MARKS, _PDF = (
+    ("parquet", "pyarrow"),
+    ("files", "lxml"),
+    ("files", "markdown_it", "lxml"),
+    ("files", "pypdf"),
+)
 FORMATS: dict[str, Format] = {
     found.name: found
     for found in (
@@ -55,13 +69,13 @@ FORMATS: dict[str, Format] = {
         Format(name="json", suffixes=(".json",), read=read_json),
         Format(name="csv", suffixes=(".csv",), read=read_csv, typed=False),
         Format(name="tsv", suffixes=(".tsv", ".tab"), read=read_tsv, typed=False),
-        Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, jumps=True),
-        Format(name="arrow", suffixes=(".arrow", ".feather", ".ipc"), read=read_arrow, jumps=True),
+        Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, jumps=True, needs=_ARROW),
+        Format(name="arrow", suffixes=(".arrow", ".feather", ".ipc"), read=read_arrow, jumps=True, needs=_ARROW),
         Format(name="text", suffixes=(".txt", ".text", ".rst", ".rest"), read=read_text, holds="text"),
-        Format(name="markdown", suffixes=(".md", ".markdown"), read=read_markdown, holds="text"),
-        Format(name="html", suffixes=(".html", ".htm", ".xhtml"), read=read_html, holds="text"),
-        Format(name="docx", suffixes=(".docx", ".docm"), read=read_docx, holds="text", jumps=True),
-        Format(name="pdf", suffixes=(".pdf",), read=read_pdf, holds="pages", jumps=True),
+        Format(name="markdown", suffixes=(".md", ".markdown"), read=read_markdown, holds="text", needs=_MARKS),
+        Format(name="html", suffixes=(".html", ".htm", ".xhtml"), read=read_html, holds="text", needs=_XML),
+        Format(name="docx", suffixes=(".docx", ".docm"), read=read_docx, holds="text", jumps=True, needs=_XML),
+        Format(name="pdf", suffixes=(".pdf",), read=read_pdf, holds="pages", jumps=True, needs=_PDF),
     )
 }
 assert set(FORMATS) == set(get_args(FormatName))

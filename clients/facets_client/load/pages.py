@@ -10,7 +10,6 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError
 
-from facets_client.core.extras import require_extra
 from facets_client.load.records import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import DAMAGED, InputError, RecordSource, as_utf8, check_text_head
 
@@ -54,7 +53,6 @@ def _looks_like_table(text: str) -> bool:
 
 def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:
     """A Markdown file as its text without marks; the title is the first heading, or the one of the front matter."""
-    require_extra("files", "markdown_it", "lxml")
     from markdown_it import MarkdownIt
 
     text = _decoded(source, options, "Markdown")
@@ -127,9 +125,7 @@ def read_html(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: It is no text.
-        ImportError: The reader is not installed.
     """
-    require_extra("files", "lxml")
     head = check_text_head(source, "HTML")
     declared = _DECLARED.search(head[:4096])
     encoding = options.encoding
@@ -270,9 +266,7 @@ def read_docx(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: It is no Word document.
-        ImportError: The reader is not installed.
     """
-    require_extra("files", "lxml")
     from lxml.etree import LxmlError
 
     try:
@@ -359,9 +353,7 @@ def read_pdf(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: It is no PDF.
-        ImportError: The reader is not installed.
     """
-    require_extra("files", "pypdf")
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # what it mends is nobody's business
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError

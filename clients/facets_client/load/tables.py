@@ -11,7 +11,6 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from typing import Any, BinaryIO
 
-from facets_client.core.extras import require_extra
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.load.records import (
     EXCERPT_CHARS,
@@ -366,9 +365,7 @@ def read_parquet(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: It is none.
-        ImportError: The reader is not installed.
     """
-    require_extra("parquet", "pyarrow")
     import pyarrow.parquet
 
     try:
@@ -384,9 +381,7 @@ def read_arrow(source: RecordSource, options: ReadOptions) -> Rows:
 
     Raises:
         InputError: It is none.
-        ImportError: The reader is not installed.
     """
-    require_extra("parquet", "pyarrow")
     import pyarrow.ipc
 
     stored = source.seekable()

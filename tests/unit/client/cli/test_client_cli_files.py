@@ -2,6 +2,7 @@
 
 import csv
 import gzip
+import importlib.util
 import json
 from importlib.util import find_spec
 
@@ -31,6 +32,17 @@ def stored(server):
 
 def rejected(path):
     return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_reader_that_is_missing_is_said_before_anything_is_made(facets, server, tmp_path, monkeypatch):
+    there = importlib.util.find_spec
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "pypdf" else there(name))
+    (tmp_path / "folder").mkdir()
+    for name in ("a.csv", "b.pdf", "c.pdf"):
+        (tmp_path / "folder" / name).write_text(ARTICLES)
+    done = facets("index", "folder", "-c", "papers", "--create", code=2)
+    assert done.stderr == "facets: pypdf not installed: pip install 'multifacet-client[files]'\n"
+    assert "papers" not in server.world.collections and not list(tmp_path.glob("*.rejected.jsonl"))
 
 
 def test_csv_with_columns_of_its_own(facets, stored, tmp_path):

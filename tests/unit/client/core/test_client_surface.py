@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import json
 import re
 from pathlib import Path
 from typing import get_args
@@ -13,6 +14,7 @@ from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
 from facets_client.filters import AllOf, Equals, OneOf
 from facets_client.generate import METHODS_FILE, generate, generate_types
+from facets_client.load.files import IDS, TEXTS, TITLES
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
 from facets_client.papers.operations import PaperOptions
 from facets_client.papers.types import Author, NewAuthor, Paper
@@ -81,6 +83,19 @@ def test_conditions_are_given_as_where():
     taken = [parameter for method in BLOCKING.values() for parameter in inspect.signature(method).parameters.values()]
     in_python = [parameter.name for parameter in taken if Equals in get_args(parameter.annotation)]
     assert in_rpcs == in_python == ["where"] * 5
+
+
+@pytest.mark.parametrize("wrong", [{"language": "en"}, "language=en", [Equals("language", "en")]])
+def test_what_is_no_condition_is_named(wrong):
+    with FacetsClient("localhost:1") as client, pytest.raises(TypeError, match=r"where must be a filter .* got .*en"):
+        client.count_documents("news", where=wrong)
+
+
+def test_the_page_and_the_command_know_the_same_columns():
+    names = r"const {} = (\[.*?\]);"
+    page = (ROOT / "server/facets_server/gateway/playground/js/records.js").read_text(encoding="utf-8")
+    for kind, known in (("TEXTS", TEXTS), ("TITLES", TITLES), ("IDS", IDS)):
+        assert json.loads(re.search(names.format(kind), page)[1]) == list(known)
 
 
 def test_both_clients_have_every_operation_with_the_same_arguments_and_docstring():

@@ -15,7 +15,7 @@ const SUFFIXES = {
 const MOST_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read as a whole
 const MOST_TEXT_BYTES = 15_000_000; // the server takes 16 MiB at once
 const PIECE_BYTES = 16_384; // decoded at once, so that what is told as read is not far ahead of what is stored
-const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"];
+const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary", "note", "notes", "comment", "comments", "details"];
 const TITLES = ["title", "headline", "heading", "subject"];
 const IDS = ["id", "_id", "doc_id", "docid", "document_id", "uuid"];
 
