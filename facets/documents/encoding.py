@@ -163,8 +163,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
     for position, document in enumerate(documents):
         here = ("documents", position)
         _check_id(document.id, (*here, "id"))
-        first = first_position.setdefault(document.id, position)
-        if first != position:
+        if first_position.setdefault(document.id, position) != position:
             raise InvalidInputError(
                 f"is {document.id!r}, as an earlier one is: expected different ids", path=(*here, "id")
             )
@@ -176,7 +175,6 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
             )
         _check_parts(document, here, shape=(record.num_facets, record.dim))
         _check_reading(document, record, here)
-    first_parts_N1 = starts_of(max(1, len(document.parts)) for document in documents)
     parts = [(document, *one) for document in documents for one in _parts_of(document, record)]
     starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
     codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
@@ -205,7 +203,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         readings=[(document.num_tokens, document.num_read) for document in documents],
         terms=[count_terms(said) for _, said, _ in parts],
         parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
-        first_parts=first_parts_N1,
+        first_parts=starts_of(max(1, len(document.parts)) for document in documents),
     )
 
 
