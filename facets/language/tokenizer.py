@@ -160,11 +160,12 @@ def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) 
     group: list[ItemT] = []
     total = 0
     for item in items:
-        if group and total + size(item) > most:
+        own = size(item)
+        if group and total + own > most:
             yield group
             group, total = [], 0
         group.append(item)
-        total += size(item)
+        total += own
     if group:
         yield group
 
