@@ -190,7 +190,7 @@ class _Outline:
         for number in range(len(runs) - 1, -1, -1):
             run = runs[number]
             if run.kind or run.role or not self._is_short(run):
-                is_below, num_short = run.role not in ("farewell", "signature"), 0
+                is_below, num_short = run.role not in ("farewell", "signature") and run.kind != "quotation", 0
                 continue
             level = self._level(number, runs) if is_below else 0
             num_short += level not in (1, 2) or number == 0

@@ -86,5 +86,5 @@ def _read(text: str) -> Reading:
     plain = "".join(pieces)
     if not plain.strip():
         return Reading(text)
-    found = (np.array(values, dtype=np.int64) for values in (places, origins))
-    return Reading(plain[:-1], *found, np.array(headings, dtype=np.int64).reshape(-1, 2))
+    starts, spans = np.array([places, origins], dtype=np.int64), np.array(headings, dtype=np.int64)
+    return Reading(plain[:-1], starts[0], starts[1], spans.reshape(-1, 2))

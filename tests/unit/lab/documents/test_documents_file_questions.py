@@ -1,8 +1,10 @@
-"""Eight files as people have them, 121 questions in their words: what is shown holds the sentence that answers.
+"""Files as people have them, questions in their words: what is shown holds the sentence that answers.
 
-A handbook, a lease, a read-me, rules, minutes, a manual, and two letters. The number of facets that a text keeps was
-chosen on the six of split ``dev``, so was what a heading weighs; the two of ``fresh`` were written afterwards, and seen
-before the rules for headings.
+Eight files with 121 questions: a handbook, a lease, a read-me, rules, minutes, a manual, and two letters. The number of
+facets that a text keeps and what a heading weighs were chosen on the six of split ``dev``; the two of ``fresh`` were
+written afterwards, and seen before the rules for headings. Six more (``unseen``: a leaflet, a report, a recipe, a
+read-me, mails, a contract) with 24 questions are a collection of their own; they were written before any system had
+answered and chose nothing.
 """
 
 import json
@@ -22,31 +24,35 @@ FILES = [
 MODES: tuple[SearchMode, ...] = ("facets", "hybrid")
 # What was measured less one, of 89 and 32. Before texts kept a facet for each sentence: 24 and 9, hybrid 25 and 10;
 # before their facets said what the heading above says 42 and 14, both. Of all sentences of all files the one of the
-# closest MiniLM vector has 33 and 12, that of BM25 14 and 5.
+# closest MiniLM vector has 33 and 12, that of BM25 14 and 5. Of the 24 these have 12 and 2, and before headings counted
+# facets had 11, hybrid 10.
 AT_LEAST: dict[tuple[str, SearchMode], int] = {
     ("dev", "facets"): 46,
     ("fresh", "facets"): 15,
     ("dev", "hybrid"): 46,
     ("fresh", "hybrid"): 14,
+    ("unseen", "facets"): 9,
+    ("unseen", "hybrid"): 8,
 }
 
 
 @cache
-def num_right(mode: SearchMode) -> dict[str, int]:
+def num_right(mode: SearchMode, *, unseen: bool) -> dict[str, int]:
     """Of each split: the right file came first, and what is shown of it answers."""
-    names = tuple(file["id"] for file in FILES)
+    files = [file for file in FILES if (file["split"] == "unseen") is unseen]
+    names = tuple(file["id"] for file in files)
     data = RetrievalData(
         name="files",
         document_ids=names,
-        documents=tuple(file["text"] for file in FILES),
+        documents=tuple(file["text"] for file in files),
         query_ids=(),
         queries=(),
         judgements={},
     )
-    asked = [(file, question, answer) for file in FILES for question, answer in file["questions"]]
+    asked = [(file, question, answer) for file in files for question, answer in file["questions"]]
     with indexed(load_searched("facets-passages-small-en"), data) as collection:
         found = collection.search([question for _, question, _ in asked], MODES, top_k=1, reasons=True)[mode]
-    right = dict.fromkeys((file["split"] for file in FILES), 0)
+    right = dict.fromkeys((file["split"] for file in files), 0)
     for hits, (file, _, answer) in zip(found, asked, strict=True):
         shown = hits[0].answer.text if hits and hits[0].id == file["id"] and hits[0].answer else ""
         right[file["split"]] += answer in " ".join(shown.split())
@@ -55,4 +61,4 @@ def num_right(mode: SearchMode) -> dict[str, int]:
 
 @pytest.mark.parametrize(("split", "mode"), AT_LEAST)
 def test_what_is_shown_answers_the_question(split: str, mode: SearchMode) -> None:
-    assert num_right(mode)[split] >= AT_LEAST[split, mode]
+    assert num_right(mode, unseen=split == "unseen")[split] >= AT_LEAST[split, mode]
