@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchRequest, SearchResult
 from facets.documents.index_manager import IndexManager
+from facets.documents.records import CollectionModel
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
@@ -227,9 +228,7 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
 def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: Path) -> None:
     store = DocumentStore(Database(tmp_path / "documents.sqlite3", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection(
-        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}", search_fields={}
-    )
+    record = store.create_collection("docs", CollectionModel("toy", "1", "toy", 2, 32, {}), config="{}")
     assert len(indexes.live(record)) == 0
     store.delete_collection(record)
     indexes.drop(record)

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedText, EngineConfig, Equals, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
+from facets.documents.records import CollectionModel
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import NotFoundError, NotReadyError
 from facets.storage import Database
@@ -120,12 +121,8 @@ def test_every_revision_that_a_read_returns_may_be_searched_for(filled: Collecti
 def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_gone(tmp_path: Path) -> None:
     store = DocumentStore(Database(tmp_path / "documents", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection(
-        "docs", model="toy", model_revision="1", space="toy", num_facets=2, dim=32, config="{}", search_fields={}
-    )
-    copy = store.begin_copy(
-        record, model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM, search_fields={}
-    )
+    record = store.create_collection("docs", CollectionModel("toy", "1", "toy", 2, 32, {}), config="{}")
+    copy = store.begin_copy(record, CollectionModel("other", "new", "o", NUM_FACETS, DIM, {}))
     store.replace_by_copy(record, copy)
     for _ in range(2):
         with pytest.raises(NotReadyError, match="send the call again"):
