@@ -224,7 +224,8 @@ class FaissIndex(FacetIndex):
     ) -> list[NDArray[np.int64]]:
         """First slots of the documents whose facets answer the one of each query best, ascending."""
         vectors = np.ascontiguousarray(query_QD)
-        self._touch(self._index.quantizer.search(vectors, num_probes)[1])
+        if self._file is not None:
+            self._touch(np.unique(self._index.quantizer.search(vectors, num_probes)[1]))
         parameters = faiss.SearchParametersIVF()
         parameters.nprobe = num_probes
         if not allowed.all() or self.num_masked:
