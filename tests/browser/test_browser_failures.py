@@ -14,6 +14,7 @@ KEY = "a-key-of-the-test-0123456789abcdef"
 BOUND = "a-key-of-one-collection-0123456789"
 FIELDS = "input:is([type=text], [type=search], :not([type])):visible, textarea:visible"
 LOADS = 5
+SILENCE = "(url, ...more) => String(url).includes('/facets.v1.') ? new Promise(() => {}) : ask(url, ...more)"
 PAINTED = "performance.getEntriesByName('first-contentful-paint')"
 EVIL = "<img src=x onerror=alert(1)> A cat sat on the mat. <script>alert(2)</script>"
 
@@ -33,25 +34,20 @@ def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> I
         yield server
 
 
-@pytest.mark.parametrize("rpcs", ["answer", "are silent"])
-def test_the_page_is_painted_before_any_rpc_answers(browser: Browser, sample_server: WebServer, rpcs: str) -> None:
-    """Each load in a new browser profile; ``-s`` shows how long it took (docs/use/playground.md)."""
+def test_the_page_is_painted_before_any_rpc_answers(browser: Browser, sample_server: WebServer) -> None:
+    """Each load in a new profile; ``-s`` shows how long it took, which is the machine's affair."""
     first_paints_ms = []
     for _ in range(LOADS):
         context = browser.new_context()
         page = context.new_page()
-        if rpcs == "are silent":
-            page.route("**/facets.v1.*/*", lambda route: None)
+        page.add_init_script(f"const ask = fetch; window.fetch = ({SILENCE})")
         page.goto(sample_server.url)
         expect(page.get_by_role("link", name="Add files")).to_be_visible()
         page.wait_for_function(f"{PAINTED}.length > 0")
         first_paints_ms.append(page.evaluate(f"{PAINTED}[0].startTime"))
-        if rpcs == "are silent":
-            expect(page.get_by_text("Connecting")).to_be_visible()
+        expect(page.get_by_text("Connecting")).to_be_visible()
         context.close()
-    sys.stderr.write(f"rpcs {rpcs}: first contentful paint {' '.join(f'{one:.0f}' for one in first_paints_ms)} ms\n")
-    if rpcs == "answer":  # what holds them back here takes time of its own
-        assert min(first_paints_ms) < 1000  # the least busy moment of the machine
+    sys.stderr.write(f"first contentful paint after {' '.join(f'{one:.0f}' for one in first_paints_ms)} ms\n")
 
 
 def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(
@@ -66,6 +62,19 @@ def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(
     kept = page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
     assert KEY not in kept
     errors[:] = [error for error in errors if "401" not in error]
+
+
+def test_a_link_to_a_collection_that_is_gone_names_it(
+    open_page: Callable[..., Page], own_server: WebServer, errors: list[str]
+) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("kept")
+    page = open_page(f"{own_server.url}#search?collection=gone&query=cat")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("Collection 'gone' does not exist.")
+    page.get_by_label("Collection").select_option("kept")
+    ask(page, "Search")
+    expect(page.get_by_role("main").get_by_role("alert")).to_have_count(0)
+    errors[:] = [error for error in errors if "404" not in error]
 
 
 def test_key_of_one_collection_types_its_name(

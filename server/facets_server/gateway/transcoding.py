@@ -24,6 +24,9 @@ MessageT = TypeVar("MessageT", bound=Message)
 MAX_JSON_VALUES = 262_144  # of one body, or of one line of a stream
 _SEPARATORS = (b",", b"[", b"{", b":")
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_UNKNOWN_FIELD = re.compile(
+    r'has no field named "(.*?)" at "\w+\.?([^"]*)"\.?\s+Available Fields\(.*?\): "\[(.*?)\]"', re.DOTALL
+)
 _LONGEST_PROBLEM = 300  # characters of the parser's own words, which quote the caller's
 
 
@@ -126,7 +129,7 @@ def message_of_json(body: bytes, kind: type[MessageT]) -> MessageT:
     try:
         return json_format.ParseDict(values, kind())
     except (json_format.ParseError, ValueError, TypeError, OverflowError) as error:
-        raise bad_request(_problem(error)) from error
+        raise bad_request(_problem(error, values)) from error
     except RecursionError as error:
         raise bad_request("the body is nested too deeply") from error
 
@@ -160,9 +163,20 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number of JSON")
 
 
-def _problem(error: Exception) -> str:
-    """The parser's sentence without its list of all the fields there are."""
+def _problem(error: Exception, values: Any) -> str:
+    """The parser's sentence; of a field that is not there which ones there are, of a string that is no object so."""
     if isinstance(error, UnicodeEncodeError):
         return "a string holds half of a surrogate pair, expected Unicode text"
-    text = str(error).partition("\n")[0].strip().rstrip(".")
-    return f"the body does not fit: {text[:_LONGEST_PROBLEM]}"
+    found = _UNKNOWN_FIELD.search(str(error))
+    if not found:
+        return f"the body does not fit: {str(error).partition(chr(10))[0].strip().rstrip('.')[:_LONGEST_PROBLEM]}"
+    name, path, listed = found.groups()
+    try:
+        for step in re.findall(r"\w+", path):
+            values = values[int(step) if isinstance(values, list) else step]
+    except (LookupError, ValueError, TypeError):
+        pass  # the parser calls a field otherwise than the caller
+    known = listed.replace("'", "")
+    if isinstance(values, str):
+        return f"{path} is a string, expected an object with fields of {known}"[:_LONGEST_PROBLEM]
+    return f"{path or 'the body'} has no field {name[:80]!r}, expected some of {known}"[:_LONGEST_PROBLEM]

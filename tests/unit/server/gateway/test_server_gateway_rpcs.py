@@ -128,7 +128,7 @@ def test_headers_that_are_wrong_are_named(headers, message):
         (b"\xff{}", "is not UTF-8"),
         (b'{"texts": ["a"], "texts": ["b"]}', "stands twice"),
         (b'{"num_words": NaN}', "NaN is no number"),
-        (b'{"text": "a"}', 'no field named "text"'),
+        (b'{"text": "a"}', "the body has no field 'text', expected some of texts, model"),
         (b'{"texts": "a"}', "texts"),
         (b'{"texts": [1]}', "texts"),
         (b'{"dtype": "FLOAT"}', "dtype"),
@@ -278,6 +278,25 @@ def test_gzip_is_unpacked_within_the_limit():
     assert texts_pb2.EmbedRequest.FromString(page.upstream.asked[0][1]).texts == ["cat"]
     bomb = gzip.compress(b" " * 50_000_000)
     assert page.client.post(EMBED, **packed(bomb)).status_code == 413
+
+
+@pytest.mark.parametrize(
+    ("body", "message"),
+    [
+        ({"filter": {}}, "the body has no field 'filter', expected some of collection, queries, topK, where, "),
+        ({"queries": ["drums"]}, "queries[0] is a string, expected an object with fields of text, facetEmbeddings"),
+        ({"where": {"field": "owner"}}, "where.field is a string, expected an object with fields of field, equals, "),
+        (
+            {"where": {"allOf": {"filters": [{"owner": "Jo"}]}}},
+            "where.allOf.filters[0] has no field 'owner', expected ",
+        ),
+        ({"queries": [{"text": "a", '\n"x" at "y': 1}]}, "queries[0]"),
+    ],
+)
+def test_what_a_search_cannot_have_is_said_with_what_it_can(body, message):
+    page = browser({})
+    reply = page.client.post("/facets.v1.DocumentService/Search", content=json.dumps(body), headers=JSON_TYPE)
+    assert reply.status_code == 400 and message in reply.json()["message"] and "\n" not in reply.json()["message"]
 
 
 @pytest.mark.parametrize(

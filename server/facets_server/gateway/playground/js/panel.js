@@ -143,6 +143,7 @@ function fill(form, values) {
     if (!control) continue;
     if (control.type === "checkbox") control.checked = value !== "";
     else control.value = value;
+    if (control.matches("select") && control.value !== value) control.append(h("option", { value, selected: true }, `${value} (not there)`));
     control.dispatchEvent(new Event("filled"));
   }
 }
