@@ -44,7 +44,7 @@ class PassageModelConfig(Settings):
     max_facets: AtLeastOne = 128  # facets that a document keeps at most of a text with more sentences than K; K or more
     # Tokens of such a text for each facet that the document keeps, where that is more than K: so few that hardly a
     # sentence loses its own.
-    tokens_per_long_facet: AtLeastOne = 10
+    tokens_per_long_facet: AtLeastOne = 8
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
     @model_validator(mode="after")

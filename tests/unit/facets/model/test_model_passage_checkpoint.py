@@ -37,7 +37,7 @@ def change_config(folder: Path, **changes: object) -> None:
 def test_what_long_texts_keep_is_a_setting_of_the_checkpoint(folder: Path) -> None:
     """It was documented as one, and neither written nor read."""
     written = json.loads((folder / "config.json").read_text(encoding="utf-8"))
-    assert (written["max_facets"], written["tokens_per_long_facet"]) == (128, 10)
+    assert (written["max_facets"], written["tokens_per_long_facet"]) == (128, 8)
     words = np.random.default_rng(1).choice("dog music guitar 7 lifting plays weights man garage ? x q z".split(), 400)
     long_text = " ".join(words.tolist())
     change_config(folder, max_facets=8, tokens_per_long_facet=1)
