@@ -104,23 +104,23 @@ def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) 
     """Trains a model, proves which of its words are interior, and asks a trigram model for help with these.
 
     Returns:
-        ``interior`` and ``undecided``, numbers of words; ``largest_...`` of table 2 in per cent: the largest
+        ``interior``, the number of these words; ``largest_...`` of table 2 in per cent: the largest
         probability of a word in any context of training, mean of the best 500 (of all where there are fewer) of the
         ``vertices``, of ``random`` ones, of ``interior`` ones, and of these by ``trigram``;
         ``perplexity`` of the held-out text, ``perplexity_interior`` of its interior words; ``..._ensemble``: with a
         fifth of the trigram model behind pairs of words that an interior word has followed in training;
-        ``..._trigram``: that model alone. 0 where there is no such word.
+        ``..._mixture``: everywhere; ``..._trigram``: that model alone. 0 where there is no such word.
     """
     trainer, _ = train_or_read(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
     network = trainer.network.eval()
-    reach = certify(network.words.weight[1:].detach().cpu().numpy(), budget_s=120.0).reach
+    reach = certify(network.words.weight[1:].detach().cpu().numpy()).reach
     is_interior_V = np.append(False, reach == Reach.INTERIOR)
     largest_V, _ = _probabilities(network, corpus.sequences[:_READ])
     _, own_T = _probabilities(network, corpus.held_out)
     trigrams = TrigramModel(_running(corpus.sequences), corpus.num_words)
-    figures = {"interior": float(is_interior_V.sum()), "undecided": float((reach == Reach.UNDECIDED).sum())}
+    figures = {"interior": float(is_interior_V.sum())}
     random = np.random.default_rng(config.seed).permutation(np.arange(1, corpus.num_words))
     sets = {"vertices": ~is_interior_V, "random": np.isin(np.arange(corpus.num_words), random[: is_interior_V.sum()])}
     for name, chosen_V in (sets | {"interior": is_interior_V}).items():
@@ -130,8 +130,9 @@ def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) 
     before_T2, words_T, own_T = np.stack((text[:-2], text[1:-1]), axis=1), text[2:], own_T[1:]
     is_helped_T = np.isin(before_T2 @ [corpus.num_words, 1], trigrams.contexts_before(is_interior_V))
     trigram_T = trigrams.probabilities(before_T2, words_T)
-    mixed_T = np.where(is_helped_T, (1 - TRIGRAM_WEIGHT) * own_T + TRIGRAM_WEIGHT * trigram_T, own_T)
-    for name, found_T in (("", own_T), ("_ensemble", mixed_T), ("_trigram", trigram_T)):
+    mixed_T = (1 - TRIGRAM_WEIGHT) * own_T + TRIGRAM_WEIGHT * trigram_T
+    kinds = {"": own_T, "_ensemble": np.where(is_helped_T, mixed_T, own_T), "_mixture": mixed_T, "_trigram": trigram_T}
+    for name, found_T in kinds.items():
         figures[f"perplexity{name}"] = _perplexity(found_T)
         figures[f"perplexity_interior{name}"] = _perplexity(found_T[is_interior_V[words_T]])
     return figures

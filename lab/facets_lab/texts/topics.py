@@ -138,14 +138,7 @@ def generators(models: Sequence[FacetModel], corpus: Sequence[str], *, seed: int
     for model in models:
         found[model.name] = lambda prompt, model=model: _of_model(model, prompt)[0]  # type: ignore[misc]
 
-    def of_whole_prompt(prompt: Prompt) -> NDArray[np.float32]:
-        pieces = prompt.text.split()
-        parts = np.array_split(pieces, -(-len(pieces) // _words_read(models[0])))
-        facets_ND = np.concatenate([_facets(models[0], " ".join(part)) for part in parts])
-        few = KMeans(min(NUM_TOPICS, len(facets_ND)), n_init=3, random_state=seed).fit(facets_ND)
-        return of_centers(few.cluster_centers_)
-
-    return found | {f"{models[0].name}-whole": of_whole_prompt}
+    return found | {f"{models[0].name}-whole": lambda prompt: of_centers(_centers_of_whole(models[0], prompt, seed))}
 
 
 def _lda_centers(words: WordVectors, model: FacetModel, corpus: Sequence[str], seed: int) -> NDArray[np.float32]:
@@ -182,6 +175,16 @@ def _words_read(model: FacetModel) -> int:
 def _facets(model: FacetModel, text: str) -> NDArray[np.float32]:
     facets_KD = model.encode([text])[0]
     return facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
+
+
+def _centers_of_whole(model: FacetModel, prompt: Prompt, seed: int) -> NDArray[np.float32]:
+    """Centres of the facets of all parts of a prompt, each as long as the model reads."""
+    pieces = prompt.text.split()
+    parts = np.array_split(pieces, -(-len(pieces) // _words_read(model)))
+    facets_ND = np.concatenate([_facets(model, " ".join(part)) for part in parts])
+    groups = KMeans(min(NUM_TOPICS, len(facets_ND)), n_init=3, random_state=seed).fit(facets_ND)
+    centers_KD: NDArray[np.float32] = groups.cluster_centers_
+    return centers_KD
 
 
 def measure(prompts: Sequence[Prompt], generate: Generator) -> dict[str, float]:
