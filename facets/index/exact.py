@@ -29,8 +29,7 @@ BLOCK_FACETS = {"cpu": 1 << 20, "cuda": 1 << 17}
 _FIRST_BLOCK_FACETS = 1024
 _PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
 _MIN_HOLES = 1024  # fewer holes are not worth closing
-_GATHERED_FACETS = 4096  # gathered at a time, which fit a cache
-_MANY_FACETS = 1024  # of which codes are compared before floats
+_MANY_FACETS = 4096  # of which codes are compared before floats
 _LARGEST = 127  # of the codes of documents
 # Of those of queries: without VNNI two products are added up in 16 bits, which 2 * 255 * 63 just fits. oneDNN adds 128
 # to the codes of documents.
@@ -330,35 +329,24 @@ class ExactIndex(FacetIndex):
         self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], *, as_codes: bool
     ) -> tuple[NDArray[np.float32], float]:
         """Scores of the documents that begin at these slots, ascending, and the error that the query adds to them."""
-        query = CodedQuery(query_JD[None], self._device, as_codes=as_codes)
-        slots, starts = self.places_of(firsts_C)
+        query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
+        slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
         self._touch(slots)
-        best = torch.empty(len(slots), len(query.scales))
-        step = max(1, _GATHERED_FACETS // self.num_facets)
-        room = torch.empty(min(step, len(slots)), self.num_facets, self.dim, dtype=torch.int8)
+        facets = torch.empty(len(slots), self.num_facets, self.dim, dtype=query.facets.dtype, device=device)
+        inverse = torch.empty(len(slots), self.num_facets, device=device)
         done, ends = 0, np.searchsorted(slots, [*self._starts[1:], self._num_slots]).tolist()
         for start, end, (codes, norms) in zip(self._starts, ends, self._blocks, strict=True):
-            while done < end:
-                taken = torch.from_numpy(slots[done : min(done + step, end)] - start)
-                # indexing by [] takes ten times as long
-                facets = torch.index_select(codes, 0, taken, out=room[: len(taken)])
-                found = _best_of_places(query, facets if as_codes else facets.float(), norms.index_select(0, taken))
-                best[done : done + len(taken)], done = found, done + len(taken)
+            if end > done:
+                taken = torch.from_numpy(slots[done:end] - start)
+                facets[done:end] = codes.index_select(0, taken)  # indexing by [] takes ten times as long
+                inverse[done:end], done = norms.index_select(0, taken), end
+        best = _best_of_places(query, facets, inverse)
         if starts is not None:
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
         return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
 
-    def facets_at(self, slot: int) -> NDArray[np.float32]:
-        """Facets of one place, ``[K, D]``."""
-        block = bisect_right(self._starts, slot) - 1
-        self._touch(np.array([slot]))
-        codes, inverse = (part[slot - self._starts[block]].numpy() for part in self._blocks[block])
-        return np.asarray(codes * inverse[:, None])
-
-    def places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64] | None]:
-        """All slots of the documents that begin at these, and where those of each begin; None: each has one."""
-        if not self._has_long:
-            return firsts_C, None
+    def _places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """All slots of the documents that begin at these, and where those of each begin."""
         held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
         growing = np.arange(len(firsts_C))
         while len(growing):

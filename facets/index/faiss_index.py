@@ -1,29 +1,20 @@
 """FAISS inverted lists over single facets, which find the documents that codes compare.
 
-A query of one facet is compared with the codes in the lists near it. One of several takes every document that any of
-its facets finds there, and guesses what each meets in it by the centres of the document's own lists, so that codes are
-read of those alone that may be among the best.
-
-Shape letters: S places, Q queries, J facets of a query, K facets of a place, D dimensions, M of a sample, L lists,
-C documents found.
-
-References:
-    Santhanam et al. 2022, "PLAID: An Efficient Engine for Late Interaction Retrieval" (centroid interaction).
+Shape letters: S places, Q queries, J facets of a query, K facets of a place, D dimensions, M of a sample.
 """
 
-import math
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 
 import faiss
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, MappedFile, first_places
 from facets.index.candidates import Candidates
 from facets.index.exact import ExactIndex
-from facets.index.faiss_lists import LISTS_SEED, ListRoom, num_lists, train_lists
+from facets.index.faiss_lists import ListRoom, num_lists, train_lists
 
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
@@ -34,8 +25,9 @@ MOVED_BYTES = 8 * 1024 * 1024  # of lists that grow while searches wait: a few m
 # With one query facet at least so many facets are looked at for each document wanted, for lists rank by coarser codes,
 # and so many documents are compared.
 _SPARE_DEPTH, _WIDTH = 4, 2
-_SHARED_PROBES = 4  # facets of a query that have as many lists as one alone: what more find is mostly found by others
-_TUNE_DOCUMENTS = 32
+# With several query facets so many times the lists are probed, and so many times top_k documents compared.
+_SUM_PROBES, _SUM_WIDTH = 2, 8
+_ABOVE_ZERO = 3.0  # cosines and this are more than 0, which is nothing found
 _FEW_DOCUMENTS = 2048  # that pass a filter: all of them are compared
 
 
@@ -59,9 +51,6 @@ class FaissIndex(FacetIndex):
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
         )
         self._heads = np.empty(0, dtype=np.int64)  # of the document of each slot
-        self._lists_SK = np.empty((0, num_facets), dtype=np.int32)  # of each facet, -1 for none; and room
-        self._margin = math.inf  # of guesses, for a query whose only facet weighs 1
-        self._centers = torch.from_numpy(index.quantizer.reconstruct_n(0, index.nlist))
         self._file: MappedFile | None = None  # of a snapshot, while lists are in it
         self._list_bytes = np.zeros(1, dtype=np.int64)  # where in it each list begins, and where the last one ends
         self._copied: faiss.ArrayInvertedLists | None = None
@@ -126,12 +115,7 @@ class FaissIndex(FacetIndex):
         if not len(rows):
             return
         self._own_lists()
-        first, end = len(self.slots), len(self.slots) + len(rows)
-        if end > len(self._lists_SK):
-            grown = np.empty((max(end, 2 * first), self.num_facets), dtype=np.int32)
-            grown[:first] = self._lists_SK[:first]
-            self._lists_SK = grown
-        self._lists_SK[first:end] = prepared
+        first = len(self.slots)
         kept = (prepared >= 0).ravel()
         ids = first * self.num_facets + np.flatnonzero(kept).astype(np.int64)
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim)[kept], dtype=np.float32)
@@ -169,25 +153,8 @@ class FaissIndex(FacetIndex):
             found = self.search(queries, _TUNE_TOP_K + 1).rows[:, 1 : _TUNE_TOP_K + 1]
             recall = _overlap(truth, found)
             if recall >= recall_target or probes >= self._index.nlist:
-                self._tune_margin(recall_target)
                 return recall
             probes = min(2 * probes, self._index.nlist)
-
-    def _tune_margin(self, recall_target: float) -> None:
-        """How far guesses may be behind those of the best documents, from what documents find as queries."""
-        gaps = [np.zeros(1)]
-        allowed = self.slots >= 0
-        chosen = np.random.default_rng(LISTS_SEED).permutation(np.flatnonzero(allowed))[:_TUNE_DOCUMENTS]
-        for slot in chosen.tolist():
-            facets = self._codes.facets_at(slot)
-            query = facets[facets.any(axis=1)]
-            if len(query) > 1:
-                firsts, guesses = self._guessed(query, self.num_probes, allowed)
-                best = self._codes.compared(query[None], [firsts], _TUNE_TOP_K + 1, exhaustive=False).rows[0]
-                is_best = np.isin(self.slots[firsts], best[: _TUNE_TOP_K + 1])
-                kth = np.sort(guesses)[-np.count_nonzero(is_best)]
-                gaps.append(np.maximum(kth - guesses[is_best], 0) / np.linalg.norm(query))
-        self._margin = float(np.quantile(np.concatenate(gaps), recall_target))
 
     def search(
         self,
@@ -209,28 +176,26 @@ class FaissIndex(FacetIndex):
             firsts = np.unique(self._heads[allowed])
             return self._codes.compared(query_QJD, [firsts] * len(query_QJD), top_k, exhaustive=True)
         wanted = self.num_probes * len(self) / max(1, num_allowed)
-        probes = math.ceil(wanted * min(1.0, _SHARED_PROBES / query_QJD.shape[1]))
-        if not exhaustive and probes < self._index.nlist:
-            if query_QJD.shape[1] > 1:
-                lines = [self._best_sums(query_JD, top_k, probes, allowed) for query_JD in query_QJD]
-            else:
-                lines = self._best_facets(query_QJD[:, 0], top_k, probes, allowed)
+        wanted *= _SUM_PROBES if query_QJD.shape[1] > 1 else 1
+        if not exhaustive and wanted < self._index.nlist:
+            parameters = faiss.SearchParametersIVF()
+            parameters.nprobe = int(wanted)
+            if num_allowed < len(self.slots) or self.num_masked:
+                selector = _selector(np.repeat(allowed, self.num_facets))
+                parameters.sel = selector  # a bare pointer: the name above keeps it alive until we return
+            lines = self._probed(query_QJD, top_k, parameters)
             if min(map(len, lines)) >= min(top_k, num_allowed):
                 return self._codes.compared(query_QJD, lines, top_k, exhaustive=False)
         return self._codes.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=True)
 
-    def _best_facets(
-        self, query_QD: NDArray[np.float32], top_k: int, num_probes: int, allowed: NDArray[np.bool_]
+    def _probed(
+        self, query_QJD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
     ) -> list[NDArray[np.int64]]:
-        """First slots of the documents whose facets answer the one of each query best, ascending."""
-        vectors = np.ascontiguousarray(query_QD)
-        if self._file is not None:
-            self._touch(np.unique(self._index.quantizer.search(vectors, num_probes)[1]))
-        parameters = faiss.SearchParametersIVF()
-        parameters.nprobe = num_probes
-        if not allowed.all() or self.num_masked:
-            selector = _selector(np.repeat(allowed, self.num_facets))
-            parameters.sel = selector  # a bare pointer: the name above keeps it alive until we return
+        """First slots of documents of the probed lists that may be among the best, of each query, ascending."""
+        self._touch(np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32), parameters.nprobe)
+        if query_QJD.shape[1] > 1:
+            return [self._best_sums(query_JD, top_k, parameters) for query_JD in query_QJD]
+        vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
         depth = top_k * max(self.num_facets, _SPARE_DEPTH)
         _, ids = self._index.search(vectors, min(depth, self.num_vectors), params=parameters)
         lines = []
@@ -241,44 +206,38 @@ class FaissIndex(FacetIndex):
         return lines
 
     def _best_sums(
-        self, query_JD: NDArray[np.float32], top_k: int, num_probes: int, allowed: NDArray[np.bool_]
+        self, query_JD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
     ) -> NDArray[np.int64]:
-        """First slots of the documents that may answer all facets of a query best, ascending."""
-        facets = query_JD[query_JD.any(axis=1)]
+        """Documents of the greatest sums over the facets of a query of what each found in its lists.
+
+        All that is in them counts: a document may be best by the sum and far from it by each facet. One that a facet
+        did not find is taken to answer it as the median of what it did find: guesses above that let candidates in that
+        cannot be good, guesses below keep out those that answer all other facets.
+        """
+        facets = np.ascontiguousarray(query_JD[query_JD.any(axis=1)])
         if not len(facets):
             return np.empty(0, dtype=np.int64)
-        firsts, guesses = self._guessed(facets, num_probes, allowed)
-        if len(firsts) <= top_k:
-            return firsts
-        kth = np.partition(guesses, len(guesses) - top_k)[len(guesses) - top_k]
-        return firsts[guesses >= kth - self._margin * np.linalg.norm(facets)]
-
-    def _guessed(
-        self, query_JD: NDArray[np.float32], num_probes: int, allowed: NDArray[np.bool_]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-        """First slots of the documents that any facet of a query finds, ascending, and guesses of their scores."""
-        # The last line is for facets that are none: number -1.
-        products_LJ = torch.full((len(self._centers) + 1, len(query_JD)), -torch.inf)
-        torch.mm(self._centers, torch.from_numpy(query_JD).T, out=products_LJ[:-1])
-        near = np.unique(products_LJ[:-1].topk(num_probes, dim=0).indices.numpy())
-        self._touch(near)
-        lists, is_found = self._index.invlists, np.zeros(len(self.slots), dtype=np.bool_)
-        assert lists is not None
-        held = [(number, size) for number in near.tolist() if (size := lists.list_size(number))]
-        ids = [faiss.rev_swig_ptr(lists.get_ids(number), size) for number, size in held]
-        is_found[self._heads[np.concatenate([np.empty(0, dtype=np.int64), *ids]) // self.num_facets]] = True
-        firsts = np.flatnonzero(is_found & allowed)
-        slots, starts = self._codes.places_of(firsts)
-        best_CJ = _best_in_lists(products_LJ, self._lists_SK[slots])
-        if starts is not None:
-            best_CJ = np.maximum.reduceat(best_CJ, starts, axis=0)
-        return firsts, best_CJ.sum(axis=1)
+        limits, cosines, ids = self._index.range_search(facets, -2.0, params=parameters)
+        heads, cosines = self._heads[ids // self.num_facets], cosines + _ABOVE_ZERO
+        # Zeros are pages that nobody has touched: what is found is paid for, not what there is.
+        sums, best = np.zeros((2, len(self.slots)), dtype=np.float32)
+        seen_at = np.zeros(len(self.slots), dtype=np.int64)
+        found = [np.empty(0, dtype=np.int64)]
+        for start, end in pairwise(limits.tolist()):
+            if start < end:
+                mine, scores = heads[start:end], cosines[start:end]
+                np.maximum.at(best, mine, scores)
+                once = _each_once(mine, seen_at)
+                sums[once] += best[once] - np.partition(scores, len(scores) // 2)[len(scores) // 2]
+                best[once] = 0
+                found.append(once)
+        slots, kept = _each_once(np.concatenate(found), seen_at), _SUM_WIDTH * top_k
+        return np.sort(slots if len(slots) <= kept else slots[np.argpartition(-sums[slots], kept)[:kept]])
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams the FAISS index and the codes to ``sink``; :attr:`slots` and :meth:`describe` are the rest."""
         self._index.nprobe = self.num_probes
         faiss.write_index(self._index, faiss.PyCallbackIOWriter(lambda data: sink(bytes(data))))  # type: ignore[attr-defined]  # missing in the stubs
-        sink(self._lists_SK[: len(self.slots)].astype("<i4").data)
         self._codes.write(sink)
 
     @classmethod
@@ -295,8 +254,7 @@ class FaissIndex(FacetIndex):
         num_facets, dim = int(description["num_facets"]), int(description["dim"])
         codes_byte = file.num_bytes - len(rows_S) * num_facets * (dim + 4)
         entry_bytes = dim + 8  # a code and an id
-        numbers_byte = codes_byte - 4 * len(rows_S) * num_facets
-        lists_byte = numbers_byte - int(description["num_vectors"]) * entry_bytes
+        lists_byte = codes_byte - int(description["num_vectors"]) * entry_bytes
         file.check(np.array([0]), max(1, lists_byte))
         try:
             index = faiss.read_index(str(file.path), faiss.IO_FLAG_MMAP_IFC)
@@ -307,22 +265,19 @@ class FaissIndex(FacetIndex):
         found = cls(index, num_facets=num_facets, trained_documents=int(description["trained_documents"]))
         assert index.invlists is not None
         sizes_L = np.array([index.invlists.list_size(number) for number in range(index.nlist)], dtype=np.int64)
-        if lists_byte < 0 or sizes_L.sum() * entry_bytes != numbers_byte - lists_byte:
-            raise IndexFormatError(f"expected lists of {numbers_byte - lists_byte} bytes, got {sizes_L.sum()} entries")
+        if lists_byte < 0 or sizes_L.sum() * entry_bytes != codes_byte - lists_byte:
+            raise IndexFormatError(f"expected lists of {codes_byte - lists_byte} bytes, got {sizes_L.sum()} entries")
         found._file = file
         found._list_bytes = lists_byte + np.cumsum([0, *sizes_L]) * entry_bytes
         found._codes.map(file, codes_byte, rows_S, code_error=float(description["code_error"]))
-        numbers = file.read(numbers_byte, codes_byte - numbers_byte).view("<i4")
-        found._lists_SK, found._margin = numbers.astype(np.int32).reshape(-1, num_facets), float(description["margin"])
-        if not (numbers < index.nlist).all():
-            raise IndexFormatError(f"expected facets in {index.nlist} lists, got list {numbers.max()}")
         found._heads = first_places(rows_S)
         found.num_masked, found.num_holes = int(description["num_masked"]), found._codes.num_holes
         return found
 
-    def _touch(self, lists: NDArray[np.int64]) -> None:
-        """Compares lists of a snapshot with their checksums before they are searched."""
+    def _touch(self, facets_JD: NDArray[np.float32], num_probes: int) -> None:
+        """Compares the lists of a snapshot with their checksums before they are searched."""
         if self._file is not None:
+            lists = np.unique(self._index.quantizer.search(facets_JD, num_probes)[1])
             starts, ends = (self._list_bytes[lists[lists >= 0] + further] for further in (0, 1))
             self._file.check(starts, ends - starts)
 
@@ -356,17 +311,14 @@ class FaissIndex(FacetIndex):
             "num_vectors": self.num_vectors,
             "num_masked": self.num_masked,
             "code_error": self._codes.code_error,
-            "margin": self._margin,
         }
 
 
-def _best_in_lists(products_LJ: torch.Tensor, lists_SK: NDArray[np.int32]) -> NDArray[np.float32]:
-    """The best product of each place, ``[S, J]``, with the centres of the lists of its facets."""
-    lists = torch.from_numpy(lists_SK.T.astype(np.int64) % len(products_LJ))
-    best = products_LJ.index_select(0, lists[0])
-    for others in lists[1:]:
-        torch.maximum(best, products_LJ.index_select(0, others), out=best)
-    return best.numpy()
+def _each_once(numbers: NDArray[np.int64], room: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The different ones of numbers below ``len(room)``, which is written over: nothing is sorted."""
+    places = np.arange(len(numbers))
+    room[numbers] = places
+    return numbers[room[numbers] == places]
 
 
 def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:

@@ -17,9 +17,12 @@ def row_checksum(*values: Value) -> int:
         >>> row_checksum("goat", 1) == row_checksum("goat", "1")
         False
     """
-    data = [value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass") for value in values]
-    kinds = [type(value).__name__[:1].encode() for value in values]
-    return zlib.crc32(b"".join([b"%b%d:%b" % (kind, len(one), one) for kind, one in zip(kinds, data, strict=True)]))
+    checksum = 0
+    for value in values:
+        kind = type(value).__name__[0]
+        data = value if isinstance(value, bytes) else str(value).encode("utf-8", "surrogatepass")
+        checksum = zlib.crc32(data, zlib.crc32(b"%s%d:" % (kind.encode(), len(data)), checksum))
+    return checksum
 
 
 def register_checksum(connection: sqlite3.Connection) -> None:

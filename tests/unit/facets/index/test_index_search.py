@@ -142,31 +142,6 @@ def test_the_best_by_the_sum_is_found_behind_many_that_are_better_by_one_facet()
     assert num - 1 in found.rows[0]
 
 
-@pytest.mark.parametrize("query_facets", [2, 6])
-def test_guesses_by_lists_leave_the_best_by_several_facets_in(query_facets: int) -> None:
-    rng = np.random.default_rng(11)
-    centers = unit(rng.standard_normal((200, 32)))
-
-    def texts(num: int, num_facets: int) -> NDArray[np.float32]:
-        """Of one of twenty topics of ten clusters each."""
-        chosen = 10 * rng.integers(0, 20, (num, 1)) + rng.integers(0, 10, (num, num_facets))
-        return unit(centers[chosen] + 0.15 * rng.standard_normal((num, num_facets, 32)))
-
-    rows = np.repeat(np.arange(3000), rng.integers(1, 4, 3000))  # documents of one to three places
-    facets = texts(len(rows), 6)
-    facets[rng.random((len(rows), 6)) < 0.2] = 0
-    facets = facets.astype(np.float16)
-    index = fill("faiss", rows, facets)
-    index.remove(np.arange(0, 3000, 7))
-    queries, allowed = weighted(texts(40, query_facets)), np.setdiff1d(np.arange(0, 3000), np.arange(0, 3000, 7))
-    truth = index.search(queries, 10, exhaustive=True).rows
-    for chosen in (None, allowed):
-        found = index.search(queries, 10, allowed_rows=chosen)
-        assert not found.exhaustive and not set(found.rows[found.rows >= 0]) - set(allowed)
-        hits = [len(set(best[:10]) & set(line)) for best, line in zip(truth, found.rows, strict=True)]
-        assert np.mean(hits) / 10 >= 0.97
-
-
 def test_few_found_by_several_facets_are_compared_wherever_their_codes_lie() -> None:
     rng = np.random.default_rng(5)
     facets = unit(rng.standard_normal((3000, 4, 16))).astype(np.float16)
