@@ -3,6 +3,8 @@
 Built by ``make site``: nothing is imported, so neither PyTorch nor the packages themselves are needed.
 """
 
+import tokenize
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -43,3 +45,41 @@ html_theme = "furo"
 html_title = "Facets"
 html_copy_source = False
 html_extra_path = ["root"]  # leads from / to the first page
+
+
+@cache
+def _comments(path):
+    """Comments of a file by line, and which of them have a line to themselves."""
+    with path.open("rb") as stream:
+        found = [token for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT]
+    return {token.start[0]: (token.string.lstrip("#: "), not token.line[: token.start[1]].strip()) for token in found}
+
+
+def _field_comment(path, first, last):
+    """What is said beside a field, else right above it; backticks are code, as in docstrings."""
+    comments = _comments(path)
+    said = [comments[last][0]] if last in comments else []
+    while last not in comments and comments.get(first - 1, ("", False))[1]:
+        first -= 1
+        said.insert(0, comments[first][0])
+    text = " ".join(said).replace("``", "`").replace("`", "``")
+    return text[:1].upper() + text[1:]
+
+
+def _describe_fields(app, what, name, obj, skip, options):
+    """Fields of records say what they are in a comment, which autoapi does not read."""
+    if what != "attribute" or obj.docstring or "from_line_no" not in obj.obj or name.rpartition(".")[2][0] == "_":
+        return None
+    parts = name.split(".")
+    modules = [Path(*parts[:number]).with_suffix(".py") for number in range(len(parts), 0, -1)]
+    path = next((root / m for m in modules for root in (ROOT, ROOT / "clients") if (root / m).is_file()), None)
+    comment = path and _field_comment(path, obj.obj["from_line_no"], obj.obj["to_line_no"])
+    if not comment:
+        return None
+    obj.docstring = comment
+    return False
+
+
+def setup(app):
+    """Called by Sphinx."""
+    app.connect("autoapi-skip-member", _describe_fields)
