@@ -286,6 +286,7 @@ def test_a_pdf_without_text_is_named_and_the_others_are_read(facets, stored, tmp
     assert "no text on its 2 pages" in item["message"]
 
 
+@NEEDS_FILES
 def test_a_file_that_cannot_be_read_among_others_is_one_rejection(facets, stored, tmp_path):
     (tmp_path / "docs").mkdir()
     (tmp_path / "docs" / "a.csv").write_bytes(b"")
