@@ -174,11 +174,8 @@ def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
         with clear_errors(f"cannot remove {old}"):
             os.replace(old, part)  # from here on it is half a backup for everybody
         sync_directory(old.parent)
-        lock = DirectoryLock(part)
-        try:
+        with closing(DirectoryLock(part)):
             _remove(part)
-        finally:
-            lock.close()
         yield old
 
 
