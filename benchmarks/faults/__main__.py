@@ -47,14 +47,15 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = parser.parse_args(argv)
     start = time.perf_counter()
     with tempfile.TemporaryDirectory() as temporary:
-        faults = Faults(given.work_dir or Path(temporary), given.seed)
+        folder = given.work_dir or Path(temporary)
+        faults = Faults(folder, given.seed)
         faults.kills(given.kills)
         faults.damages(given.damages, damages(given.seed))
         faults.full_disks(given.full_disks)
         faults.power_losses(given.power_losses)
         # Last: calls need threads, and a process with threads must not fork.
         asked = (("rpcs", RpcFaults, given.rpc_kills), ("failovers", FailoverFaults, given.failovers))
-        called = {name: kind(Path(temporary) / name, given.seed) for name, kind, count in asked if count}
+        called = {name: kind(folder / name, given.seed) for name, kind, count in asked if count}
         for name, _, count in asked:
             if count:
                 called[name].kills(count)

@@ -97,7 +97,7 @@ class Additions(RecordFollower[AddedRelationStore]):
     def __init__(self, model: RelationModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AddedRelationStore(place, model.name))
         self._model = model
-        self._added: list[AddedRelation] = []
+        self._known: tuple[list[AddedRelation], RelationFacets]  # the added ones, and all; one pair, so they agree
         self.take(NO_NEWS)
         self.follow(now=True)
         self._aliases = _aliases(model.relations)
@@ -107,12 +107,12 @@ class Additions(RecordFollower[AddedRelationStore]):
     def all(self) -> RelationFacets:
         """Every relation, trained and added."""
         self.follow()
-        return self._all
+        return self._known[1]
 
     def take(self, news: News) -> None:
         """Has the relations that were added by whichever server."""
-        self._added = _after([] if news.is_all else self._added, news)
-        self._all = self._with_added(self._added)
+        added = _after([] if news.is_all else self._known[0], news)
+        self._known = added, self._with_added(added)
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
         """The relations of these names or aliases, in their order; None: all.
@@ -147,8 +147,9 @@ class Additions(RecordFollower[AddedRelationStore]):
 
     def infos(self) -> list[Relation]:
         """What is known of every relation, by name."""
-        everything = self.all
-        examples = {relation.name: relation.examples for relation in self._added}
+        self.follow()
+        added, everything = self._known
+        examples = {relation.name: relation.examples for relation in added}
         counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
         details = dict(zip(self._model.relations.names, self._model.relations.details, strict=True))
         return [
@@ -177,29 +178,32 @@ class Additions(RecordFollower[AddedRelationStore]):
         patterns = tuple(" ".join(pattern) for pattern in tokens)
         with self.lock:
             self.follow(now=True)
-            if name in self._all.names:
+            added, everything = self._known
+            if name in everything.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
-            relation = AddedRelation(name, patterns, float(value))
-            added = [*self._added, relation]
+            relation = AddedRelation(name, patterns, float(np.float32(value)))  # as it is scored with
+            added = [*added, relation]
             everything = self._with_added(added)
             if self.store is not None:
                 self.seen = self.store.add(relation, after=self.seen)
-            self._added, self._all = added, everything
-        return Relation(name=name, threshold=float(value), examples=patterns)
+            self._known = added, everything
+        return _info(relation)
 
-    def remove(self, name: str) -> None:
+    def remove(self, name: str) -> Relation:
         """See ``RelationEngine.remove_relation``."""
         with self.lock:
             self.follow(now=True)
-            left = [relation for relation in self._added if relation.name != name]
-            if len(left) == len(self._added):
+            found = [relation for relation in self._known[0] if relation.name == name]
+            if not found:
                 if name in self._model.relations.names:
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
+            left = [relation for relation in self._known[0] if relation.name != name]
             everything = self._with_added(left)
             if self.store is not None:
                 self.seen = self.store.remove(name, after=self.seen)
-            self._added, self._all = left, everything
+            self._known = left, everything
+        return _info(found[0])
 
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""
@@ -225,6 +229,10 @@ class Additions(RecordFollower[AddedRelationStore]):
             np.array(thresholds, dtype=np.float32),
             np.array([*range(len(own.names)), *[-1] * len(added)], dtype=np.int64),
         )
+
+
+def _info(relation: AddedRelation) -> Relation:
+    return Relation(name=relation.name, threshold=relation.threshold, examples=relation.examples)
 
 
 def _aliases(relations: RelationTable) -> dict[str, tuple[str, bool]]:

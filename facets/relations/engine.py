@@ -281,6 +281,9 @@ class RelationEngine:
             examples: 1 to 100 patterns.
             threshold: Scores from here on are accepted, in ``[-1, 1]``; None: the model's default.
 
+        Returns:
+            The relation as it is listed.
+
         Raises:
             InvalidInputError: A bad name (``field`` is ``name``), pattern (``examples[i]``) or ``threshold``.
             ConflictError: A relation of that name exists.
@@ -288,15 +291,15 @@ class RelationEngine:
         """
         return self._additions.add(name, examples, threshold=threshold)
 
-    def remove_relation(self, name: str) -> None:
-        """Takes a relation away that was added at run time.
+    def remove_relation(self, name: str) -> Relation:
+        """Takes a relation away that was added at run time, by whichever server, and returns what it was.
 
         Raises:
             NotFoundError: No relation of that name was added.
             InvalidInputError: It is one of the model's own.
             StorageError: The change could not be written.
         """
-        self._additions.remove(name)
+        return self._additions.remove(name)
 
     def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
         """Known names most like an unknown one, for error messages."""

@@ -98,12 +98,15 @@ def test_what_one_server_adds_the_other_has(
     shared: Callable[[], PostgresDatabase], relations: RelationModel, papers: PaperModel
 ) -> None:
     first, second = (RelationEngine(relations, data_dir=shared()) for _ in range(2))
-    first.add_relation("mentor", ["$ARG1 taught $ARG2"])
+    mentor = first.add_relation("mentor", ["$ARG1 taught $ARG2"], threshold=0.3)
+    assert mentor in first.relations()
     with pytest.raises(ConflictError, match="exists"):
         second.add_relation("mentor", ["$ARG1 met $ARG2"])
     wait_until(lambda: second.relations() == first.relations())
-    second.remove_relation("mentor")
+    assert second.remove_relation("mentor") == mentor
     wait_until(lambda: "mentor" not in [relation.name for relation in first.relations()])
+    other = first.add_relation("other", ["$ARG1 taught $ARG2"])
+    assert second.remove_relation("other") == other  # which the second one had not heard of
 
     one, two = (PaperEngine(papers, data_dir=shared()) for _ in range(2))
     failed = list[BaseException]()

@@ -136,15 +136,12 @@ class ServedRelations(ServedModel[RelationEngine]):
     def add_relation(self, name: str, examples: Sequence[str], threshold: float | None, call: CallContext) -> Relation:
         """See ``RelationEngine.add_relation``."""
         with self.exclusive(call) as engine:
-            engine.add_relation(name, examples, threshold=threshold)
-            return next(info for info in engine.relations() if info.name == name)  # as it is listed
+            return engine.add_relation(name, examples, threshold=threshold)
 
     def delete_relation(self, name: str, call: CallContext) -> Relation:
         """Takes an added relation away; see ``RelationEngine.remove_relation``."""
         with self.exclusive(call) as engine:
-            found = [info for info in engine.relations() if info.name == name]
-            engine.remove_relation(name)  # refuses a name that is none of those added
-            return found[0]
+            return engine.remove_relation(name)
 
     def probe(self, call: CallContext) -> None:
         """Scores a pattern of our own."""
