@@ -16,7 +16,6 @@ from facets.documents.encoding import EncodedBatch
 from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, CollectionState, LostRevisions, StoreWrite, check_revision
 from facets.documents.store import DocumentStore
-from facets.errors import FacetsError
 
 logger = logging.getLogger(__name__)
 
@@ -139,5 +138,5 @@ class Follower:
                 return
             try:
                 self.catch_up()
-            except (FacetsError, OSError, RuntimeError, MemoryError) as error:
+            except Exception as error:  # a mistake of ours too: without this thread the server stays behind for ever
                 logger.warning("cannot follow the store, trying again: %s", error)

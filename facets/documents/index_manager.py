@@ -19,7 +19,7 @@ from facets.documents.records import CollectionRecord, CollectionState, StoreWri
 from facets.documents.sources import CollectionSource, Quarantine
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
-from facets.errors import FacetsError, IndexAwayError, IndexFormatError, NotFoundError, NotReadyError, StorageError
+from facets.errors import IndexAwayError, IndexFormatError, NotFoundError, NotReadyError, StorageError
 from facets.index.backends import make_backend
 from facets.index.base import IndexBackend
 from facets.index.config import EngineConfig
@@ -380,7 +380,7 @@ class IndexManager:
                 has_failed = False
             except Stopped:
                 return
-            except (FacetsError, OSError, RuntimeError, MemoryError) as error:
+            except Exception as error:  # a mistake of ours too: no later write would be folded in without this thread
                 # The index stays as it was and searches stay right; what was to be sent stays in the tail.
                 has_failed = True
                 away = isinstance(error, IndexAwayError)

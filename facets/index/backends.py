@@ -22,7 +22,7 @@ class FaissBackend(IndexBackend):
         self._config = config
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FaissIndex | None:
-        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        """Trains on a sample of the facets, adds all of them, tunes how many lists are probed; None: none is left."""
         rng = np.random.default_rng(LISTS_SEED)
         share = min(1.0, sample_size(num_documents * num_facets) / (num_documents * num_facets))
         parts = []
@@ -39,6 +39,8 @@ class FaissBackend(IndexBackend):
         index.reserve(np.concatenate([prepared for _, prepared in seen]))
         for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
             index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be gone by now
+        if not len(index):  # or all of them
+            return None
         index.tune(sample, self._config.recall_target)
         return index
 

@@ -7,8 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, SearchRequest
+from facets.index.backends import FaissBackend
 from facets.index.base import MappedFile
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -100,3 +102,25 @@ def test_few_new_documents_do_not_write_a_large_index_again(
         assert (snapshot.stat().st_mtime_ns > before) == is_written
     with open_engine(exact_max_facets=1) as engine:
         assert [hits[0][0] for hits in best(engine, facets_of(more))] == [one.id for one in more]
+
+
+def test_maintenance_goes_on_after_a_mistake_of_ours(
+    open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    attempts = list[str]()
+    build = FaissBackend.build
+
+    def fails_once(*arguments: object, **keywords: object) -> object:
+        attempts.append("one")
+        assert len(attempts) > 1, "a mistake of ours"
+        return build(*arguments, **keywords)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(FaissBackend, "build", fails_once)
+    monkeypatch.setattr("facets.documents.index_manager._RETRY_S", 0.01)
+    engine = open_engine(exact_max_facets=1000, background=True)
+    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
+    documents = make_documents(600)
+    engine.upsert("docs", documents)
+    request = SearchRequest(facets=facets_of(documents[:1]), top_k=1)
+    wait_until(lambda: engine.search("docs", request).index_kind != "exact")
+    assert len(attempts) == 2

@@ -43,6 +43,18 @@ def folded(source: Source) -> tuple[LiveIndex, FaissIndex]:
     return index, base
 
 
+class Vanishing(Source):
+    """All documents are taken away after so many reads."""
+
+    def __init__(self, num_documents: int, *, reads: int) -> None:
+        super().__init__(num_documents)
+        self.reads = reads
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        self.reads -= 1
+        return super().read(rows if self.reads >= 0 else rows[:0])
+
+
 def found(index: LiveIndex, source: Source, row: int) -> int:
     query = source.facets[row][None, :1].astype(np.float32)
     return int(index.search(query, 1, allowed_rows=None, exhaustive=True).candidates.rows[0, 0])
@@ -58,6 +70,19 @@ def test_folding_adds_few_facets_at_a_time(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(base) == len(index) == 900
     assert set(sizes) == {10}
     assert [found(index, source, row) for row in (3, 499, 500, 899)] == [3, 499, 500, 899]
+
+
+@pytest.mark.parametrize("reads", range(1, 4))
+def test_documents_may_all_be_taken_away_while_their_index_is_built(reads: int) -> None:
+    source, config = Vanishing(300, reads=reads), EngineConfig(exact_max_facets=100)
+    index = LiveIndex(source, FaissBackend(config), config)
+    index.catch_up()
+    index.maintain(lambda: False)
+    index.apply(1, added=np.empty(0, dtype=np.int64), removed=source.rows())
+    index.maintain(lambda: False)
+    query = source.facets[0][None, :1].astype(np.float32)
+    assert len(index) == 0
+    assert (index.search(query, 1, allowed_rows=None, exhaustive=False).candidates.rows < 0).all()
 
 
 def test_lists_grow_before_documents_are_added_and_a_little_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
