@@ -27,12 +27,20 @@ SERVED := 'multifacet[server,gateway,tracing,entities]'
 
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
-PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile
+# Which tests `make test` runs.
+TESTS ?= not slow and not browser
+# Further versions of Node, where `make typescript` has fetched them, for the tests of the TypeScript client.
+FURTHER_NODES := 22 24
+NODE_FOLDER = $(abspath $(VENV))-node-
+NODES = $(wildcard $(FURTHER_NODES:%=$(NODE_FOLDER)%/node_modules/node/bin/node))
+# Files are handed out in the order of tests/conftest.py.
+PYTEST = OMP_NUM_THREADS=1 FACETS_NODES="$$(echo $(NODES) | tr ' ' :)" \
+	$(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEND) --index-url "$(TORCH_INDEX)"
 PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
-.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean test-typescript test-go proto-check helm-check
+.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean typescript test-typescript test-go proto-check helm helm-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -44,7 +52,7 @@ serve: $(VENV)/.installed-server ## Start the service with sample documents, sho
 	@exec $(BIN)/python scripts/serve.py --host $(HOST) --port $(PORT) --http-port $(HTTP_PORT) --data-dir $(DATA_DIR) --model "$(MODEL)" --log-level $(LOG_LEVEL)
 
 test: $(VENV)/.installed-all ## Run the tests
-	$(PYTEST) -m "not slow and not browser" $(PYTEST_ARGS)
+	$(PYTEST) -m "$(TESTS)" $(PYTEST_ARGS)
 
 test-slow: $(VENV)/.installed-all ## Run the tests that take more than a few seconds each
 	$(PYTEST) -m slow $(PYTEST_ARGS)
@@ -63,15 +71,16 @@ test-adapters: ## Run the adapters against the real frameworks, and what needs R
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
-FURTHER_NODES := 22 24
 
-test-typescript: $(VENV)/.installed-all ## Build the TypeScript client and run its tests against a real server
+typescript: $(VENV)/.installed-all ## Build the TypeScript client and fetch further versions of Node: make test tests it then
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && $(NPM) run build && \
-	nodes= && for version in $(FURTHER_NODES); do folder=$(CURDIR)/$(VENV)-node-$$version; \
-	npm --prefix $$folder install --silent --no-save --no-audit --no-fund node@$$version && nodes=$$nodes:$$folder/node_modules/node/bin/node || \
-	echo "facets: Node $$version could not be fetched: the TypeScript client is not tested on it" >&2; done; \
-	FACETS_NODES=$$nodes $(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS); else \
-	echo "facets: npm is not there: Node 20 or newer brings it; the TypeScript client was not tested" >&2; fi
+	for version in $(FURTHER_NODES); do \
+	npm --prefix $(NODE_FOLDER)$$version install --silent --no-save --no-audit --no-fund node@$$version || \
+	echo "facets: Node $$version could not be fetched: the TypeScript client is not tested on it" >&2; done; else \
+	echo "facets: npm is not there: Node 20 or newer brings it; the TypeScript client is not tested" >&2; fi
+
+test-typescript: typescript ## Run the tests of the TypeScript client against a real server
+	$(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS)
 
 test-go: $(VENV)/.installed-all ## Run the tests of the Go client against a real server
 	@if command -v go >/dev/null; then $(PYTEST) tests/integration/test_go_client.py $(PYTEST_ARGS); else \
@@ -81,8 +90,10 @@ proto-check: ## Lint the protos with buf, and compare them with the released one
 	@if command -v npm >/dev/null; then npm --prefix proto install --no-save --no-package-lock --silent && scripts/check_protos.sh; else \
 	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
 
-helm-check: $(VENV)/.installed-all ## Lint and render the Helm chart
+helm: $(VENV)/.installed-all ## Install Helm where it is not: make test tests the chart then
 	@command -v helm >/dev/null || $(BIN)/python scripts/install_helm.py $(BIN)
+
+helm-check: helm ## Lint and render the Helm chart
 	$(PYTEST) tests/integration/test_helm_chart.py $(PYTEST_ARGS)
 
 install: $(VENV)/.installed-all ## Set up the environment for development

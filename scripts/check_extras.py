@@ -4,7 +4,7 @@ The wheels are built once. Each part gets an environment of its own: a fresh one
 environment of the part that it extends, filled from the wheels with the versions of ``constraints.txt``; PyTorch by
 ``install_torch.py``. Other packages come from pip's cache after the first time.
 
-    python scripts/check_extras.py [--dist FOLDER] [--client-tests] [PART ...]
+    python scripts/check_extras.py [--dist FOLDER] [--client-tests FILE] [PART ...]
 
 ``gpu`` and ``dev`` are left out: no GPU is at hand, and the tests themselves run in ``all``, which has ``dev``.
 Needs ``build`` and ``hatchling`` (extra ``dev``) unless ``--dist`` names built wheels. Prints a line a check and ends
@@ -24,10 +24,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 CONSTRAINTS = ROOT / "constraints.txt"
-CLIENT_TEST_NEEDS = (
-    *("pytest", "pytest-asyncio", "pytest-timeout", "pytest-xdist"),
-    *("hypothesis", "grpcio-health-checking"),
-)
+CLIENT_TEST_NEEDS = ("pytest", "pytest-asyncio", "pytest-timeout", "hypothesis", "grpcio-health-checking")
 CLIENT_TEST_PATHS = "tests tests/unit/client/fakes"
 HEAVY = ("torch", "faiss", "spacy", "scipy", "facets", "facets_server")
 MAX_CLIENT_WHEEL_MB = 1
@@ -184,7 +181,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             (work / "beir" / name).write_text(text, encoding="utf-8")
         dist = arguments.dist or _build(work)
         for part in with_extended(arguments.parts or PARTS):
-            failed += _check_part(part, dist.resolve(), work, with_tests=arguments.client_tests)
+            failed += _check_part(part, dist.resolve(), work, passed=arguments.client_tests)
     finally:
         shutil.rmtree(work, ignore_errors=True)
     for sentence in failed:
@@ -201,7 +198,7 @@ def with_extended(parts: Iterable[str]) -> list[str]:
     return [part for part in PARTS if part in wanted]
 
 
-def _check_part(name: str, dist: Path, work: Path, *, with_tests: bool) -> list[str]:
+def _check_part(name: str, dist: Path, work: Path, *, passed: Path | None) -> list[str]:
     """What is wrong with one part; environments that others extend stay until the end."""
     started = time.monotonic()
     part = PARTS[name]
@@ -219,7 +216,7 @@ def _check_part(name: str, dist: Path, work: Path, *, with_tests: bool) -> list[
     failed = [sentence for check in CHECKS[name] for sentence in _failures(check, folder, work)]
     if name == "client":
         failed += _too_large(folder, dist)
-        failed += _client_tests(folder, work) if with_tests and not failed else []
+        failed += _client_tests(folder, work, passed) if passed and not failed else []
     _say(f"{name}: {len(CHECKS[name])} checks, {len(failed)} failed, {time.monotonic() - started:.0f} s in all")
     if name not in {other.extends for other in PARTS.values()}:
         shutil.rmtree(folder)
@@ -278,19 +275,18 @@ def _failures(check: Check, folder: Path, work: Path) -> Iterable[str]:
     yield f"{' '.join(check.command)}: {wrong}\n{said[-2000:]}"
 
 
-def _client_tests(folder: Path, work: Path) -> list[str]:
-    """The client's unit tests against the client of the wheel, not of the checkout.
+def _client_tests(folder: Path, work: Path, passed: Path) -> list[str]:
+    """The client's unit tests against the client of the wheel, not of the checkout; names of what passed in a file.
 
-    What fails is run once more by itself, as in ``.ci/run``: that decides.
+    What fails is run once more, as in ``.ci/run``: that decides.
     """
     copy_environment(folder, work / "client-tests")
     python = work / "client-tests" / "bin" / "python"
     _run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
-    beside = ["-n", "logical", "--maxprocesses", "4", "--dist", "loadfile"]
     settings = ["-o", f"cache_dir={work / 'cache'}", "-o", f"pythonpath={CLIENT_TEST_PATHS}"]
-    for more in (beside, ["--last-failed"]):
-        command = [python, "-m", "pytest", "-q", *settings, *more, "tests/unit/client"]
-        done = subprocess.run(command, cwd=ROOT, env=_environment(), check=False)
+    for more in ([], ["--last-failed"]):
+        command = [python, "-m", "pytest", "-q", *settings, *more, f"--write-passed={passed.resolve()}"]
+        done = subprocess.run([*command, "tests/unit/client"], cwd=ROOT, env=_environment(), check=False)
         if done.returncode == 0:
             return []
     return [f"the client's tests ended with {done.returncode}"]
@@ -321,7 +317,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Checks each distribution and each extra alone.")
     parser.add_argument("parts", nargs="*", choices=[[], *PARTS], metavar="PART", help=f"of {', '.join(PARTS)}")
     parser.add_argument("--dist", type=Path, help="folder of wheels, instead of building them")
-    parser.add_argument("--client-tests", action="store_true", help="run the client's unit tests with the client alone")
+    parser.add_argument(
+        "--client-tests", type=Path, metavar="FILE", help="run the client's unit tests too; FILE: where passed ones go"
+    )
     return parser
 
 
