@@ -110,6 +110,25 @@ def read_codes(
     return codes_TD
 
 
+_OF_HEADING = np.uint32(1 << 31)  # of the start of a span; no text is as long
+
+
+def note_headings(spans_K2: NDArray[np.integer], text: str) -> NDArray[np.uint32]:
+    """Spans as they are stored, ``[K, 2]``: the highest bit of a start says that the span lies in a heading.
+
+    ``spans_K2``: in the text of a part, those in fields behind it.
+    """
+    _, ends_K = read(text).headings_above(spans_K2)
+    noted_K2 = spans_K2.astype(np.uint32)
+    noted_K2[(spans_K2[:, 0] < spans_K2[:, 1]) & (spans_K2[:, 1] <= ends_K), 0] |= _OF_HEADING
+    return noted_K2
+
+
+def read_spans(noted_K2: NDArray[np.uint32]) -> tuple[NDArray[np.int64], NDArray[np.bool_]]:
+    """Stored spans as they were given, ``[K, 2]``, and which of them lie in a heading, ``[K]``."""
+    return (noted_K2 & ~_OF_HEADING).astype(np.int64), noted_K2[:, 0] >= _OF_HEADING
+
+
 @dataclass(frozen=True, slots=True)
 class StoredFacets:
     """The facets of documents as stored."""
@@ -117,7 +136,7 @@ class StoredFacets:
     codes: Codes  # directions, `[T, D]`; norms mean nothing
     norms: NDArray[np.float32]  # magnitudes, `[T]`
     starts: NDArray[np.int64]  # where the facets of each document begin, and T: `[N + 1]` int64
-    # Where in the text each facet comes from, `[facets of it, 2]` a document; None where nobody said.
+    # Where in the text each facet comes from, `[facets of it, 2]` a document, noted; None where nobody said.
     spans: tuple[NDArray[np.uint32] | None, ...]
 
     def __getitem__(self, places_C: NDArray[np.int64]) -> "StoredFacets":

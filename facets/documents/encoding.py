@@ -12,7 +12,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import Codes, count_terms, decode_units, encode_units, no_codes, starts_of
+from facets.documents.codes import (
+    Codes,
+    count_terms,
+    decode_units,
+    encode_units,
+    no_codes,
+    note_headings,
+    starts_of,
+)
 from facets.documents.fields import SearchedText
 from facets.documents.records import CollectionRecord
 from facets.documents.types import (
@@ -48,7 +56,7 @@ class EncodedBatch:
     codes: Codes  # directions of the facets, `[T, D]`; a zero facet stays zero
     norms: NDArray[np.float32]  # magnitudes, `[T]` float32
     starts: NDArray[np.int64]  # where the facets of each part begin, and T: `[P + 1]`
-    # Where in the text of its part each facet comes from, `[facets of it, 2]` uint32 a part; None where nobody said.
+    # Where in the text of its part each facet comes from, `[facets of it, 2]` a part, noted; None where nobody said.
     spans: list[NDArray[np.uint32] | None]
     # Tokens of the text and how many were read; both None where nobody said.
     readings: list[tuple[int | None, int | None]]
@@ -197,7 +205,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         norms=norms_T,
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
         spans=[
-            None if one.facet_spans is None else said.in_part(one.facet_spans[own]).astype(np.uint32)
+            None if one.facet_spans is None else note_headings(said.in_part(one.facet_spans[own]), said.text)
             for one, said, own in parts
         ],
         readings=[(document.num_tokens, document.num_read) for document in documents],

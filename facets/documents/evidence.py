@@ -13,11 +13,10 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import hash_terms
+from facets.documents.codes import hash_terms, read_spans
 from facets.documents.fields import FieldText, SearchedText
 from facets.documents.types import FacetMatch, Span
 from facets.index.lexical import TermCounts
-from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.terms import QueryTerms, is_stop_word, located_terms
 from facets.language.tokenizer import Tokenizer
@@ -40,72 +39,76 @@ class HeldFacets:
     Attributes:
         said: Its text and fields.
         facets: Unit norm, ``[K, D]``.
-        spans: Where in text and fields each of these comes from, ``[K, 2]``; None: nobody said.
+        noted: Where in text and fields each of these comes from, as stored, ``[K, 2]``; None: nobody said.
     """
 
     said: SearchedText
     facets: NDArray[np.float32]
-    spans: NDArray[np.integer] | None
+    noted: NDArray[np.uint32] | None
 
 
-def matches_of(
-    weights_J: NDArray[np.float64],
-    *,
-    shares_J: NDArray[np.float32],
-    document_facets_J: NDArray[np.int64],
+def reasons_of(
+    query_JD: NDArray[np.float32],
+    met: tuple[NDArray[np.float32], NDArray[np.int64]],
     held: HeldFacets,
-) -> tuple[FacetMatch, ...]:
-    """How each facet of the query was answered, the largest contribution first; those of weight 0 are left out.
+    *,
+    terms: QueryTerms | None,
+    rarities: Mapping[int, float],
+) -> tuple[tuple[FacetMatch, ...], Span | None]:
+    """How each facet of the query was answered, the largest contribution first, and the part that answers.
 
     Args:
-        weights_J: Of the query's facets.
-        shares_J: What each added to the score.
-        document_facets_J: Which facet of the document it met.
+        query_JD: Facets of the query, each with its weight as norm; those of weight 0 are left out.
+        met: What each added to the score, ``[J]``, and which facet of the document it met, ``[J]``.
         held: The document.
+        terms: As for :func:`answer_of`.
+        rarities: As for :func:`answer_of`.
     """
+    shares_J, met_J = met[0], met[1].tolist()
+    weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
     total = float(positive_J.sum()) or 1.0
     cosines_J = np.clip(np.divide(shares_J, weights_J, out=np.zeros_like(weights_J), where=weights_J > 0), -1.0, 1.0)
-    return tuple(
+    spans_K2, of_heading_K = (None, None) if held.noted is None else read_spans(held.noted)
+    matches = tuple(
         FacetMatch(
             first_facet=facet,
-            second_facet=int(document_facets_J[facet]),
+            second_facet=met_J[facet],
             cosine=float(cosines_J[facet]),
             contribution=float(positive_J[facet]) / total,
-            facet=held.facets[document_facets_J[facet]],
-            second_span=_span(held, int(document_facets_J[facet])),
+            facet=held.facets[met_J[facet]],
+            second_span=None if spans_K2 is None else held.said.span(*spans_K2[met_J[facet]].tolist()),
         )
         for facet in np.argsort(-shares_J, kind="stable").tolist()
         if weights_J[facet] > 0
     )
-
-
-def _span(held: HeldFacets, facet: int) -> Span | None:
-    return None if held.spans is None else held.said.span(*held.spans[facet].tolist())
-
-
-def met_in_text(query_JD: NDArray[np.float32], matches: tuple[FacetMatch, ...], held: HeldFacets) -> tuple[Span, ...]:
-    """Where the text itself meets the facet of the query that contributes most, closest first.
-
-    Returns:
-        Spans of the facets of the text, no fields, that are about as close as the closest of all; none where none is.
-        Those of headings are left out where anything else is said: what they say is in what stands under them.
-    """
+    near: tuple[Span, ...] = ()
     best = next((match for match in matches if match.second_span and match.contribution > 0), None)
-    if best is None or held.spans is None:
+    if best is not None and spans_K2 is not None and of_heading_K is not None:
+        cosines_K = held.facets @ (query_JD[best.first_facet] / np.linalg.norm(query_JD[best.first_facet]))
+        near = _met_in_text(cosines_K, _AS_CLOSE * best.cosine, held.said, spans_K2, of_heading_K)
+    return matches, answer_of(held.said, matches, terms, rarities, in_text=near)
+
+
+def _met_in_text(
+    cosines_K: NDArray[np.float32],
+    least: float,
+    said: SearchedText,
+    spans_K2: NDArray[np.int64],
+    of_heading_K: NDArray[np.bool_],
+) -> tuple[Span, ...]:
+    """Spans of the facets of the text, no fields, that are close enough to what is asked, closest first.
+
+    None where no facet is. Those of headings are left out where anything else is said: what they say is in what stands
+    under them.
+    """
+    places = np.flatnonzero(said.in_text(spans_K2))
+    if not (cosines_K[places] >= least).any():
         return ()
-    places = np.flatnonzero(held.said.in_text(held.spans))
-    asked_D = query_JD[best.first_facet]
-    cosines = held.facets[places] @ (asked_D / np.linalg.norm(asked_D))
-    least = _AS_CLOSE * best.cosine
-    if not (cosines >= least).any():
-        return ()
-    order = np.argsort(-cosines, kind="stable")
-    spans_T2 = held.spans[places[order]]
-    is_heading = spans_T2[:, 1] <= read(held.said.text[:_LONGEST_SEARCH]).headings_above(spans_T2)[1]
-    order = order[is_heading.all() | ~is_heading]
-    num_close = max(1, int(np.count_nonzero(cosines[order] >= least)))
-    spans = (_span(held, place) for place in places[order[:num_close]].tolist())
+    places = places[np.argsort(-cosines_K[places], kind="stable")]
+    places = places[of_heading_K[places].all() | ~of_heading_K[places]]
+    num_close = max(1, int(np.count_nonzero(cosines_K[places] >= least)))
+    spans = (said.span(*spans_K2[place].tolist()) for place in places[:num_close].tolist())
     return tuple(span for span in spans if span is not None)
 
 
@@ -132,7 +135,7 @@ def answer_of(
         matches: The largest contribution first.
         terms: Of the query; None: no words count.
         rarities: Weight of each term of the query, by hash.
-        in_text: See :func:`met_in_text`.
+        in_text: Where the text meets about as closely what is asked, closest first.
 
     Returns:
         The part and the words of the query in it; None where neither facets nor words say anything.

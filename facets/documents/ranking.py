@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import starts_of
 from facets.documents.confidence import SIGNALS, RelevanceCurve, features_of
-from facets.documents.evidence import HeldFacets, answer_of, matched_words, matches_of, met_in_text
+from facets.documents.evidence import HeldFacets, matched_words, reasons_of
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
@@ -289,21 +289,19 @@ def _hits(
     units = stored.units.astype(np.float32)
     norms = np.linalg.norm(units, axis=1, keepdims=True)
     units /= np.where(norms > 0, norms, 1.0)
-    weights_QJ = np.linalg.norm(search.facets.astype(np.float64), axis=2)
-    for query_JD, weights_J, scored, side, found in zip(search.facets, weights_QJ, best, sides, hits, strict=True):
+    for query_JD, scored, side, found in zip(search.facets, best, sides, hits, strict=True):
         terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
             at = int(np.searchsorted(rows, row))
             own = slice(stored.starts[at], stored.starts[at + 1])
             says = HeldFacets(passages[row].said(record.search_fields), units[own], stored.spans[at])
-            shares_J, met_J = scored.met.shares[place], scored.met.document_facets[place]
-            matches = matches_of(weights_J, shares_J=shares_J, document_facets_J=met_J, held=says)
-            near = met_in_text(query_JD, matches, says)
+            met = scored.met.shares[place], scored.met.document_facets[place]
+            matches, answer = reasons_of(query_JD, met, says, terms=terms, rarities=rarities)
             found[place] = replace(
                 found[place],
                 evidence=matches,
-                answer=answer_of(says.said, matches, terms, rarities, in_text=near),
+                answer=answer,
                 matched_words=() if terms is None else matched_words(terms, held[at]),
             )
     return tuple(map(tuple, hits))

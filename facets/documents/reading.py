@@ -14,6 +14,7 @@ from dataclasses import fields, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.codes import read_spans
 from facets.documents.filter_warnings import FilterChecker
 from facets.documents.filters import Filter, to_sql
 from facets.documents.index_manager import IndexManager
@@ -141,7 +142,7 @@ def _with_facets(
     for document, its in zip(documents, parts, strict=True):
         own = [next(facets) for _ in its]
         places = [(said, next(spans)) for said in its]
-        known = [said.in_document(one) for said, one in places if one is not None]
+        known = [said.in_document(read_spans(one)[0]) for said, one in places if one is not None]
         found.append(
             replace(
                 document,

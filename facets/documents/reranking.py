@@ -10,7 +10,7 @@ import numpy as np
 
 from facets.documents.codes import decode_units, hash_terms
 from facets.documents.encoding import EncodedBatch, encode_documents
-from facets.documents.evidence import HeldFacets, answer_of, matches_of
+from facets.documents.evidence import HeldFacets, reasons_of
 from facets.documents.fields import SearchedText
 from facets.documents.ranking import CheckedSearch, LexicalSide, Scored, best_of, met_nothing, score
 from facets.documents.records import CollectionRecord, CollectionState
@@ -19,6 +19,7 @@ from facets.documents.types import Document, Span
 from facets.index.candidates import meet
 from facets.index.lexical import LexicalIndex
 from facets.language.interruption import check_interrupted
+from facets.language.vectors import unit_rows
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -97,18 +98,15 @@ def _ranked(
     row = int(best.rows[place])
     own = slice(int(encoded.starts[row]), int(encoded.starts[row + 1]))
     text = SearchedText(encoded.texts[row])
-    matches = matches_of(
-        np.linalg.norm(search.facets[0].astype(np.float64), axis=1),
-        shares_J=best.met.shares[place],
-        document_facets_J=best.met.document_facets[place],
-        held=HeldFacets(text, decode_units(encoded.codes[own]).astype(np.float32), encoded.spans[row]),
-    )
+    held = HeldFacets(text, unit_rows(decode_units(encoded.codes[own]).astype(np.float32)), encoded.spans[row])
+    met = best.met.shares[place], best.met.document_facets[place]
     terms, rarities = (None, {}) if side is None else (side.terms, side.found.rarities)
+    _, answer = reasons_of(search.facets[0], met, held, terms=terms, rarities=rarities)
     return RankedText(
         index=row,
         score=float(best.scores[place]),
         facets_score=float(best.met.scores[place]),
         lexical_score=float(best.lexical[place]),
         confidence=None if best.confidences is None else float(best.confidences[place]),
-        answer=answer_of(text, matches, terms, rarities),
+        answer=answer,
     )
