@@ -206,7 +206,7 @@ CREATE TABLE facets (
     checksum INTEGER NOT NULL,
     norms BLOB NOT NULL,
     units BLOB NOT NULL,
-    -- Where in the text of its part each facet comes from.
+    -- Where in the text of its part each facet comes from; the highest bit of a start: in a heading.
     spans BLOB
 );
 -- What facets.units goes on with, cut so that three lines fill a page: part = row * 4096 + place. One long line would

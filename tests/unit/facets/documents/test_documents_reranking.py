@@ -20,6 +20,7 @@ TEXTS = (
     "Tea is a drink made of leaves and hot water.",
     "Oaks are trees with acorns.",
     "Tea is a drink made of leaves and hot water.",
+    "# Pumps\n\nThey move water. It is hot.",
 )
 DIM = 32
 
@@ -41,7 +42,7 @@ def documents() -> list[Document]:
     ]
 
 
-def request(text: str, mode: SearchMode, *, top_k: int = 4) -> SearchRequest:
+def request(text: str, mode: SearchMode, *, top_k: int = 5) -> SearchRequest:
     facets = None if mode == "lexical" else documents()[1].facet_embeddings[None, :1] + np.float32(0.3)
     return SearchRequest(facets=facets, texts=[text], mode=mode, top_k=top_k)
 
