@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 
 _RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
 _TERMS_CHUNK = 1024  # documents whose terms are read at a time
-_RETRY_S = 5.0  # after maintenance failed
+RETRY_S = 5.0  # after maintenance failed
 # A snapshot is written whole: when so much of the index is not in it, while the server runs and when it ends. The rest
 # is read from the store when it is opened.
 _SAVED_SHARE, _REREAD_SHARE = 8, 64
@@ -371,7 +371,7 @@ class IndexManager:
         self._backend.enter_background()
         has_failed = False
         while True:
-            self._wake.wait(_RETRY_S if has_failed else None)
+            self._wake.wait(RETRY_S if has_failed else None)
             self._wake.clear()
             if self._closing.is_set():
                 return

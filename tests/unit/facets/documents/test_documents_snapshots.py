@@ -116,7 +116,7 @@ def test_maintenance_goes_on_after_a_mistake_of_ours(
         return build(*arguments, **keywords)  # type: ignore[arg-type]  # as it was called
 
     monkeypatch.setattr(FaissBackend, "build", fails_once)
-    monkeypatch.setattr("facets.documents.index_manager._RETRY_S", 0.01)
+    monkeypatch.setattr("facets.documents.index_manager.RETRY_S", 0.01)
     engine = open_engine(exact_max_facets=1000, background=True)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
     documents = make_documents(600)
