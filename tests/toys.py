@@ -1,5 +1,7 @@
 """Tiny, seeded things that tests of several rooms share."""
 
+import functools
+
 import numpy as np
 import tokenizers
 import torch
@@ -55,3 +57,7 @@ def toy_passage_model(**settings: int | str) -> PassageModel:
         **{"name": "toy-passages", "space": "toy", "window_tokens": 16, "window_overlap": 4, **settings}, network=shape
     )
     return PassageModel(network, toy_word_vectors(), pieces=pieces, config=config)
+
+
+# One model for all tests that leave it as it is: its networks are recorded once, with its first use.
+shared_passage_model = functools.cache(toy_passage_model)

@@ -7,7 +7,7 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
-from toys import toy_passage_model
+from toys import shared_passage_model
 
 TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The dog plays music."]
 
@@ -15,7 +15,7 @@ TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The d
 @pytest.fixture
 def collections(make_server):
     metrics = BatchMetrics(CollectorRegistry())
-    running = make_server(others=[ServedPassages(toy_passage_model(), BatcherConfig(), metrics)])
+    running = make_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics)])
     stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
     for name in ("few", "empty"):
         stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)

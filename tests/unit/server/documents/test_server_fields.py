@@ -11,7 +11,7 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
-from toys import toy_passage_model
+from toys import shared_passage_model
 from typer.testing import CliRunner
 
 TITLED = [
@@ -24,7 +24,7 @@ TITLED = [
 
 @pytest.fixture
 def running(make_server):
-    served = ServedPassages(toy_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
+    served = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
     return make_server(others=[served])
 
 

@@ -10,7 +10,7 @@ from facets_server.runtime.limits import LimitsConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
-from toys import toy_passage_model
+from toys import shared_passage_model
 
 MUSIC = "The dog plays the guitar. "
 WEIGHTS = "A man lifting weights in the garage. "
@@ -19,7 +19,7 @@ BOOK = "# Music\n\n" + MUSIC * 150 + "\n\n# Weights\n\n" + WEIGHTS * 100
 
 @pytest.fixture
 def stub(make_server):
-    model = ServedPassages(toy_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
+    model = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
     channel = make_server(others=[model], limits=LimitsConfig(max_document_bytes=200_000)).channel
     collections = documents_pb2_grpc.CollectionServiceStub(channel)
     made = collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)

@@ -1,5 +1,6 @@
 """Collections of a model of passages: spans, spaces, confidence, what is read of a text, and odd input."""
 
+import functools
 import threading
 
 import grpc
@@ -43,9 +44,15 @@ class WatchedModel(PassageModel):
         return super().encode_queries(texts)
 
 
-def passages(relevance=None, **settings):
+@functools.cache
+def watched_model(**settings):
     model = toy_passage_model(**settings)
     model.__class__ = WatchedModel
+    return model
+
+
+def passages(relevance=None, **settings):
+    model = watched_model(**settings)
     return ServedPassages(model.watch(), BatcherConfig(), BatchMetrics(CollectorRegistry()), relevance=relevance)
 
 

@@ -7,7 +7,7 @@ from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
-from toys import toy_passage_model
+from toys import shared_passage_model
 
 from facets.documents import RelevanceCurve
 
@@ -19,7 +19,7 @@ CURVE = RelevanceCurve(revision="1", weights={"hybrid": WEIGHTS, "lexical": WEIG
 @pytest.fixture
 def running(make_server):
     metrics = BatchMetrics(CollectorRegistry())
-    return make_server(others=[ServedPassages(toy_passage_model(), BatcherConfig(), metrics, relevance=CURVE)])
+    return make_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics, relevance=CURVE)])
 
 
 @pytest.fixture

@@ -20,10 +20,15 @@ PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("musi
 DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog plays the guitar."
 
 
-@pytest.fixture
-def passages():
+@pytest.fixture(scope="module")
+def model():
     model = toy_passage_model()
     model.score_curves["alignment"] = np.array([[0.0, 1.0], [0.0, 1.0]])
+    return model
+
+
+@pytest.fixture
+def passages(model):
     return ServedPassages(model, BatcherConfig(), BatchMetrics(CollectorRegistry()))
 
 
