@@ -1,6 +1,6 @@
 """Documents and search: a durable SQLite store and vector indexes derived from it."""
 
-from facets.documents.confidence import RelevanceCurve, read_relevance
+from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
 from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
@@ -73,6 +73,5 @@ __all__ = [
     "UpsertResult",
     "check_facets",
     "check_search",
-    "read_relevance",
     "rerank",
 ]

@@ -9,18 +9,14 @@ weights belong to a model and lie in ``relevance.json`` of the model's folder::
 Shape letters: C candidates, S signals of each, F features.
 """
 
-import json
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, get_args
+from typing import get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
-from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
+from facets.storage import LogisticCurves
 
 SIGNALS = ("cosine", "coverage", "saturation")
 """What speaks for one hit.
@@ -44,8 +40,6 @@ FEATURES = (*SIGNALS, "size", "lead", "behind")
 """
 _LARGEST = 1_000
 _BACKGROUND = 10  # the rank whose score is what any document of the collection might have
-_FILE_NAME = "relevance.json"
-_INTERCEPT = "intercept"
 
 
 def features_of(
@@ -71,15 +65,8 @@ def features_of(
     return features_CF
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RelevanceCurve:
-    """Weights of a logistic curve, by mode.
-
-    Attributes:
-        revision: Of the model whose searches it was fitted on.
-        weights: Mode -> name in :data:`FEATURES`, or ``intercept`` -> weight; names left out weigh 0, and hits of a
-            mode left out have no confidence.
-        source: Judgements it was fitted on, for readers of the file.
+class RelevanceCurve(LogisticCurves):
+    """Weights of a logistic curve by mode of search; hits of a mode that is left out have no confidence.
 
     Example:
         >>> curve = RelevanceCurve(revision="r", weights={"facets": {"intercept": -2.0, "cosine": 4.0}})
@@ -88,63 +75,17 @@ class RelevanceCurve:
         [0.5]
     """
 
-    revision: str
-    weights: Mapping[SearchMode, Mapping[str, float]]
-    source: str = ""
+    __slots__ = ()
+    GROUP, NAMES, FEATURES = "modes", get_args(SearchMode), FEATURES
 
     def __post_init__(self) -> None:
-        """Checks names and numbers."""
+        """Checks names and numbers, and that confidence does not rise behind the first hit."""
+        super().__post_init__()
         for mode, weights in self.weights.items():
-            if mode not in get_args(SearchMode):
-                raise CheckpointError(f"modes: expected {', '.join(get_args(SearchMode))}, got {mode!r}")
-            for name, weight in weights.items():
-                if name not in (*FEATURES, _INTERCEPT):
-                    raise CheckpointError(f"{mode}: expected names of {', '.join(FEATURES)}, got {name!r}")
-                if not np.isfinite(weight):
-                    raise CheckpointError(f"{mode}.{name}: expected a finite number, got {weight}")
             if weights.get("behind", 0.0) > 0:
                 raise CheckpointError(f"{mode}.behind: expected no number above 0, got {weights['behind']}")
 
     def confidence(self, mode: SearchMode, features_CF: NDArray[np.float64]) -> NDArray[np.float32] | None:
         """Probabilities of being relevant, ``[C]`` in [0, 1]; None where nothing was fitted for the mode."""
-        weights = self.weights.get(mode)
-        if weights is None:
-            return None
-        slopes_F = np.array([weights.get(name, 0.0) for name in FEATURES])
-        logits_C = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
-        return (0.5 * (1 + np.tanh(0.5 * logits_C))).astype(np.float32)
-
-
-def read_relevance(folder: Path, revision: str) -> RelevanceCurve | None:
-    """The curve of a model folder.
-
-    Args:
-        folder: The folder.
-        revision: Of the model in it. A curve of another one is left out with a warning: it would be wrong.
-
-    Returns:
-        The curve; None when there is none.
-
-    Raises:
-        CheckpointError: The file is damaged or of an unknown format.
-    """
-    return read_fitted(folder / _FILE_NAME, revision, _parse)
-
-
-def _parse(content: Mapping[str, Any]) -> RelevanceCurve:
-    return RelevanceCurve(
-        revision=str(content["revision"]),
-        weights={mode: {name: float(w) for name, w in of.items()} for mode, of in content["modes"].items()},
-        source=str(content.get("source", "")),
-    )
-
-
-def write_relevance(folder: Path, curve: RelevanceCurve) -> Path:
-    """Writes ``relevance.json``; the file appears whole or not at all."""
-    content = {"format": FITTED_FORMAT, "revision": curve.revision, "source": curve.source}
-    modes: Sequence[SearchMode] = sorted(curve.weights)
-    rounded = {mode: {name: round(w, 6) for name, w in curve.weights[mode].items()} for mode in modes}
-    file = folder / _FILE_NAME
-    with write_atomically(file, durable=False) as part:
-        part.write_text(json.dumps({**content, "modes": rounded}, indent=2) + "\n", encoding="utf-8")
-    return file
+        found_C = self.probabilities(mode, features_CF)
+        return None if found_C is None else found_C.astype(np.float32)

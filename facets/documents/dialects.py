@@ -5,7 +5,6 @@ decimals and strings by the language of the database: both are made to mean what
 """
 
 import json
-import re
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -28,6 +27,7 @@ from facets.documents.filters import (
     write_sql,
 )
 from facets.storage import PostgresSchema
+from facets.storage.postgres import reworded
 
 KEPT_WRITES = 20_000  # a server that is further behind compares all rows
 # So far on goes the count of writes, and that of rows, where a standby is promoted: no number of a write that it does
@@ -218,22 +218,19 @@ INSERT INTO meta VALUES ('revision', 0)
 """
 # What PostgreSQL has otherwise: texts as bytes, for they may hold a NUL; ids in the order of code points; payloads once
 # more as it compares them.
-_OTHERWISE = tuple(
-    (re.compile(pattern, re.MULTILINE), words)
-    for pattern, words in (
-        (r" *--.*\n", ""),
-        (r"number INTEGER PRIMARY KEY AUTOINCREMENT", "number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY"),
-        (r" AUTOINCREMENT", ""),
-        (r"\bINTEGER\b", "bigint"),
-        (r"\bBLOB\b", "bytea"),
-        (r"^    text TEXT", "    text bytea"),
-        (r"^    id TEXT NOT NULL", r'\g<0> COLLATE "C"'),
-        (r"name TEXT NOT NULL UNIQUE", r'\g<0> COLLATE "C"'),
-        (r"^    payload TEXT NOT NULL,", r"\g<0> fields jsonb NOT NULL,"),
-        (r"value\) WITHOUT ROWID", "value text NOT NULL)"),
-        (r"\('revision', 0\)", "('revision', '0')"),
-    )
-)
+_OTHERWISE = {
+    r" *--.*\n": "",
+    r"number INTEGER PRIMARY KEY AUTOINCREMENT": "number bigint GENERATED ALWAYS AS IDENTITY PRIMARY KEY",
+    r" AUTOINCREMENT": "",
+    r"\bINTEGER\b": "bigint",
+    r"\bBLOB\b": "bytea",
+    r"^    text TEXT": "    text bytea",
+    r"^    id TEXT NOT NULL": r'\g<0> COLLATE "C"',
+    r"name TEXT NOT NULL UNIQUE": r'\g<0> COLLATE "C"',
+    r"^    payload TEXT NOT NULL,": r"\g<0> fields jsonb NOT NULL,",
+    r"value\) WITHOUT ROWID": "value text NOT NULL)",
+    r"\('revision', 0\)": "('revision', '0')",
+}
 _POSTGRES_TABLES = """
 CREATE TABLE row_sequence (name text PRIMARY KEY, seq bigint NOT NULL);
 ALTER TABLE facets ALTER COLUMN units SET STORAGE EXTERNAL;
@@ -260,9 +257,6 @@ _RENEWAL = (
 
 def postgres_schema() -> PostgresSchema:
     """The tables of a document store, with a name of its own should they be made."""
-    shared = SQLITE_TABLES
-    for pattern, words in _OTHERWISE:
-        shared = pattern.sub(words, shared)
-    statements = [*shared.split(";\n"), *_POSTGRES_TABLES.split(";\n")]
+    statements = [*reworded(SQLITE_TABLES, _OTHERWISE).split(";\n"), *_POSTGRES_TABLES.split(";\n")]
     statements.append(f"INSERT INTO meta VALUES ('store_id', '{uuid.uuid4().hex}')")
     return PostgresSchema(title="document store", tables=statements, version=1, renewal=_RENEWAL)

@@ -10,18 +10,11 @@ texts of others (``facets-eval calibrate-recommendation``). Its weights lie in `
 Shape letters: C candidates, F features.
 """
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import CheckpointError
 from facets.papers.records import CandidateKind
-from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
+from facets.storage import LogisticCurves
 
 FEATURES = ("document", "facet", "known", "words", "document_words")
 """What a curve weighs.
@@ -34,8 +27,6 @@ FEATURES = ("document", "facet", "known", "words", "document_words")
 - ``document_words``: product of these.
 """
 _MOST_WORDS = 100
-_FILE_NAME = "relevance.json"
-_INTERCEPT = "intercept"
 
 
 def text_features(rows: NDArray[np.integer], *, vocabulary_size: int) -> tuple[float, float]:
@@ -62,8 +53,7 @@ def features_of(
     return np.stack([*columns, documents_C * words], axis=1)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PaperConfidence:
+class PaperConfidence(LogisticCurves):
     """Weights of a logistic curve, by kind of candidates.
 
     Example:
@@ -73,57 +63,13 @@ class PaperConfidence:
         [0.83, 0.23, 0.23]
     """
 
-    revision: str  # of the model whose recommendations it was fitted on
-    # Kind -> name in `FEATURES`, or `intercept` -> weight; names left out weigh 0.
-    weights: Mapping[str, Mapping[str, float]]
-    source: str = ""  # papers and texts it was fitted on, for readers of the file
-
-    def __post_init__(self) -> None:
-        """Checks names and numbers."""
-        for kind, weights in self.weights.items():
-            if kind not in tuple(CandidateKind):
-                raise CheckpointError(f"kinds: expected {', '.join(CandidateKind)}, got {kind!r}")
-            for name, weight in weights.items():
-                if name not in (*FEATURES, _INTERCEPT):
-                    raise CheckpointError(f"{kind}: expected names of {', '.join(FEATURES)}, got {name!r}")
-                if not np.isfinite(weight):
-                    raise CheckpointError(f"{kind}.{name}: expected a finite number, got {weight}")
+    __slots__ = ()
+    GROUP, NAMES, FEATURES = "kinds", tuple(CandidateKind), FEATURES
 
     def confidence(self, kind: CandidateKind, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
         """Probabilities ``[C]`` in [0, 1], in the order of a ranking: none is above one before it.
 
         None where nothing was fitted for the kind.
         """
-        weights = self.weights.get(kind)
-        if weights is None:
-            return None
-        slopes_F = np.array([weights.get(name, 0.0) for name in FEATURES])
-        logits_C = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
-        return np.minimum.accumulate(0.5 * (1 + np.tanh(0.5 * logits_C)))
-
-
-def read_confidence(folder: Path, revision: str) -> PaperConfidence | None:
-    """The curves of a model folder; None when there are none, or only those of another revision.
-
-    Raises:
-        CheckpointError: The file is damaged or of an unknown format.
-    """
-    return read_fitted(folder / _FILE_NAME, revision, _parse)
-
-
-def _parse(content: Mapping[str, Any]) -> PaperConfidence:
-    return PaperConfidence(
-        revision=str(content["revision"]),
-        weights={kind: {name: float(w) for name, w in of.items()} for kind, of in content["kinds"].items()},
-        source=str(content.get("source", "")),
-    )
-
-
-def write_confidence(folder: Path, curve: PaperConfidence) -> Path:
-    """Writes ``relevance.json``; the file appears whole or not at all."""
-    kinds = {kind: {name: round(w, 6) for name, w in of.items()} for kind, of in sorted(curve.weights.items())}
-    content = {"format": FITTED_FORMAT, "revision": curve.revision, "source": curve.source, "kinds": kinds}
-    file = folder / _FILE_NAME
-    with write_atomically(file, durable=False) as part:
-        part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
-    return file
+        found_C = self.probabilities(kind, features_CF)
+        return None if found_C is None else np.minimum.accumulate(found_C)

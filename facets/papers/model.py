@@ -28,7 +28,7 @@ from facets.model.checkpoint import (
 )
 from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
-from facets.papers.confidence import PaperConfidence, read_confidence
+from facets.papers.confidence import PaperConfidence
 from facets.papers.network import PaperNetwork
 from facets.papers.reading import SentenceSide, document_vectors, typed_rows
 from facets.papers.records import PaperFacets
@@ -227,7 +227,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             revision=revision,
             device=device,
         )
-        model.confidence = read_confidence(folder, revision)
+        model.confidence = PaperConfidence.read(folder, revision)
         return model
 
 

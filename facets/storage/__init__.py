@@ -18,14 +18,13 @@ from facets.storage.checksums import add_checksums, row_checksum, tables_with_ch
 from facets.storage.database import Database, Migration, Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import (
-    FITTED_FORMAT,
     clear_errors,
     make_private_directory,
-    read_fitted,
     sync_directory,
     write_atomically,
     write_whole,
 )
+from facets.storage.fitted import FITTED_FORMAT, LogisticCurves, read_fitted
 from facets.storage.mark import HighWaterMark
 from facets.storage.postgres import PostgresDatabase, PostgresSchema
 from facets.storage.records import NO_NEWS, News, Record, RecordFollower, RecordStore, record_schema
@@ -42,6 +41,7 @@ __all__ = [
     "DirectoryLock",
     "DirectoryManifest",
     "HighWaterMark",
+    "LogisticCurves",
     "Migration",
     "News",
     "PostgresDatabase",

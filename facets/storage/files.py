@@ -1,22 +1,20 @@
 """Files that appear whole or not at all, and what the operating system and SQLite say in our words."""
 
 import errno
-import json
 import logging
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
-from facets.errors import CheckpointError, DamagedError, DiskFullError, StorageError, StoreInUseError
+from facets.errors import DamagedError, DiskFullError, StorageError, StoreInUseError
 
 logger = logging.getLogger(__name__)
 ReadT = TypeVar("ReadT")
 
-FITTED_FORMAT = 1  # of what is fitted on models
 # Numbers of errors that mean: no room.
 _FULL = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}
 _ROOM_BYTES = 64 * 1024  # where no more than this can be written, a failing disk is a full one
@@ -80,35 +78,6 @@ def make_private_directory(path: Path) -> None:
     path.mkdir(mode=0o700, exist_ok=True)
     for folder in (path.absolute(), *made):  # else the first file in it is synced, and cannot be found
         sync_directory(folder.parent)
-
-
-def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
-    """What was fitted on a model, from the JSON file beside it: ``{"format": 1, "revision": "0123456789ab", ...}``.
-
-    Args:
-        file: The file, in the folder of the model.
-        revision: Of the model. What was fitted on another one is left out with a warning: it would be wrong.
-        parse: Makes it of the content; may raise ``ValueError``, ``KeyError``, ``TypeError``, ``AttributeError``.
-
-    Returns:
-        What ``parse`` made; None without a file, or of another revision.
-
-    Raises:
-        CheckpointError: The file is damaged or of an unknown format.
-    """
-    try:
-        content = json.loads(file.read_text(encoding="utf-8"))
-        if content["format"] != FITTED_FORMAT:
-            raise CheckpointError(f"expected format {FITTED_FORMAT}, got {content['format']!r}")
-        made, fitted_on = parse(content), str(content["revision"])
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
-        raise CheckpointError(f"{file}: expected what was fitted on a model, got a damaged file: {error}") from error
-    if fitted_on != revision:
-        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
-        return None
-    return made
 
 
 @contextmanager

@@ -7,7 +7,7 @@ import logging
 import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -52,21 +52,18 @@ _SESSION = (
     "replace(replace(current_setting('synchronous_commit'), 'off', 'on'), 'local', 'on'), FALSE)"
 )
 
-# What SQLite calls otherwise: pattern -> PostgreSQL's words, one after another.
-_WORDS = tuple(
-    (re.compile(pattern), words)
-    for pattern, words in (
-        (r"\brow IN \(SELECT value FROM json_each\(\?\)\)", "row = ANY(translate(?, '[]', '{}')::bigint[])"),
-        (r"\bIN \(SELECT value FROM json_each\(\?\)\)", "IN (SELECT json_array_elements_text(?::json))"),
-        (r"json_each\(\?\) AS wanted", "unnest(translate(?, '[]', '{}')::bigint[]) AS wanted(value)"),
-        (r"\bCROSS JOIN (\w+) ON\b", r"JOIN \1 ON"),
-        (r"\blength\(CAST\(([\w.]+) AS BLOB\)\)", r"octet_length(\1)"),
-        (r"\bCAST\(([\w.]+) AS BLOB\)", r"\1"),
-        (r"\bvalue = value \+ 1\b", "value = (value::bigint + 1)::text"),
-        (r"\bsqlite_sequence\b", "row_sequence"),
-        (r"\?", "%s"),
-    )
-)
+# What SQLite calls otherwise: pattern -> PostgreSQL's words, see `reworded`.
+_WORDS = {
+    r"\brow IN \(SELECT value FROM json_each\(\?\)\)": "row = ANY(translate(?, '[]', '{}')::bigint[])",
+    r"\bIN \(SELECT value FROM json_each\(\?\)\)": "IN (SELECT json_array_elements_text(?::json))",
+    r"json_each\(\?\) AS wanted": "unnest(translate(?, '[]', '{}')::bigint[]) AS wanted(value)",
+    r"\bCROSS JOIN (\w+) ON\b": r"JOIN \1 ON",
+    r"\blength\(CAST\(([\w.]+) AS BLOB\)\)": r"octet_length(\1)",
+    r"\bCAST\(([\w.]+) AS BLOB\)": r"\1",
+    r"\bvalue = value \+ 1\b": "value = (value::bigint + 1)::text",
+    r"\bsqlite_sequence\b": "row_sequence",
+    r"\?": "%s",
+}
 # What else a store may be than ready.
 _STATES = {
     None: "holds a store already: expected an empty database",
@@ -84,8 +81,13 @@ def translated(statement: str) -> str:
         >>> translated("SELECT row FROM facets WHERE row IN (SELECT value FROM json_each(?))")
         "SELECT row FROM facets WHERE row = ANY(translate(%s, '[]', '{}')::bigint[])"
     """
-    for pattern, words in _WORDS:
-        statement = pattern.sub(words, statement)
+    return reworded(statement, _WORDS)
+
+
+def reworded(statement: str, words: Mapping[str, str]) -> str:
+    """What SQLite calls otherwise, as PostgreSQL does: pattern -> words, one after another."""
+    for pattern, replacement in words.items():
+        statement = re.sub(pattern, replacement, statement, flags=re.MULTILINE)
     return statement
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of, write_relevance
+from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
 from facets.documents.types import Hit, SearchMode
 from facets.errors import ConfigError
 from facets.model.loading import TASKS
@@ -112,7 +112,7 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
     model = load_searched(str(folder))
     observed = {data.name: _observe_parts(model, data, sets, seed=run.seed) for data in sets}
     modes: dict[SearchMode, dict[str, object]] = {}
-    weights: dict[SearchMode, Mapping[str, float]] = {}
+    weights: dict[str, Mapping[str, float]] = {}
     for mode in _MODES:
         by_folder = {name: hits[mode] for name, hits in observed.items()}
         weights[mode] = fit_curve(list(by_folder.values()))
@@ -125,7 +125,7 @@ def calibrate_search(run: CalibrationRun) -> dict[str, object]:
         modes[mode] = {"weights": weights[mode], "left_out": left_out}
     source = run.source or f"first hits of {', '.join(names)}"
     curve = RelevanceCurve(revision=model.revision, weights=weights, source=source)
-    file = None if run.dry_run else str(write_relevance(folder, curve))
+    file = None if run.dry_run else str(curve.write(folder))
     rows = sum(len(hits["hybrid"].relevant) for hits in observed.values())
     return {
         "model": model.name,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from facets.errors import ConfigError
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
-from facets.papers.confidence import FEATURES, PaperConfidence, features_of, text_features, write_confidence
+from facets.papers.confidence import FEATURES, PaperConfidence, features_of, text_features
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
@@ -96,7 +96,7 @@ def calibrate_papers(run: PaperCalibrationRun) -> dict[str, object]:
         "revision": model.revision,
         "rows": len(own) + sum(map(len, texts.values())),
         "kinds": kinds,
-        "file": None if run.dry_run else str(write_confidence(folder, curve)),
+        "file": None if run.dry_run else str(curve.write(folder)),
     }
 
 

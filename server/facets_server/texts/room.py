@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from facets.devices import compute_device
-from facets.documents import read_relevance
+from facets.documents import RelevanceCurve
 from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
@@ -17,12 +17,12 @@ from facets_server.texts.service import EmbeddingService, SimilarityService, Sum
 
 def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
     model = load(folder, FacetModel, device=config.device)
-    return ServedSentences(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
+    return ServedSentences(model, config.batcher, metrics, relevance=RelevanceCurve.read(folder, model.revision))
 
 
 def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
     model = PassageModel.shared(folder, device=compute_device(config.device))  # papers read sentences with it, too
-    return ServedPassages(model, config.batcher, metrics, relevance=read_relevance(folder, model.revision))
+    return ServedPassages(model, config.batcher, metrics, relevance=RelevanceCurve.read(folder, model.revision))
 
 
 def _servicers(parts: ServerParts) -> list[object]:

@@ -7,8 +7,8 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, SearchRequest, read_relevance
-from facets.documents.confidence import FEATURES, SIGNALS, features_of, write_relevance
+from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, SearchRequest
+from facets.documents.confidence import FEATURES, SIGNALS, features_of
 from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
 
@@ -172,10 +172,10 @@ def test_confidence_is_the_logistic_function_of_the_weighed_features() -> None:
 
 
 def test_curves_come_back_from_their_file_for_their_revision_only(tmp_path: Path) -> None:
-    assert read_relevance(tmp_path, "1") is None
-    write_relevance(tmp_path, CURVE)
-    assert read_relevance(tmp_path, "1") == CURVE
-    assert read_relevance(tmp_path, "2") is None
+    assert RelevanceCurve.read(tmp_path, "1") is None
+    CURVE.write(tmp_path)
+    assert RelevanceCurve.read(tmp_path, "1") == CURVE
+    assert RelevanceCurve.read(tmp_path, "2") is None
 
 
 @pytest.mark.parametrize(
@@ -194,4 +194,4 @@ def test_curves_come_back_from_their_file_for_their_revision_only(tmp_path: Path
 def test_damaged_files_are_refused_by_name(content: str, tmp_path: Path) -> None:
     (tmp_path / "relevance.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"relevance\.json"):
-        read_relevance(tmp_path, "1")
+        RelevanceCurve.read(tmp_path, "1")

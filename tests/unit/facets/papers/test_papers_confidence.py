@@ -11,9 +11,7 @@ from facets.index.candidates import diversify
 from facets.papers.confidence import (
     PaperConfidence,
     features_of,
-    read_confidence,
     text_features,
-    write_confidence,
 )
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
@@ -40,10 +38,10 @@ def test_confidence_never_rises_with_the_rank() -> None:
 
 def test_file_is_read_as_it_was_written_and_left_out_of_another_revision(tmp_path: Path) -> None:
     curve = PaperConfidence(revision="r", weights=WEIGHTS, source="toys")
-    write_confidence(tmp_path, curve)
-    assert read_confidence(tmp_path, "r") == curve
-    assert read_confidence(tmp_path, "other") is None
-    assert read_confidence(tmp_path / "nowhere", "r") is None
+    curve.write(tmp_path)
+    assert PaperConfidence.read(tmp_path, "r") == curve
+    assert PaperConfidence.read(tmp_path, "other") is None
+    assert PaperConfidence.read(tmp_path / "nowhere", "r") is None
 
 
 @pytest.mark.parametrize(
@@ -53,7 +51,7 @@ def test_file_is_read_as_it_was_written_and_left_out_of_another_revision(tmp_pat
 def test_damaged_file_is_named(tmp_path: Path, kinds: str, match: str) -> None:
     (tmp_path / "relevance.json").write_text(f'{{"format": 1, "revision": "r", "kinds": {kinds}}}')
     with pytest.raises(CheckpointError, match=match):
-        read_confidence(tmp_path, "r")
+        PaperConfidence.read(tmp_path, "r")
 
 
 @pytest.fixture

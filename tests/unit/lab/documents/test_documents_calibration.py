@@ -12,7 +12,7 @@ from facets_lab.evaluation.statistics import expected_calibration_error
 from toy_retrieval import write_beir, write_lines
 from toys import toy_passage_model
 
-from facets.documents import RelevanceCurve, read_relevance
+from facets.documents import RelevanceCurve
 from facets.documents.confidence import FEATURES
 from facets.errors import ConfigError
 from facets.model import PassageModel
@@ -110,7 +110,7 @@ def test_curves_are_stored_with_the_model_unless_it_is_a_dry_run(
     assert "cosine" not in report["modes"]["lexical"]["weights"]
     assert main(arguments) == 0
     assert json.loads(capsys.readouterr().out)["file"] == str(model / "relevance.json")
-    curve = read_relevance(model, PassageModel.from_folder(model).revision)
+    curve = RelevanceCurve.read(model, PassageModel.from_folder(model).revision)
     assert curve is not None
     assert curve.source == "toys"
     assert set(curve.weights) == {"hybrid", "facets", "lexical"}

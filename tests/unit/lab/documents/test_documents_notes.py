@@ -16,7 +16,7 @@ from facets_lab.documents.beir import RetrievalData
 from facets_lab.documents.calibration import features_of_hits
 from facets_lab.documents.systems import indexed, load_searched
 
-from facets.documents import read_relevance
+from facets.documents import RelevanceCurve
 from facets.model.shipped import find_model
 
 ROOT = Path(__file__).resolve().parents[4]
@@ -63,7 +63,7 @@ def sureness(name: str, texts: dict[str, str], queries: Sequence[str]) -> list[t
         judgements={},
     )
     model = load_searched(name)
-    curve = read_relevance(find_model(name), model.revision)
+    curve = RelevanceCurve.read(find_model(name), model.revision)
     assert curve is not None
     with indexed(model, data) as collection:
         found = collection.search(queries, ["hybrid"], top_k=10)["hybrid"]

@@ -1,0 +1,119 @@
+"""What was fitted on a model and lies beside it as JSON: the file, and logistic curves as the most frequent content.
+
+Shape letters: C candidates, F features.
+"""
+
+import json
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, ClassVar, Self, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.errors import CheckpointError
+from facets.storage.files import write_atomically
+
+ReadT = TypeVar("ReadT")
+logger = logging.getLogger(__name__)
+
+FITTED_FORMAT = 1
+_INTERCEPT = "intercept"
+
+
+def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
+    """What was fitted on a model, from the JSON file beside it: ``{"format": 1, "revision": "0123456789ab", ...}``.
+
+    Args:
+        file: The file, in the folder of the model.
+        revision: Of the model. What was fitted on another one is left out with a warning: it would be wrong.
+        parse: Makes it of the content; may raise ``ValueError``, ``KeyError``, ``TypeError``, ``AttributeError``.
+
+    Returns:
+        What ``parse`` made; None without a file, or of another revision.
+
+    Raises:
+        CheckpointError: The file is damaged or of an unknown format.
+    """
+    try:
+        content = json.loads(file.read_text(encoding="utf-8"))
+        if content["format"] != FITTED_FORMAT:
+            raise CheckpointError(f"expected format {FITTED_FORMAT}, got {content['format']!r}")
+        made, fitted_on = parse(content), str(content["revision"])
+    except FileNotFoundError:
+        return None
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
+        raise CheckpointError(f"{file}: expected what was fitted on a model, got a damaged file: {error}") from error
+    if fitted_on != revision:
+        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
+        return None
+    return made
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LogisticCurves:
+    """Weights of logistic curves by name, in ``relevance.json`` of a model's folder; a subclass says what they weigh.
+
+    ::
+
+        {"format": 1, "revision": "0123456789ab", "source": "judgements they were fitted on",
+         GROUP: {NAME: {"intercept": -5.6, FEATURE: 7.2, ...}, ...}}
+
+    Attributes:
+        revision: Of the model they were fitted on.
+        weights: Name of a curve -> name of a feature, or ``intercept`` -> weight; features left out weigh 0.
+        source: What they were fitted on, for readers of the file.
+    """
+
+    FILE: ClassVar[str] = "relevance.json"
+    GROUP: ClassVar[str]
+    NAMES: ClassVar[Sequence[str]]
+    FEATURES: ClassVar[Sequence[str]]
+
+    revision: str
+    weights: Mapping[str, Mapping[str, float]]
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        """Checks names and numbers."""
+        for curve, weights in self.weights.items():
+            if curve not in self.NAMES:
+                raise CheckpointError(f"{self.GROUP}: expected {', '.join(self.NAMES)}, got {curve!r}")
+            for name, weight in weights.items():
+                if name not in (*self.FEATURES, _INTERCEPT):
+                    raise CheckpointError(f"{curve}: expected names of {', '.join(self.FEATURES)}, got {name!r}")
+                if not np.isfinite(weight):
+                    raise CheckpointError(f"{curve}.{name}: expected a finite number, got {weight}")
+
+    def probabilities(self, curve: str, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
+        """What a curve gives, ``[C]`` in [0, 1]; None where there is none of that name."""
+        weights = self.weights.get(curve)
+        if weights is None:
+            return None
+        slopes_F = np.array([weights.get(name, 0.0) for name in self.FEATURES])
+        logits_C: NDArray[np.float64] = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
+        return 0.5 * (1 + np.tanh(0.5 * logits_C))
+
+    @classmethod
+    def read(cls, folder: Path, revision: str) -> Self | None:
+        """The curves of a model's folder; None when there are none, or, with a warning, only those of another revision.
+
+        Raises:
+            CheckpointError: The file is damaged or of an unknown format.
+        """
+        return read_fitted(folder / cls.FILE, revision, cls._parse)
+
+    @classmethod
+    def _parse(cls, content: Mapping[str, Any]) -> Self:
+        weights = {curve: {name: float(w) for name, w in of.items()} for curve, of in content[cls.GROUP].items()}
+        return cls(revision=str(content["revision"]), weights=weights, source=str(content.get("source", "")))
+
+    def write(self, folder: Path) -> Path:
+        """Writes the file, which appears whole or not at all."""
+        rounded = {curve: {name: round(w, 6) for name, w in of.items()} for curve, of in sorted(self.weights.items())}
+        content = {"format": FITTED_FORMAT, "revision": self.revision, "source": self.source, self.GROUP: rounded}
+        with write_atomically(folder / self.FILE, durable=False) as part:
+            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        return folder / self.FILE
