@@ -78,7 +78,7 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
         raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
     firsts = view.document_rows(record).firsts
     if not len(firsts):
-        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to draw", path="name")
+        raise InvalidInputError(f"collection {record.name!r} holds no documents to draw")
     rows = firsts
     if len(firsts) > (most := max_documents or _MAX_ROWS):
         rows = np.sort(np.random.default_rng(seed).choice(firsts, most, replace=False))
@@ -121,7 +121,7 @@ def diagnose_collection(
         raise InvalidInputError(f"has shape {list(queries_QD.shape)}, {expected}", path="queries")
     every_R = view.rows(record)
     if not len(every_R):
-        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to look at", path="name")
+        raise InvalidInputError(f"collection {record.name!r} holds no documents to look at")
     generator = np.random.default_rng(seed)
     seen_R = every_R
     if len(every_R) > _MAX_ROWS:

@@ -50,6 +50,24 @@ def test_the_page_is_painted_before_any_rpc_answers(browser: Browser, sample_ser
     sys.stderr.write(f"first contentful paint after {' '.join(f'{one:.0f}' for one in first_paints_ms)} ms\n")
 
 
+def test_the_start_loads_what_it_shows_at_once_and_other_views_after_it(
+    open_page: Callable[..., Page], own_server: WebServer
+) -> None:
+    page = open_page(own_server.url)
+    page.wait_for_load_state("networkidle")
+    html, *order = page.evaluate(
+        "fetch('/').then((reply) => reply.text()).then((html) => [html, ...performance.getEntriesByType('resource')"
+        ".map((one) => one.name.replace(location.href, ''))])"
+    )
+    scripts = [name for name in dict.fromkeys(order) if name.startswith("js/")]
+    named = [name for name in scripts if f'"{name}"' in html]
+    asked = next(place for place, name in enumerate(order) if "ListCollections" in name)
+    assert [name for name in order[:asked] if name.startswith("js/") and name not in named] == [], (
+        "not asked for at once"
+    )
+    assert scripts[: len(named)] == named and len(named) < len(scripts), "other views were loaded before the first"
+
+
 def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(
     open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
 ) -> None:

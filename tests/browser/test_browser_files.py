@@ -28,6 +28,13 @@ DROP = """([name, text]) => {
     return ["dragover", "drop"].map((kind) => target.dispatchEvent(event(kind)));
 }"""
 
+# Each batch takes a quarter of a second more.
+LATE = """() => {
+    const ask = window.fetch;
+    const late = (url, ...more) => new Promise((go) => setTimeout(go, 250)).then(() => ask(url, ...more));
+    window.fetch = (url, ...more) => (String(url).includes("Upsert") ? late : ask)(url, ...more);
+}"""
+
 
 def messy() -> str:
     """A BOM, semicolons, quotes over lines, doubled quotes, missing values, names that nobody has thought of."""
@@ -95,6 +102,40 @@ def test_a_file_dropped_while_the_server_is_away_is_stored_once_it_is_back(
         expect(page.get_by_text("Done. 1 document stored in note.")).to_be_visible()
         page.close()
     errors.clear()  # the browser says that it did not reach the server
+
+
+def test_a_file_is_stored_while_other_views_are_looked_at(
+    own_server: WebServer, open_page: Opening, tmp_path: Path
+) -> None:
+    page = open_page(f"{own_server.url}#add")
+    page.evaluate(LATE)
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "r{n}", "text": "The tap drips."}}\n' for n in range(300)))
+    page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
+    page.get_by_role("button", name="Store").click()
+    expect(page.locator(".loading p.status")).to_contain_text(re.compile("[1-9].* documents stored"))
+    page.locator("#views").get_by_role("link", name="Documents").click()
+    page.get_by_role("heading", name="Documents").wait_for()
+    page.locator("#views").get_by_role("link", name="Add files").click()
+    expect(page.get_by_text("Done. 300 documents stored in rows.")).to_be_visible()
+
+
+def test_a_file_that_goes_on_says_how_long_it_really_takes(
+    own_server: WebServer, open_page: Opening, tmp_path: Path
+) -> None:
+    page = open_page(f"{own_server.url}#add")
+    (tmp_path / "rows.jsonl").write_text("".join(f'{{"id": "r{n}", "text": "The tap drips."}}\n' for n in range(3_000)))
+    for stop in (page.get_by_role("button", name="Stop"), None):
+        page.evaluate(LATE)
+        page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
+        page.get_by_role("button", name="Store").click()
+        told = page.locator(".loading p.status").first
+        expect(told).to_contain_text(re.compile(r"[1-9]\d* documents? stored, .*, about \d+ \w+ left"))
+        batches = int(re.search(r"(\d+) documents? stored", told.inner_text().replace(",", ""))[1]) // 64
+        if stop is not None:
+            stop.click()
+            expect(page.get_by_text("goes on from there")).to_be_visible()
+    seconds = int(re.search(r"about (\d+) seconds? left", told.inner_text())[1])
+    assert batches > 20 or seconds >= 3, "forty batches of a quarter of a second are left"
 
 
 def test_binaries_and_texts_that_are_too_large_are_one_sentence(

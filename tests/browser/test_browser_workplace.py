@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from asking import RULES, ask, enter_key, settled
+from asking import RULES, ask, enter_key, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from conftest import WebServer
 from facets_client import Document, FacetsClient
@@ -171,6 +171,38 @@ def test_two_tabs_that_delete_one_collection_both_end_well(
     errors.clear()  # the second one was told 404
 
 
+def test_two_tabs_that_delete_the_same_documents_both_end_well(own_server: WebServer, open_page: Opening) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("notes")
+        client.upsert("notes", [Document("a", TICKETS[0]), Document("b", TICKETS[1])])
+        pages = [open_page(f"{own_server.url}#documents?collection=notes") for _ in range(2)]
+        for page in pages:
+            page.get_by_label("Choose a").check()
+        for page, says in zip(pages, ("1 document deleted", "1 document was gone already"), strict=True):
+            page.get_by_role("button", name="Delete 1 document").click()
+            expect(page.locator(".notice")).to_contain_text(says)
+            settled(page)
+            expect(page.locator("li.document")).to_have_count(1)
+        expect(pages[1].get_by_role("button", name="Bring back")).to_have_count(0)
+        pages[0].get_by_role("button", name="Bring back").click()
+        expect(pages[0].locator(".notice")).to_contain_text("1 document is back")
+
+
+def test_a_collection_of_no_documents_is_called_so(
+    own_server: WebServer, open_page: Opening, errors: list[str]
+) -> None:
+    with FacetsClient(own_server.target) as client:
+        client.create_collection("none")
+    page = open_page(f"{own_server.url}#documents")
+    expect(page.get_by_text("This collection is empty. Add files.")).to_be_visible()
+    for view, button in (("map", "Draw the map"), ("diagnose", "Diagnose")):
+        open_view(page, view)
+        ask(page, button)
+        told = page.get_by_role("main").get_by_role("alert")
+        expect(told).to_contain_text("Collection 'none' holds no documents to")
+    errors.clear()  # 400
+
+
 def test_a_collection_is_kept_when_asked_and_downloaded_whole(
     own_server: WebServer, open_page: Opening, tmp_path: Path
 ) -> None:
@@ -231,6 +263,8 @@ def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:
         first = page.get_by_role("region", name=side).locator(".hit").first
         expect(first.get_by_role("heading")).to_have_text("Vaccine")
         expect(first.locator(".chip").first).to_have_text("other side: 1")
+    expect(page.get_by_role("region", name="Left").locator(".scores").first).to_contain_text("facets 0.")
+    expect(page.get_by_role("region", name="Right").locator(".scores").first).to_contain_text(re.compile("^words"))
     address = page.url
     page.goto("about:blank")
     page.goto(address)

@@ -1,11 +1,13 @@
 """What the commands that go through a whole file have in common: options, progress, notes, exit codes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
+from rich.console import Console
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import count_of, progress_bar
@@ -26,6 +28,25 @@ ResumeOption = Annotated[
 ]
 WaitOption = Annotated[float, typer.Option(help="Seconds to wait for a server that is away or full.", min=0)]
 ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
+
+
+@contextmanager
+def telling_waits(settings: Settings) -> Iterator[Callable[[str], None]]:
+    """Takes why a server is waited for, empty once it answers: said once, then a quiet line moves on a terminal."""
+    with ExitStack() as line:
+        is_told = False
+
+        def tell(why: str) -> None:
+            nonlocal is_told
+            if not why:
+                line.close()
+            elif not is_told:
+                settings.note(f"waiting for the server: {why}")
+                if not (settings.json or settings.quiet):
+                    line.enter_context(Console(stderr=True).status("waiting"))
+            is_told = bool(why)
+
+        yield tell
 
 
 def bulk_input(

@@ -199,6 +199,12 @@ def _parse(condition: str) -> Filter:
     found = _CONDITION.fullmatch(condition)
     if not found:
         field = condition.removeprefix("!").strip()
+        if ":" in field and not field.startswith('"'):
+            named = (
+                f'{condition.replace(":", "=", 1)} compares a value, "{field}" in its quotes is a field of that name'
+            )
+            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}: {named}")
+        field = field.strip('"')
         if not field or not re.fullmatch(r"[^=!<>~\s]+", field):
             raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
         return Exists(field, not condition.startswith("!"))

@@ -17,6 +17,7 @@ from facets_client.cli.bulk import (
     WaitOption,
     WindowOption,
     bulk_input,
+    telling_waits,
 )
 from facets_client.cli.options import SearchFieldOption, parse_search_fields
 from facets_client.cli.output import count_of, documents_table, print_json, stdout
@@ -198,11 +199,8 @@ class _Load:
         """Stores everything, from the saved place on."""
         settings = self.given.settings
         with settings.connect(watched=False) as client:
-            made = call_patiently(
-                lambda: create_time(client, self.collection, creation),
-                self.bulk,
-                lambda why: settings.note(f"waiting for the server: {why}"),
-            )
+            with telling_waits(settings) as tell:
+                made = call_patiently(lambda: create_time(client, self.collection, creation), self.bulk, tell)
             identity = self.given.identity(
                 names=list(self.names), asked=asked, collection=self.collection, create_time=made
             )

@@ -12,7 +12,7 @@ from typing import Annotated, TypeVar
 import typer
 
 from facets_client.adapters.exported import whole
-from facets_client.cli.bulk import RejectedOption, WaitOption
+from facets_client.cli.bulk import RejectedOption, WaitOption, telling_waits
 from facets_client.cli.documents.index import (
     Creation,
     FormatOption,
@@ -34,7 +34,7 @@ from facets_client.load.batches import Place, RejectedFile, default_state_path
 from facets_client.load.files import DocumentFiles
 from facets_client.load.formats import FormatName, InputFile, find_files
 from facets_client.load.records import ReadOptions, Record, Rejection
-from facets_client.load.runner import BulkRunner, BulkSettings, Progress, call_patiently
+from facets_client.load.runner import BulkRunner, BulkSettings, call_patiently
 from facets_client.load.source import InputError
 
 _ROUND = 256  # files of one round, after which what is stored is remembered
@@ -209,7 +209,8 @@ class _Store:
 
     def patiently(self, call: Callable[[], ResultT]) -> ResultT:
         """A call to a server that may be away for a while."""
-        return call_patiently(call, self._bulk, lambda why: self._settings.note(f"waiting for the server: {why}"))
+        with telling_waits(self._settings) as tell:
+            return call_patiently(call, self._bulk, tell)
 
     def bring(self, files: list[InputFile], gone: list[str], marks: dict[str, Mark], kept: _Kept) -> None:
         """Stores files, deletes what is of none any more, and remembers it."""
@@ -234,12 +235,8 @@ class _Store:
                     ids.setdefault(files[item.file].path, []).append(item.id)
                 yield item
 
-        def show(now: Progress) -> None:
-            if now.waiting:
-                self._settings.note(f"waiting for the server: {now.waiting}")
-
         size = self.rejected_path.stat().st_size if self.rejected_path.is_file() else 0
-        with self.read(files) as documents:
+        with self.read(files) as documents, telling_waits(self._settings) as tell:
             runner = BulkRunner(
                 IndexTask(self._client, reading, self._collection, settings=self._bulk),
                 documents,
@@ -247,7 +244,7 @@ class _Store:
                 settings=self._bulk,
                 place=Place(rejected_bytes=size),
                 state_file=None,
-                on_progress=show,
+                on_progress=lambda now: tell(now.waiting),
             )
             try:
                 return runner.run().place, ids

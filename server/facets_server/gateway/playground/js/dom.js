@@ -119,6 +119,12 @@ export function plural(number, one, many = `${one}s`) {
   return `${count(number)} ${Number(number) === 1 ? one : many}`;
 }
 
+/** "40 seconds", "44 minutes", "3 hours". */
+export function lasting(seconds) {
+  const [size, unit] = [[3600, "hour"], [60, "minute"]].find(([size]) => seconds >= 2 * size) ?? [1, "second"];
+  return plural(Math.ceil(seconds / size), unit);
+}
+
 /** 0.123 as "12 %". */
 export function percent(share) {
   return `${Math.round(share * 100)} %`;

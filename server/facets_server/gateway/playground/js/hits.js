@@ -137,7 +137,7 @@ function payloadChips(payload, { addFilter }) {
 }
 
 function scores(hit) {
-  const parts = [`facets ${decimal(hit.facetsScore)}`, `words ${decimal(hit.lexicalScore, 1)}`];
+  const parts = [hit.facetsScore && `facets ${decimal(hit.facetsScore)}`, hit.lexicalScore && `words ${decimal(hit.lexicalScore, 1)}`].filter(Boolean);
   if (hit.matchedWords?.length) parts.push(`matched: ${hit.matchedWords.join(", ")}`);
   return h("span", { class: "scores" }, parts.join(" \u00b7 "));
 }

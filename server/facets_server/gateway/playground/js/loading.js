@@ -13,12 +13,15 @@ const MOST_REJECTED = 100; // that are kept to be shown
 /** One file on its way into a collection. Sends "change" whenever there is something to show. */
 export class Load extends EventTarget {
   read = 0;
+  /** Bytes of rows that an earlier try has stored. */
+  skipped = 0;
   stored = 0;
   rows = 0;
   numRejected = 0;
   /** @type {{row: number, why: string}[]} The first ones. */
   rejected = [];
   waiting = false;
+  ended = false;
   #batch = [];
   #characters = 0;
   #stop = new AbortController();
@@ -52,7 +55,10 @@ export class Load extends EventTarget {
     for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
       if (this.stopped) return;
       this.rows += 1;
-      if (this.rows <= this.before) continue;
+      if (this.rows <= this.before) {
+        this.skipped = this.read;
+        continue;
+      }
       await this.#take(row);
     }
     await this.#send();

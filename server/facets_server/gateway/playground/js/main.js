@@ -125,11 +125,10 @@ function receive(event) {
   location.hash = "#add";
 }
 
-// Every view is here before it is asked for: it opens also where the server has gone meanwhile, and says so.
-addEventListener("load", () => Promise.allSettled(Object.values(VIEWS).map((load) => load())));
 connection.addEventListener("change", showConnection);
 for (const kind of ["dragover", "drop"]) addEventListener(kind, receive);
 addEventListener("hashchange", () => route());
 setUpKey();
 showServed();
-route({ focus: false });
+// Every other view is here before it is asked for: it opens also where the server has gone meanwhile, and says so.
+route({ focus: false }).then(() => Promise.allSettled(Object.values(VIEWS).map((load) => load())));

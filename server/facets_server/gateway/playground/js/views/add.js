@@ -1,6 +1,6 @@
 /** Files into a collection: dropped or chosen, columns said, progress shown. */
 
-import { count, field, h, plural, select } from "../dom.js";
+import { count, field, h, lasting, plural, select } from "../dom.js";
 import { Load } from "../loading.js";
 import { problem } from "../panel.js";
 import { ACCEPT, documentOf, FileError, guessed, isOneDocument, READABLE, rowsOf } from "../records.js";
@@ -8,6 +8,9 @@ import { listCollections } from "../served.js";
 
 const LOOKED_AT = 50; // rows, for columns and their types
 const NEW = "+ new collection";
+/** Cards of files that are on their way, also while another view is shown; one that ends then is seen on return. */
+const loads = new Map();
+addEventListener("beforeunload", (event) => [...loads.values()].some((load) => !load.ended) && event.preventDefault());
 
 /** Fills `root` with the view. */
 export async function open(root) {
@@ -17,12 +20,11 @@ export async function open(root) {
 
 class Adding {
   constructor(root, known) {
-    this.loads = new Set();
     this.collection = select("collection", [[NEW, "A new collection"], ...known.map((one) => [one.name, `${one.name} (${count(one.numDocuments ?? 0)})`])]);
     this.name = h("input", { name: "name", autocomplete: "off", maxlength: 64, pattern: "[a-z0-9][a-z0-9_\\-]*" });
     this.nameField = field("Its name", this.name, "Small letters, digits, - and _; 64 at most.");
     this.input = h("input", { type: "file", multiple: true, accept: ACCEPT });
-    this.files = h("div", { class: "results" });
+    this.files = h("div", { class: "results" }, [...loads.keys()]);
     this.zone = h(
       "div",
       { class: "card drop" },
@@ -31,7 +33,7 @@ class Adding {
     );
     root.replaceChildren(
       h("h1", {}, "Add files"),
-      h("p", { class: "lede" }, "Documents from files of your own, ready to be searched in the moment they are stored."),
+      h("p", { class: "lede" }, "Documents from files of your own, ready to be searched in the moment they are stored. Storing goes on while you look at other views."),
       h("div", { class: "card columns" }, field("Into", this.collection), this.nameField),
       this.zone,
       this.files,
@@ -47,13 +49,10 @@ class Adding {
   }
 
   close() {
-    for (const load of this.loads) load.stop();
-    removeEventListener("beforeunload", this.warn);
+    for (const [card, load] of loads) if (load.ended) loads.delete(card);
   }
 
   #listen() {
-    this.warn = (event) => this.loads.size && event.preventDefault();
-    addEventListener("beforeunload", this.warn);
     this.collection.addEventListener("change", () => this.#named());
     this.input.addEventListener("change", () => {
       this.take(this.input.files);
@@ -124,15 +123,15 @@ class Adding {
       const collection = this.#collection();
       if (!collection) return;
       load = new Load(file, { collection, isNew, columns });
-      this.loads.add(load);
+      loads.set(card, load);
       form.replaceWith(progress(load));
       await load.run();
     } catch (error) {
       card.append(told(error));
     } finally {
       if (load) {
-        this.loads.delete(load);
-        card.append(finished(load));
+        load.ended = true;
+        card.append(finished(card, load));
       }
     }
   }
@@ -169,7 +168,7 @@ function progress(load) {
     else bar.removeAttribute("value"); // all is read, the last is being stored
     const seconds = (performance.now() - started) / 1000;
     const speed = load.stored / Math.max(seconds, 0.001);
-    const left = load.read < load.file.size && load.stored ? `, about ${plural(Math.ceil((seconds * (load.file.size - load.read)) / load.read), "second")} left` : "";
+    const left = load.read < load.file.size && load.stored ? `, about ${lasting((seconds * (load.file.size - load.read)) / (load.read - load.skipped))} left` : "";
     const before = load.before ? `${plural(load.before, "row was", "rows were")} stored before; ` : "";
     status.textContent = load.waiting
       ? `Waiting for the server; nothing is lost. ${plural(load.stored, "document")} stored.`
@@ -181,10 +180,9 @@ function progress(load) {
 }
 
 /** What came of it, and where to go on. */
-function finished(load) {
-  const row = document.querySelector(`[aria-label="Progress of ${CSS.escape(load.file.name)}"]`)?.closest(".loading");
-  row?.querySelector("button")?.remove();
-  row?.querySelector("progress")?.setAttribute("value", load.read);
+function finished(card, load) {
+  card.querySelector(".loading button").remove();
+  card.querySelector("progress").setAttribute("value", load.read);
   const rejected = load.numRejected
     ? h("details", { class: "folded" }, h("summary", {}, `${plural(load.numRejected, "row was", "rows were")} not stored`), h("ul", {}, load.rejected.map(({ row: number, why }) => h("li", {}, `Row ${number}: ${why}`))))
     : null;

@@ -57,7 +57,7 @@ function vectorTable(vectors) {
 function payoff(found) {
   const choices = (found.choices ?? []).map((choice) => [choice.numFacets, decimal(choice.contrast), decimal(choice.facetsPerDocument, 1), percent(choice.sameFirst ?? 0)]);
   return [
-    h("p", {}, `For ${plural(found.numQueries ?? 0, "question")} the best facet is closer than the document's own vector by ${decimal(found.delta, 3)}; documents stand out most with ${found.best} facets.`),
+    h("p", {}, `For ${plural(found.numQueries ?? 0, "question")} the best facet is closer than the document's own vector by ${decimal(found.delta, 3)}; documents stand out most with ${plural(found.best, "facet")} each.`),
     table(["Facets", "Stands out", "Kept a document", "Same first"], choices),
   ];
 }

@@ -62,7 +62,7 @@ function show({ documents, next, total }, values, { view, token, notice }) {
     return view().run();
   };
   if (!documents.length) {
-    const text = total ? "This page is empty." : "No document matches.";
+    const text = total ? "This page is empty." : values.where ? "No document matches." : ["This collection is empty. ", h("a", { href: `#add?${new URLSearchParams({ collection: values.collection })}` }, "Add files"), "."];
     return { nodes: [h("div", { class: "nothing card" }, h("h2", {}, "Nothing here"), h("p", {}, text))], status: plural(total, "document") };
   }
   const boxes = documents.map((document) => h("input", { type: "checkbox", "aria-label": `Choose ${title(document)}` }));
@@ -135,6 +135,10 @@ async function deleteAll(ids, { collection, view, notice }) {
   try {
     const { documents = [] } = await call("DocumentService/GetDocuments", { collection, ids });
     const done = await call("DocumentService/DeleteDocuments", { collection, ids });
+    if (!documents.length) {
+      notice.replaceChildren(`${plural(ids.length, "document was", "documents were")} gone already.`); // another tab, or somebody else
+      return await view.run();
+    }
     const undo = h("button", { type: "button", class: "quiet" }, "Bring back");
     undo.addEventListener("click", () => bringBack(documents, { collection, view, notice }));
     notice.replaceChildren(h("span", {}, `${plural(done.numDeleted ?? 0, "document")} deleted from ${collection}.`), undo);

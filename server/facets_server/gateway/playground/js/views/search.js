@@ -116,7 +116,7 @@ function show(answer, context) {
   const surely = hits.filter((hit) => !unlikely(hit));
   const hardly = hits.filter(unlikely);
   const how = `${answer.exhaustive ? "every document compared" : "index"} (${answer.indexKind}), ${timing(answer)}`;
-  if (hits.length === 0) return { nodes: [nothing("No document matches these filters and words.", [])], status: how };
+  if (hits.length === 0) return { nodes: [nothing(context.values.where ? "No document matches these filters and words." : "No document has these words, or there is none yet.", [])], status: how };
   if (surely.length === 0) {
     const text = "Nothing here seems to answer this.";
     return { nodes: [nothing(text, hitList(hardly, context, 0))], status: `Nothing relevant; ${how}` };

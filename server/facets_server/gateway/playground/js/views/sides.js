@@ -61,13 +61,13 @@ function show(sides) {
       const rank = other.findIndex((one) => one.id === hit.id) + 1;
       return h("span", { class: rank ? "chip small" : "chip small only" }, rank ? `other side: ${rank}` : "only here");
     };
-    const told = `${name}: ${plural(found[place].filter((hit) => !unlikely(hit)).length, "answer")}, ${decimal(answer.timings?.totalMs ?? 0, 0)} ms by ${answer.model?.name ?? ""}`;
+    const how = `${answer.model?.name ?? ""}, ${decimal(answer.timings?.totalMs ?? 0, 0)} ms`;
     const [surely, hardly] = [false, true].map((is) => found[place].filter((hit) => unlikely(hit) === is));
     const list = surely.length ? hitList(surely, { note }, 0) : h("p", { class: "card nothing" }, "Nothing relevant.");
     const rest = hardly.length ? folded(plural(hardly.length, "less likely document"), hitList(hardly, { note }, surely.length)) : null;
-    return h("section", { class: "stack", "aria-label": place ? "Right" : "Left" }, h("h2", {}, told), list, rest);
+    return h("section", { class: "stack", "aria-label": place ? "Right" : "Left" }, h("h2", {}, `${name}: ${plural(surely.length, "answer")}`), h("p", { class: "small" }, how), list, rest);
   });
   const both = found[0].filter((hit) => found[1].some((one) => one.id === hit.id));
-  const first = both[0] ? `; both have ${title(both[0])}` : "";
-  return { nodes: [h("div", { class: "halves sides" }, columns)], status: `${plural(both.length, "document")} on both sides${first}` };
+  const first = both[0] ? `, first ${title(both[0])}` : "";
+  return { nodes: [h("div", { class: "halves sides" }, columns)], status: `${plural(both.length, "document is", "documents are")} among the first ${TOP_K} of both sides${first}` };
 }

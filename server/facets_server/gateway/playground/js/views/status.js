@@ -38,13 +38,18 @@ function bytes(number) {
   return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
+/** "Nov 23, 2026, 4:40 PM": a day that nobody takes for a month. */
+function time(text) {
+  return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
+}
+
 function server(state) {
   if (!state) return null;
   const disk = (state.diskUses ?? []).filter((one) => Number(one.numBytes ?? 0)).map((one) => `${one.part} ${bytes(one.numBytes)}`);
-  const answered = (state.requestCounts ?? []).map((one) => `${count(one.numRequests)} ${one.code}`);
+  const answered = (state.requestCounts ?? []).map((one) => `${count(one.numRequests)} ${one.code === "OK" ? "answered" : one.code.toLowerCase().replaceAll("_", " ")}`);
   const facts = [
     ["Version", state.version],
-    ["Up since", new Date(state.startTime).toLocaleString("en")],
+    ["Up since", time(state.startTime)],
     ["Calls now", `${state.numRunning ?? 0} worked on, ${state.numQueued ?? 0} waiting, ${plural(state.numStreams ?? 0, "stream")}`],
     ["Calls so far", answered.join(", ") || "none"],
     ["Disk", disk.join(", ") || "nothing yet"],
@@ -57,7 +62,6 @@ function server(state) {
 function backup(state, { notice, show }) {
   if (!state) return null;
   const command = (text) => h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));
-  const time = (text) => new Date(text).toLocaleString("en");
   const last = state.lastBackupTime ? `The last one is of ${time(state.lastBackupTime)}.` : "None has been taken yet.";
   if (!state.backupDir) {
     const how = " Started with the setting backup_dir, this server takes them from here; where it runs, also while it answers:";
