@@ -29,8 +29,8 @@ class Additions(RecordFollower[AdditionStore]):
 
     A reader takes ``state`` and keeps to it; a writer puts the next one in its place when that is complete.
 
-    ``place``: folder of the additions, or the database that servers share; None: nothing can be added. ``min_indexed``:
-    tables of fewer candidates are compared whole.
+    ``place``: folder of the additions, or the database that servers share; None: nothing can be added.
+    ``rebuilt_after``: see ``PaperEngine``.
 
     Raises:
         StorageError: The store cannot be opened, or belongs to another model.
@@ -40,12 +40,12 @@ class Additions(RecordFollower[AdditionStore]):
     _is_behind = False  # something is stored that could not be shown
     _foreign = ""  # version of the model whose additions another server has written
 
-    def __init__(self, model: PaperModel, place: Path | SqlDatabase | None, *, min_indexed: int) -> None:
+    def __init__(self, model: PaperModel, place: Path | SqlDatabase | None, *, rebuilt_after: int) -> None:
         super().__init__(None if place is None else AdditionStore(place, model.name))
         self._model = model
-        self._min_indexed = min_indexed
+        self._rebuilt_after = rebuilt_after
         self._trained = TrainedLookup(model.papers)
-        self._builder = StateBuilder(model, self._trained, min_indexed=min_indexed)
+        self._builder = StateBuilder(model, self._trained)
         self._fitter = VectorFitter(model, self._trained)
         with self.lock:
             self.follow(now=True)
@@ -164,16 +164,16 @@ class Additions(RecordFollower[AdditionStore]):
             )
             for kind in CandidateKind
         }
-        self._state = EngineState(bank, tables, state.indexes)
+        self._state = EngineState(bank, tables)
         self._row_of_paper.update(new_rows)
         if self._is_due(self._state):
             rows = [self._row_of_paper[paper_id] for paper_id in self._added.papers]
             self._put_together(self._builder.build(self._added, live_candidates(self._state), bank.documents[rows]))
 
     def _is_due(self, state: EngineState) -> bool:
-        least = self._min_indexed
-        return self._bank_growth.is_due(state.bank, len(self._row_of_paper), min_indexed=least) or any(
-            growth.is_due(state.tables[kind], min_indexed=least) for kind, growth in self._table_growths.items()
+        least = self._rebuilt_after
+        return self._bank_growth.is_due(state.bank, len(self._row_of_paper), rebuilt_after=least) or any(
+            growth.is_due(state.tables[kind], rebuilt_after=least) for kind, growth in self._table_growths.items()
         )
 
     def _put_together(self, state: EngineState) -> None:

@@ -16,7 +16,7 @@ from facets.index.candidates import diversify
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
-from facets.papers.candidates import CandidateIndex, allowed_mask, allowed_papers, example_bonus, row_of, without
+from facets.papers.candidates import allowed_mask, allowed_papers, example_bonus, row_of, without
 from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
 from facets.papers.records import (
@@ -42,16 +42,10 @@ from facets.papers.scoring import (
     hybrid_scores,
 )
 from facets.papers.state import EngineState
-from facets.papers.tables import CandidateTable
 from facets.storage import SqlDatabase
 
 # Scores computed at a time, papers times candidates: 64 MiB an array.
 _SCORES_AT_A_TIME = 16_000_000
-# Candidates that the index is asked for, for each facet: many, because it knows the average of a candidate's papers and
-# not the greatest cosine (docs/measure/papers.md has the recall).
-_FOUND_AT_LEAST, _FOUND_FOR_EACH = 80, 8
-# More papers than this are compared with every candidate: one matrix product beats as many searches.
-_MAX_SEARCHES = 8
 
 
 class PaperEngine:
@@ -62,7 +56,7 @@ class PaperEngine:
     """
 
     def __init__(
-        self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None, min_indexed: int = 20_000
+        self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None, rebuilt_after: int = 20_000
     ) -> None:
         """Takes a model that ``facets.load`` returned.
 
@@ -70,7 +64,8 @@ class PaperEngine:
             model: Its ``task`` is ``papers``.
             data_dir: Folder for additions, made when absent, or the database that servers share; None: additions are
                 refused.
-            min_indexed: Fewer authors or citing papers than this are compared whole, without an index.
+            rebuilt_after: Additions leave so many rows of former versions at least, before what is known is put
+                together without them.
 
         Raises:
             InvalidInputError: The model's task is another one.
@@ -80,7 +75,7 @@ class PaperEngine:
             raise InvalidInputError(f"must be one for the task 'papers', got one for {model.task!r}", path="model")
         self.model = model
         self._additions = Additions(
-            model, Path(data_dir) if isinstance(data_dir, str) else data_dir, min_indexed=min_indexed
+            model, Path(data_dir) if isinstance(data_dir, str) else data_dir, rebuilt_after=rebuilt_after
         )
         self._evidence_finder = EvidenceFinder(model)
 
@@ -107,7 +102,7 @@ class PaperEngine:
 
     @property
     def state(self) -> EngineState:
-        """Tables, papers and indexes as they are now."""
+        """Tables and papers as they are now."""
         return self._additions.state
 
     def size(self, kind: CandidateKind) -> int:
@@ -253,26 +248,15 @@ class PaperEngine:
     ) -> list[list[RankedCandidate]]:
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         state = self._additions.state
-        table, index = state.tables[kind], state.index(kind)
+        table = state.tables[kind]
         examples = example_bonus(table, options)
         mask = allowed_mask(table, options)
-        searchable = (
-            index is not None and examples is None and options.candidates is None and len(encoded) <= _MAX_SEARCHES
-        )
         result = []
         for number in range(len(encoded)):
             check_interrupted()
             one = encoded.part(slice(number, number + 1))
             own = () if isinstance(papers, PaperFacets) else papers[number].excluded_ids
-            excluded = table.rows(own)
-            rows = np.empty(0, dtype=np.int64)
-            if searchable and index is not None:
-                weight = self._facet_weight(kind, options)
-                count = _FOUND_AT_LEAST + _FOUND_FOR_EACH * _wanted(options) + len(excluded)
-                rows = index.search(one.scaled(kind)[0], one.documents[0], weight, count)
-                rows = without(_with_later_rows(rows, index, table), mask, excluded)
-            if len(rows) < _wanted(options):  # a small table, a strict filter, or a far-off paper: compare all
-                rows = without(table.live_rows, mask, excluded)
+            rows = without(table.live_rows, mask, table.rows(own))
             found = self._best_of(state, kind, one, rows, options, examples)
             result.append(
                 found if isinstance(papers, PaperFacets) else self._with_confidence(kind, papers[number], found)
@@ -364,9 +348,3 @@ def _wanted(options: PaperOptions) -> int:
     if not options.diversify:
         return options.top_k
     return max(DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH * options.top_k)
-
-
-def _with_later_rows(found_C: NDArray[np.int64], index: CandidateIndex, table: CandidateTable) -> NDArray[np.int64]:
-    """What an index has found and all rows written since; those that are no longer live are left out."""
-    rows = np.concatenate([found_C, np.arange(index.num_rows, table.num_rows)])
-    return rows[table.live[rows]]

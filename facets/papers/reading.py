@@ -136,4 +136,8 @@ def document_vectors(
         [[1.0, 0.25], [0.25, 1.0]]
     """
     scales = np.sqrt(np.array([1 - share, share], dtype=np.float32))
-    return np.concatenate([scales[0] * averages_NW, scales[1] * sentences_NP], axis=1)
+    width = averages_NW.shape[1]
+    both = np.empty((len(averages_NW), width + sentences_NP.shape[1]), dtype=np.float32)  # of many papers it is large
+    np.multiply(scales[0], averages_NW, out=both[:, :width])
+    np.multiply(scales[1], sentences_NP, out=both[:, width:])
+    return both

@@ -62,11 +62,8 @@ def hybrid_scores(
     """
     vectors = table.vectors if rows_C is None else table.vectors[rows_C]
     facets = relevance_score(facets_NKD, vectors)
-    if document_mode == "max":
-        rows = np.arange(table.num_rows) if rows_C is None else rows_C
-        documents = table.greatest_cosines(documents_NW, rows, bank)
-    else:
-        documents = documents_NW @ (table.means if rows_C is None else table.means[rows_C]).T
+    rows = np.arange(table.num_rows) if rows_C is None else rows_C
+    documents = table.document_scores(documents_NW, rows, bank, mode=document_mode)
     total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
     return HybridScores(total, facets, documents)
 

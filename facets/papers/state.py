@@ -1,24 +1,23 @@
 """What is known of papers at one moment: put together from the start, or grown from the last one.
 
 After an addition rows are written for whoever is concerned by it, and for nobody else. Once the rows written since the
-tables were put together are many, they are put together anew: the index then knows all candidates again, and rows that
-are no longer live are gone. The work of that grows with the rows that called for it.
+tables were put together are many, they are put together anew, and rows that are no longer
+live are gone. The work of that grows with the rows that called for it.
 Shape letters: R rows that are written, J rows of a table or candidates, P pairs, A added papers, D dimensions,
 W of documents.
 """
 
 from bisect import bisect_left, insort
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.papers.candidates import CandidateIndex
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, year_of_id
 from facets.papers.store import AddedPapers, AddedVector
-from facets.papers.tables import CandidateTable, GrowingArrays, PaperBank, build_table, labels_of, objects, summaries
+from facets.papers.tables import CandidateTable, GrowingArrays, PaperBank, build_table, labels_of, objects, years_of
 from facets.papers.trained import TrainedLookup
 
 
@@ -33,25 +32,18 @@ class Candidates:
 
 @dataclass(frozen=True, slots=True)
 class EngineState:
-    """Tables, papers and indexes at one moment; a call works on one state from beginning to end."""
+    """Tables and papers at one moment; a call works on one state from beginning to end."""
 
     bank: PaperBank  # the papers
     tables: dict[CandidateKind, CandidateTable]  # by kind
-    # By kind, of large tables; they know the first rows of the table.
-    indexes: dict[CandidateKind, CandidateIndex] = field(repr=False)
-
-    def index(self, kind: CandidateKind) -> CandidateIndex | None:
-        """The index of a large table; None: compare everything."""
-        return self.indexes.get(kind)
 
 
 class StateBuilder:
     """Puts the trained tables and what was added together, all of it anew."""
 
-    def __init__(self, model: PaperModel, trained: TrainedLookup, *, min_indexed: int) -> None:
+    def __init__(self, model: PaperModel, trained: TrainedLookup) -> None:
         self._model = model
         self._trained = trained
-        self._min_indexed = min_indexed
 
     def trained_candidates(self, vectors: Iterable[AddedVector]) -> dict[CandidateKind, Candidates]:
         """Candidates of the training and those with a vector of their own, which takes a trained one's place."""
@@ -70,8 +62,7 @@ class StateBuilder:
         bank = self._bank(list(added.papers.values()), documents_AW)
         row_of = {paper_id: row for row, paper_id in enumerate(bank.ids)}  # an added version wins
         tables = {kind: self._table(kind, added, candidates[kind], bank, row_of) for kind in CandidateKind}
-        indexes = {kind: CandidateIndex(table) for kind, table in tables.items() if len(table) >= self._min_indexed}
-        return EngineState(bank, tables, indexes)
+        return EngineState(bank, tables)
 
     def _candidates(self, kind: CandidateKind, own: Mapping[str, AddedVector]) -> Candidates:
         trained, column_of = self._model.papers, self._trained.column_of[kind]
@@ -140,7 +131,7 @@ def citing_year(key: str, bank: PaperBank, row_of: Mapping[str, int]) -> int:
 
 
 # The arrays of a table that grow, each by rows of its own; ranks may be made anew.
-_GROWING = ("ids", "names", "vectors", "means", "first_years", "last_years", "papers", "starts", "label_ids")
+_GROWING = ("ids", "names", "vectors", "first_years", "last_years", "papers", "starts", "label_ids")
 # From so many new ids on, ranks are made anew for all instead of being found between their neighbours.
 _MANY_IDS = 64
 
@@ -156,9 +147,9 @@ class BankGrowth:
         self._rows = GrowingArrays(ids=bank.ids, titles=bank.titles, years=bank.years, documents=bank.documents)
         self._first_rows = len(bank.ids)
 
-    def is_due(self, bank: PaperBank, num_papers: int, *, min_indexed: int) -> bool:
+    def is_due(self, bank: PaperBank, num_papers: int, *, rebuilt_after: int) -> bool:
         """Whether so many rows are of former versions that the papers should be put together anew."""
-        return len(bank.ids) - num_papers > max(min_indexed, self._first_rows // 4)
+        return len(bank.ids) - num_papers > max(rebuilt_after, self._first_rows // 4)
 
     def grown(self, bank: PaperBank, papers: Sequence[Paper], documents_AW: NDArray[np.float32]) -> PaperBank:
         """With further papers behind the others, of known ids too."""
@@ -185,15 +176,11 @@ class TableGrowth:
         self._sorted_ids = sorted(table.row_of_id)
         self._first_rows, self._first_pairs = table.num_rows, len(table.papers)
 
-    def is_due(self, table: CandidateTable, *, min_indexed: int) -> bool:
+    def is_due(self, table: CandidateTable, *, rebuilt_after: int) -> bool:
         """Whether so much was written that the table should be put together anew."""
-        few_rows = max(min_indexed // 16, self._first_rows // 8)
-        few_pairs = max(min_indexed, self._first_pairs)
-        return (
-            table.num_rows - self._first_rows > few_rows
-            or len(table.papers) - self._first_pairs > few_pairs
-            or self._first_rows < min_indexed <= len(table)
-        )
+        few_rows = max(rebuilt_after // 16, self._first_rows // 8)
+        few_pairs = max(rebuilt_after, self._first_pairs)
+        return table.num_rows - len(table) > few_rows or len(table.papers) - self._first_pairs > few_pairs
 
     def grown(
         self,
@@ -218,7 +205,7 @@ class TableGrowth:
         papers = [sorted({row_of_paper[paper_id] for paper_id in added.papers_of(self._kind, key)}) for key in chosen]
         papers_P = np.array([row for own in papers for row in own], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum([len(own) for own in papers])]).astype(np.int64)
-        means, first_years, last_years = summaries(papers_P, starts, bank)
+        first_years, last_years = years_of(papers_P, starts, bank)
         if self._kind is CandidateKind.CITATIONS:
             own_years = [citing_year(key, bank, row_of_paper) for key in chosen]
             first_years = last_years = np.array(own_years, dtype=np.int32)
@@ -232,7 +219,7 @@ class TableGrowth:
         extended = self._arrays.extended
         return replace(
             table,
-            **extended(length, ids=objects(chosen), names=objects(names), vectors=vectors_RD, means=means),
+            **extended(length, ids=objects(chosen), names=objects(names), vectors=vectors_RD),
             **extended(length, first_years=first_years, last_years=last_years),
             **extended(num_papers, papers=papers_P),
             **extended(length + 1, starts=num_papers + starts[1:]),

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from facets.language.near_names import NearNames
@@ -21,6 +20,7 @@ KeyT = TypeVar("KeyT")
 ValueT = TypeVar("ValueT")
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
+_GATHERED_SHARE = 8  # papers of chosen candidates are copied where they are at most an eighth of all
 _GROWTH = 1.5  # of the room, when it is used up: a row is moved a bounded number of times
 _MIN_FOLDED = 256
 _FOLDED_SHARE = 8  # a layer of an eighth of the mapping becomes part of it
@@ -100,9 +100,6 @@ class CandidateTable:
     ids: NDArray[np.object_]  # `[J]` texts, one a row
     names: NDArray[np.object_]  # `[J]` names or titles
     vectors: NDArray[np.float32]  # `[J, D]` float32
-    # `[J, W]` float32, mean of the documents of the candidate's papers: an inner product with a document is the average
-    # cosine.
-    means: NDArray[np.float32]
     papers: NDArray[np.int64]  # `[P]` int64, papers of candidate `j` are `papers[starts[j]:starts[j + 1]]`
     starts: NDArray[np.int64]  # `[J + 1]` int64
     first_years: NDArray[np.int32]  # `[J]` int32, 0 when unknown
@@ -149,26 +146,31 @@ class CandidateTable:
             mask &= self.first_years <= to_year
         return mask
 
-    def greatest_cosines(
-        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank
+    def document_scores(
+        self, documents_NW: NDArray[np.float32], rows_C: NDArray[np.int64], bank: PaperBank, *, mode: str
     ) -> NDArray[np.float32]:
-        """Greatest cosine of each paper with a paper of each chosen candidate, ``[N, C]``; 0 without papers."""
+        """Greatest (``max``) or mean (``average``) cosine of each paper with the papers of each chosen candidate.
+
+        Returns ``[N, C]``; 0 without papers.
+        """
         counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
-        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(documents_NW)))
-        bounds = np.cumsum(counts_C)
-        first = 0
-        while first < len(rows_C):
-            before = bounds[first - 1] if first else 0
-            last = max(first + 1, int(np.searchsorted(bounds, before + step, side="right")))
-            chosen = np.flatnonzero(counts_C[first:last]) + first
-            if len(chosen):
-                counts = counts_C[chosen]
-                places = np.cumsum(counts) - counts
-                pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
-                cosines = bank.documents[self.papers[pairs]] @ documents_NW.T
-                result[chosen] = np.maximum.reduceat(cosines, places, axis=0)
-            first = last
+        chosen = np.flatnonzero(counts_C)
+        counts = counts_C[chosen]
+        places = np.cumsum(counts) - counts
+        pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
+        papers_P, documents_IW = self.papers[pairs], bank.documents
+        if _GATHERED_SHARE * len(papers_P) < len(
+            documents_IW
+        ):  # else all of them, which takes less than a copy of many
+            papers_P, documents_IW = np.arange(len(papers_P)), documents_IW[papers_P]
+        combine = np.maximum if mode == "max" else np.add
+        step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))
+        for first in range(0, len(documents_NW) if len(chosen) else 0, step):
+            cosines_IN = documents_IW @ documents_NW[first : first + step].T
+            result[chosen, first : first + step] = combine.reduceat(cosines_IN[papers_P], places, axis=0)
+        if mode != "max":
+            result /= np.maximum(counts_C, 1)[:, None]
         return np.ascontiguousarray(result.T)
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
@@ -205,9 +207,7 @@ def build_table(
     order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
     papers, columns = pairs_P2[order, 0], pairs_P2[order, 1]
     starts = np.searchsorted(columns, np.arange(num + 1)).astype(np.int64)
-    means, first_years, last_years = summaries(papers, starts, bank)
-    if own_years is not None:
-        first_years = last_years = own_years
+    first_years, last_years = years_of(papers, starts, bank) if own_years is None else (own_years, own_years)
     id_ranks = np.empty(num, dtype=np.float64)
     id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
     rows_of_name: dict[str, tuple[int, ...]] = {}
@@ -219,7 +219,6 @@ def build_table(
         ids=objects(ids),
         names=objects(names),
         vectors=np.ascontiguousarray(vectors, dtype=np.float32),
-        means=means,
         papers=papers,
         starts=starts,
         first_years=first_years,
@@ -238,27 +237,17 @@ def objects(texts: Sequence[str]) -> NDArray[np.object_]:
     return np.array(texts, dtype=np.object_)
 
 
-def summaries(
+def years_of(
     papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
-) -> tuple[NDArray[np.float32], NDArray[np.int32], NDArray[np.int32]]:
-    """What the papers of each candidate come to.
-
-    ``papers_P``: rows of the bank; those of candidate ``j`` are ``papers_P[starts[j]:starts[j + 1]]``. ``starts``:
-    ``[J + 1]``. Returns the mean of their documents ``[J, W]``, their first and their last year ``[J]``, 0 when
-    unknown.
-    """
-    counts = np.diff(starts)
-    rows_P, documents_IW, starts_J = (torch.from_numpy(one) for one in (papers_P, bank.documents, starts[:-1]))
-    means = torch.nn.functional.embedding_bag(rows_P, documents_IW, starts_J, mode="mean").numpy()  # of none: zero
-    first_years = np.zeros(len(counts), dtype=np.int32)
-    last_years = np.zeros(len(counts), dtype=np.int32)
-    filled = np.flatnonzero(counts)
+) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
+    """First and last year ``[J]`` of the papers of each candidate, 0 when unknown; arguments as in the table."""
+    first_years, last_years = np.zeros((2, len(starts) - 1), dtype=np.int32)
+    filled = np.flatnonzero(np.diff(starts))
     if len(filled):
-        places = starts[filled]
         years = bank.years[papers_P]
-        last_years[filled] = np.maximum.reduceat(years, places)
-        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), places)
-    return means, first_years, last_years
+        last_years[filled] = np.maximum.reduceat(years, starts[filled])
+        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), starts[filled])
+    return first_years, last_years
 
 
 def labels_of(key: str, name: str) -> list[tuple[str, str]]:

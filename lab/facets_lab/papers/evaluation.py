@@ -86,7 +86,7 @@ def _with_shares(model: PaperModel) -> Iterator[PaperModel]:
 
 
 def _best_mixture(model: PaperModel, facets: PaperSystem, *, texts: EncodedTexts, data: PaperData) -> _Mixture:
-    state = PaperEngine(model, min_indexed=len(model.papers.ids) + 1).state  # nothing is searched
+    state = PaperEngine(model).state
     documents = model.document_vectors(texts.rows, texts.sentences)
     found = {
         mode: tune_weights(facets, document_system("", documents, state.tables, bank=state.bank, mode=mode), data)

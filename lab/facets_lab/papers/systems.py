@@ -292,9 +292,7 @@ def document_system(
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
         table = tables[kind]
         rows = np.array([table.row_of_id[key] for key in ids], dtype=np.int64)
-        if mode == "max":
-            return {"documents": table.greatest_cosines(embeddings_NW, rows, bank)}
-        return {"documents": embeddings_NW @ table.means[rows].T}
+        return {"documents": table.document_scores(embeddings_NW, rows, bank, mode=mode)}
 
     return PaperSystem(name, ("documents",), score)
 

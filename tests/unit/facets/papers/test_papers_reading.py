@@ -68,13 +68,6 @@ def test_components_keep_the_order_of_cosines() -> None:
     assert_allclose(kept.units() @ kept.project(vectors[:20]).T, centered @ centered[:20].T, atol=0.02)
 
 
-def test_index_finds_whom_a_comparison_with_everybody_finds(sentence_model: PaperModel) -> None:
-    found = PaperEngine(sentence_model, min_indexed=1).recommend_authors([VOICE], PaperOptions(top_k=3))
-    assert [hit.id for hit in found[0]] == [
-        hit.id for hit in PaperEngine(sentence_model).recommend_authors([VOICE], PaperOptions(top_k=3))[0]
-    ]
-
-
 def test_added_papers_have_sentences_too_and_are_encoded_once(
     sentence_model: PaperModel, tmp_path: Path, embedded: list[str]
 ) -> None:
