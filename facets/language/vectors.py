@@ -64,10 +64,11 @@ class WordVectors:
         self.vocabulary = vocabulary
         kept: NDArray[Any] = np.ascontiguousarray(vectors, dtype=np.float32 if scales is None else np.int8)
         self._kept: tuple[NDArray[Any], NDArray[np.floating] | None] = kept, scales
-        vectors_VD = self.vectors
-        if vectors_VD.ndim != 2 or len(vectors_VD) != len(vocabulary):
-            raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {vectors_VD.shape}")
-        finite = np.isfinite(vectors_VD).all(axis=1)
+        if scales is not None:
+            _check_scales(kept, scales)
+        if kept.ndim != 2 or len(kept) != len(vocabulary):
+            raise InvalidInputError(f"vectors must have shape ({len(vocabulary)}, D), got {kept.shape}")
+        finite = np.isfinite(kept if scales is None else scales).all(axis=1)
         if not finite.all():
             word = vocabulary.words[int(np.argmin(finite))]
             raise InvalidInputError(f"vectors must be finite, got NaN or infinity for the word {word!r}")
@@ -95,13 +96,12 @@ class WordVectors:
 
         A piece such as ``##s`` hardly changes the word it ends; its short vector says so.
         """
-        is_piece, vectors_VD = self.vocabulary.is_piece[:-1], self.vectors
-        units_VD = unit_rows(vectors_VD)
-        units_VD[is_piece] = vectors_VD[is_piece]
-        scales = self._kept[1]
+        is_piece_V1, vectors_VD, scales = self.vocabulary.is_piece[:-1, None], self.vectors, self._kept[1]
+        lengths_V1 = np.where(is_piece_V1, np.float32(1.0), np.linalg.norm(vectors_VD, axis=1, keepdims=True))
+        own = None if scales is None else vectors_VD  # made for us
+        units_VD = np.divide(vectors_VD, np.where(lengths_V1 > 0, lengths_V1, np.float32(1.0)), out=own)
         if scales is not None:  # from here on the bytes are not needed: units and lengths say the same
-            lengths_V1 = np.where(is_piece, 1.0, np.linalg.norm(vectors_VD, axis=1))[:, None]
-            self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1).astype(np.float32)
+            self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1)
         return units_VD
 
     def without_pieces(self) -> "WordVectors":
@@ -278,9 +278,16 @@ def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray
     Raises:
         ValueError: The shapes do not fit.
     """
+    _check_scales(values, scales)
+    if values.shape[1] % _GROUP:
+        return values * _spread(scales, values.shape[1])
+    groups = values.reshape(*scales.shape, _GROUP) * scales.astype(np.float32)[..., None]
+    return groups.reshape(values.shape)
+
+
+def _check_scales(values: NDArray[np.generic], scales: NDArray[np.floating]) -> None:
     if values.ndim != 2 or scales.shape != (len(values), -(-values.shape[1] // _GROUP)):
         raise ValueError(f"expected a scale for {_GROUP} numbers of a row of {values.shape}, got {scales.shape}")
-    return values * _spread(scales, values.shape[1])
 
 
 def _spread(scales: NDArray[np.float16], width: int) -> NDArray[np.float32]:

@@ -206,18 +206,15 @@ class Vocabulary:
             raise CheckpointError(f"{path}: expected UTF-8, got a bad byte at offset {error.start}") from error
         if lines.pop() != "":
             raise CheckpointError(f"{path}, line {len(lines) + 1}: expected a newline at the end, got a cut line")
-        words: list[str] = []
-        counts: list[int] = []
-        for number, line in enumerate(lines, start=1):
-            word, tab, count = line.partition("\t")
-            if not tab or not word or not (count.isascii() and count.isdigit()):
-                raise CheckpointError(f"{path}, line {number}: expected word<TAB>count, got {line[:60]!r}")
-            words.append(word)
-            counts.append(int(count))
-        if not words or words[0] != _TOTAL:
+        entries = [line.partition("\t") for line in lines]
+        for number, (word, tab, count) in enumerate(entries, start=1):
+            if not (tab and word and count.isdigit() and count.isascii()):
+                raise CheckpointError(f"{path}, line {number}: expected word<TAB>count, got {lines[number - 1][:60]!r}")
+        if not entries or entries[0][0] != _TOTAL:
             raise CheckpointError(f"{path}, line 1: expected {_TOTAL}<TAB>count, got {lines[:1]!r}")
+        words, _, counts = zip(*entries, strict=True)
         try:
-            return cls(words[1:], np.array(counts[1:], dtype=np.int64), total_count=counts[0])
+            return cls(words[1:], np.array([*map(int, counts[1:])], dtype=np.int64), total_count=int(counts[0]))
         except InvalidInputError as error:
             raise CheckpointError(f"{path}: {error}") from error
 
@@ -228,8 +225,8 @@ def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]
 
 
 def _is_stop_word(word: str) -> bool:
-    return word in STOP_WORDS or not any(map(str.isalnum, word))
+    return word in STOP_WORDS or not (word.isalnum() or any(map(str.isalnum, word)))
 
 
 def _is_piece(word: str) -> bool:
-    return any(map(str.isalnum, word)) and (word.startswith(PIECE_MARK) or word.endswith(PIECE_MARK))
+    return (word.startswith(PIECE_MARK) or word.endswith(PIECE_MARK)) and any(map(str.isalnum, word))

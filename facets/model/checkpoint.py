@@ -22,6 +22,8 @@ from pydantic import Field
 from safetensors import SafetensorError
 from safetensors.torch import load, save
 from torch import Tensor, nn
+from torch.nn import init
+from torch.overrides import TorchFunctionMode
 
 from facets.config import FacetModelConfig, Name, NonNegative, Settings
 from facets.errors import CheckpointError, ConfigError, NotFoundError
@@ -175,6 +177,19 @@ def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
     return [*(folder / name for name in own), *(words_folder(folder, config) / name for name in words)]
 
 
+_DRAWING = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}
+
+
+class _Undrawn(TorchFunctionMode):
+    """Layers that are made inside draw no first weights: a checkpoint's take their place, all of them."""
+
+    def __torch_function__(self, function: Callable[..., Any], _: object, inputs: Any = (), options: Any = None) -> Any:
+        options = options or {}
+        if function in _DRAWING:
+            return options["tensor"]
+        return function(*inputs, **options)
+
+
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
     """Builds a network and gives it the weights of a checkpoint, see also ``use_half_weights``.
 
@@ -182,7 +197,8 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
         CheckpointError: They do not fit.
     """
     try:
-        network = build()
+        with _Undrawn():
+            network = build()
         network.load_state_dict(tensors)
         use_half_weights(network)
     except RuntimeError as error:  # also a network that no memory holds

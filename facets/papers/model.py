@@ -165,10 +165,11 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
         """As ``word_averages``, of papers that lie one after the other; ``starts`` says where each begins."""
         vectors = torch.from_numpy(self.words.unit_vectors)
-        words = torch.from_numpy(rows.astype(np.int64)) % (len(vectors) + 1)
+        words = torch.from_numpy((rows % np.uint16(len(vectors) + 1)).astype(np.int32))
         weights = self.network.word_weights.cpu()[words]
+        offsets = torch.from_numpy(starts.astype(np.int32))
         sums_BW = torch.nn.functional.embedding_bag(
-            words.clamp_max(len(vectors) - 1), vectors, torch.from_numpy(starts), mode="sum", per_sample_weights=weights
+            words.clamp_max_(len(vectors) - 1), vectors, offsets, mode="sum", per_sample_weights=weights
         )
         mapped_BD: torch.Tensor = sums_BW @ self.network.average_maps.mean(dim=0).cpu()
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
