@@ -197,7 +197,8 @@ class CollectionEngine:
         with self._indexes.write_lock:
             by = CollectionModel(model, model_revision, space, num_facets, dim, fields)
             record = self._store.create_collection(name, by, config=encoded)
-            with suppress(IndexAwayError):  # it is there, and searched once the index is
+            # It is there, and searched once the index is, unless another server has deleted it since.
+            with suppress(IndexAwayError, NotFoundError, NotReadyError):
                 self._indexes.live(record)
             self._follower.changed(record.revision)
         return info_of(record, self._indexes)
@@ -225,7 +226,14 @@ class CollectionEngine:
             self._follower.changed(revision)
             return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
-    def upsert(self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None) -> UpsertResult:
+    def upsert(
+        self,
+        name: str,
+        documents: Sequence[Document],
+        *,
+        seen: CollectionRecord | None = None,
+        check: Callable[[], None] | None = None,
+    ) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
 
         Args:
@@ -233,6 +241,7 @@ class CollectionEngine:
             documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
             seen: The collection for whose model the facets were made, as :meth:`record` gave it: another one of the
                 same name counts as not there. None: whichever there is.
+            check: Called when no other write of any server can come before this one; what it raises ends the call.
 
         Raises:
             InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, or too much; nothing was stored.
@@ -243,7 +252,7 @@ class CollectionEngine:
             self.record(name, record)
             if not batch.ids:
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
-            write = self._store.upsert(record, batch)
+            write = self._store.upsert(record, batch, check=check)
             self._follower.wrote(record, write, batch)
         num_updated = write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
@@ -380,7 +389,13 @@ class CollectionEngine:
         raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
 
     def diagnose(
-        self, name: str, queries: NDArray[np.floating], own_vectors: OwnVectors, *, seed: int = 1
+        self,
+        name: str,
+        queries: NDArray[np.floating],
+        own_vectors: OwnVectors,
+        *,
+        seed: int = 1,
+        seen: CollectionRecord | None = None,
     ) -> CollectionDiagnosis:
         """Looks at a collection as a whole: its vectors, whether facets pay, what its index misses.
 
@@ -389,11 +404,12 @@ class CollectionEngine:
             queries: ``[Q, D]``, a vector each of questions, in its space; ``[0, D]``: only vectors are described.
             own_vectors: Texts -> the vector of each as a whole, by the collection's model.
             seed: Of the samples of a large collection.
+            seen: As for :meth:`upsert`.
 
         Raises:
             InvalidInputError: The collection is empty, or the queries are not of its space.
         """
-        record = self.record(name)
+        record = self.record(name, seen)
         with self._store.view() as view:
             return diagnose_collection(
                 view,
@@ -404,10 +420,13 @@ class CollectionEngine:
                 seed=seed,
             )
 
-    def map(self, name: str, *, max_documents: int = 0, seed: int = 1) -> CollectionMap:
-        """A collection as points of a plane; see ``map_collection``."""
+    def map(
+        self, name: str, *, max_documents: int = 0, seed: int = 1, seen: CollectionRecord | None = None
+    ) -> CollectionMap:
+        """A collection as points of a plane; see ``map_collection``, and for ``seen`` :meth:`upsert`."""
+        record = self.record(name, seen)
         with self._store.view() as view:
-            record = view.collection_unchanged(self.record(name))
+            record = view.collection_unchanged(record)
             return map_collection(view, record, max_documents=max_documents, seed=seed)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
-from facets.documents.records import CollectionRecord, CollectionState, StoreWrite, deleted_meanwhile
+from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
 from facets.documents.sources import CollectionSource, Quarantine
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
@@ -82,6 +82,8 @@ class IndexManager:
                 )  # fmt: skip
             try:
                 self.live(record)
+            except (NotFoundError, NotReadyError):  # another server deleted or moved it just now
+                continue
             except StorageError as error:
                 logger.error("collection %s cannot be searched: %s", record.name, error)
         for path in self._directory.iterdir():
@@ -271,26 +273,38 @@ class IndexManager:
         """Folds, trains and purges what is due, saves what has changed enough, deletes what was replaced.
 
         Raises:
-            StorageError: The store cannot be read, or a snapshot not written; the old one stays.
+            Exception: What the first collection raised that failed, after all others have had their turn. StorageError:
+                the store cannot be read, or a snapshot not written; the old one stays.
         """
         with self._maintenance_lock:
             while not self._closing.is_set() and self._store.delete_retired(_RETIRED_CHUNK):
                 pass
+            failed: Exception | None = None
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
                 if record is None or self._closing.is_set():
                     continue
-                with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
-                    self.lexical(record)  # before the first search wants it
-                if live.is_due():
-                    try:
-                        live.maintain(self._closing.is_set)
-                    except IndexFormatError as error:
-                        self.distrust(record, live, error)
-                        continue
-                    _return_free_memory()
-                if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _SAVED_SHARE):
-                    self._save(record, live)
+                try:
+                    self._maintain(record, live)
+                except Stopped:
+                    raise
+                except Exception as error:
+                    failed = failed or error
+            if failed is not None:
+                raise failed
+
+    def _maintain(self, record: CollectionRecord, live: LiveIndex) -> None:
+        with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
+            self.lexical(record)  # before the first search wants it
+        if live.is_due():
+            try:
+                live.maintain(self._closing.is_set)
+            except IndexFormatError as error:
+                self.distrust(record, live, error)
+                return
+            _return_free_memory()
+        if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _SAVED_SHARE):
+            self._save(record, live)
 
     def close(self) -> None:
         """Stops maintenance and saves every changed index; a failure to save is logged, the store has it all."""
@@ -319,12 +333,7 @@ class IndexManager:
     def _current(self, record: CollectionRecord) -> CollectionRecord:
         """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
         with self._store.view() as view:
-            current, has_moved = view.collection_numbered(record.number), view.has_moved(record)
-        if has_moved or (current is not None and current.state is CollectionState.RETIRED):
-            raise NotReadyError(f"collection {record.name!r} moved to another model meanwhile: send the call again")
-        if current is None:
-            raise deleted_meanwhile(record)
-        return current
+            return view.collection_unchanged(record)
 
     def _backend_of(self, record: CollectionRecord) -> IndexBackend:
         return self._backend.of(f"facets-{self._store.store_id}-{record.number}", self._directory)

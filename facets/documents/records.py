@@ -144,8 +144,9 @@ class DocumentRows(NamedTuple):
 
 def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
     """The error of a call whose collection is gone since it began."""
-    message = f"collection {record.name!r} was deleted meanwhile"
-    return NotFoundError(message, resource_type="collection", resource_name=record.name)
+    name = record.name.partition("#")[0]  # that of the collection, where it is a copy of it
+    message = f"collection {name!r} was deleted meanwhile"
+    return NotFoundError(message, resource_type="collection", resource_name=name)
 
 
 def check_revision(revision: int, min_revision: int | None, lost: LostRevisions = ()) -> int:

@@ -96,9 +96,12 @@ class Searcher:
                 if search.mode == "facets" or search.request.exact:
                     raise
                 exhaustive, left_out = False, f"facets: {error}"
+        # Before the view: who loads this index waits for writers, and they for the connections of whoever waits.
+        words = None
+        if search.mode != "facets":
+            words = _WordSearch(self._indexes.lexical(record), allowed_rows, documents)
         with self._store.view() as view:
-            if search.mode != "facets":
-                words = _WordSearch(self._indexes.lexical(record), allowed_rows, documents)
+            if words is not None:
                 found_QC = [words.search(terms, depth, rows) for terms, rows in zip(search.terms, lines, strict=True)]
                 revisions |= words.revisions
                 sides = [words.add_phrases(side, view, record) for side in found_QC]

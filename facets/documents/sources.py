@@ -55,7 +55,8 @@ class Quarantine:
 
     def count(self, record: CollectionRecord) -> int:
         """How many documents of a collection are in it."""
-        return len(set(self._ids.get(record.number, {}).values()))
+        with self._lock:
+            return len(set(self._ids.get(record.number, {}).values()))
 
 
 class CollectionSource:

@@ -249,14 +249,22 @@ class DocumentStore:
     def delete_collection(self, record: CollectionRecord) -> int:
         """Deletes a collection and its documents, and a copy that was being made; returns the revision."""
         with self.database.write() as connection:
+            revision = changed(connection, record)
             _delete_copy(connection, record)
             delete_collection(connection, record.number)
-            return next_revision(connection)
+            return revision
 
-    def upsert(self, record: CollectionRecord, batch: EncodedBatch) -> StoreWrite:
-        """Stores an encoded batch, replacing documents of the same ids."""
+    def upsert(
+        self, record: CollectionRecord, batch: EncodedBatch, *, check: Callable[[], None] | None = None
+    ) -> StoreWrite:
+        """Stores an encoded batch, replacing documents of the same ids.
+
+        ``check``: called when no other write can come before this one; what it raises ends the call.
+        """
         lines = _BatchLines(batch, self._dialect)
         with self.database.write() as connection:
+            if check is not None:
+                check()
             gone = rows_by_id(connection, record, batch.ids)
             delete_rows(connection, gone.parts)
             revision = changed(connection, record, added=batch.num_parts, removed=gone)

@@ -26,7 +26,7 @@ from facets.documents.records import (
     deleted_meanwhile,
 )
 from facets.documents.types import MAX_PARTS, StoredDocument
-from facets.errors import DamagedDocumentsError, DamagedError, NotFoundError
+from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
 from facets.storage import SqlConnection, SqlCursor
 
@@ -115,21 +115,16 @@ class StoreView:
         found = self._connection.execute(statement, values).fetchone()
         return None if found is None else collection_from(found)
 
-    def has_moved(self, record: CollectionRecord) -> bool:
-        """True when another collection has the place of this one: the same one, encoded by another model."""
-        where = "name = ? AND created_us = ? AND state = ?"
-        found = self._collection(where, record.name, record.created_us, CollectionState.LIVE)
-        return found is not None and found.number != record.number
-
     def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
         """The same collection as it is now.
 
         Raises:
-            NotFoundError: It is gone, or no longer what it was.
+            NotFoundError: It is gone.
+            NotReadyError: It has moved to another model.
         """
         current = self.collection_numbered(record.number)
         if current is None or current.state is not record.state:
-            raise deleted_meanwhile(record)
+            raise gone_meanwhile(self._connection, record)
         return current
 
     def copy_of(self, record: CollectionRecord) -> CollectionRecord | None:
@@ -363,7 +358,8 @@ def changed(
     removed; None: none was. Returns the new revision.
 
     Raises:
-        NotFoundError: It is gone, or no longer what it was.
+        NotFoundError: It is gone.
+        NotReadyError: It has moved to another model.
     """
     revision = next_revision(connection)
     num_documents = (0 if added is None else len(added)) - (0 if removed is None else len(removed.firsts))
@@ -374,8 +370,17 @@ def changed(
         (revision, num_documents, num_parts, record.number, record.state),
     )
     if not cursor.rowcount:  # another server deleted or moved it
-        raise deleted_meanwhile(record)
+        raise gone_meanwhile(connection, record)
     return revision
+
+
+def gone_meanwhile(connection: SqlConnection, record: CollectionRecord) -> FacetsError:
+    """The error of a call whose collection is no longer what it was when the call began."""
+    where = "name = ? AND created_us = ? AND state = ?"  # the same one, encoded by another model
+    values = (record.name, record.created_us, CollectionState.LIVE)
+    if connection.execute(f"SELECT 1 FROM collections WHERE {where}", values).fetchone() is None:
+        return deleted_meanwhile(record)
+    return NotReadyError(f"collection {record.name!r} moved to another model meanwhile: send the call again")
 
 
 def meta(connection: SqlConnection, key: str) -> str | int:

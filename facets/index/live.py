@@ -193,11 +193,12 @@ class LiveIndex:
         self.num_unsaved = 0
 
     def _wants_building(self) -> bool:
-        if self._base is None:
+        base = self._base  # maintenance may take it away meanwhile
+        if base is None:
             return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
-        trained, holes = self._base.trained_documents, self._base.num_holes
+        trained, holes = base.trained_documents, base.num_holes
         outgrown = trained is not None and self._size() > _RETRAIN_GROWTH * trained
-        return outgrown or 2 * holes > len(self._base.slots) + _MIN_HOLES
+        return outgrown or 2 * holes > len(base.slots) + _MIN_HOLES
 
     def _wants_fold(self) -> bool:
         smallest = max(1, self._config.exact_max_facets // _FOLD_SHARE)

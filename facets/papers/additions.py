@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError, NotFoundError, StorageError
-from facets.language.interruption import interrupted_by
+from facets.language.interruption import check_interrupted, interrupted_by
 from facets.papers.fitting import VectorFitter
 from facets.papers.model import PaperModel
 from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_papers
@@ -97,7 +97,7 @@ class Additions(RecordFollower[AdditionStore]):
     @contextmanager
     def _adding(self, store: AdditionStore) -> Iterator[None]:
         """Nobody else adds, and everything that was added is known."""
-        with self.lock, store.alone():
+        with self.lock, store.alone(check_interrupted):
             if self._is_behind:
                 self.seen = 0
             self.follow(now=True)
@@ -212,6 +212,7 @@ class Additions(RecordFollower[AdditionStore]):
             raise StorageError("nothing can be added: the papers were opened without a data directory")
         return self.store
 
+    @interrupted_by(lambda: None)  # a caller in a hurry must not keep all who come after him from what others added
     def take(self, news: News) -> None:
         """Has what was added by whichever server."""
         added = Added.of(news)

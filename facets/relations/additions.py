@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import ConflictError, InvalidInputError, NotFoundError
+from facets.language.interruption import interrupted_by
 from facets.language.near_names import NearNames
 from facets.language.vectors import unit_rows
 from facets.relations.model import RelationModel
@@ -109,6 +110,7 @@ class Additions(RecordFollower[AddedRelationStore]):
         self.follow()
         return self._known[1]
 
+    @interrupted_by(lambda: None)  # a caller in a hurry must not keep all who come after him from what others added
     def take(self, news: News) -> None:
         """Has the relations that were added by whichever server."""
         added = _after([] if news.is_all else self._known[0], news)

@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Generic, NamedTuple, TypeVar
@@ -155,9 +155,10 @@ class RecordStore:
         return writes + 1
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """Other servers add nothing to the same owner until the block ends."""
+    def alone(self, check: Callable[[], None]) -> Iterator[None]:
+        """Other servers add nothing to the same owner until the block ends; ``check`` may end the wait for them."""
         while True:
+            check()
             with self._database.alone(zlib.crc32(self._owner.encode())) as is_alone:
                 if is_alone:
                     yield

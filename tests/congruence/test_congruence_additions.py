@@ -15,6 +15,7 @@ from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
 from facets.documents.migration import move_to_directory, move_to_postgres
 from facets.errors import ConflictError, DamagedError, NotFoundError, StoreAwayError
+from facets.language.interruption import interrupted_by
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
@@ -130,6 +131,38 @@ def test_what_one_server_adds_the_other_has(
     wait_until(lambda: one.size(CandidateKind.AUTHORS) == two.size(CandidateKind.AUTHORS))
     fresh = PaperEngine(papers, data_dir=shared())
     wait_until(lambda: hits(one) == hits(two) == hits(fresh))  # the author of both was fitted to the papers of both
+
+
+def test_a_caller_in_a_hurry_keeps_nobody_from_what_others_added(
+    shared: Callable[[], PostgresDatabase], papers: PaperModel
+) -> None:
+    def too_late() -> None:
+        raise TimeoutError
+
+    one, two = (PaperEngine(papers, data_dir=shared()) for _ in range(2))
+    new = [Paper(f"voice {number}", id=f"p{number}", authors=(Author("New"),)) for number in range(3)]
+    one.add_papers(new)
+
+    def found() -> list[tuple[str, str]]:
+        with interrupted_by(too_late):
+            return two.find(CandidateKind.AUTHORS, "New", top_k=1)
+
+    wait_until(lambda: ("New", "New") in found())
+
+
+def test_who_waits_for_another_server_may_give_up(shared: Callable[[], PostgresDatabase]) -> None:
+    one, two = (RecordStore(shared(), "papers/one", record_schema("test", 1)) for _ in range(2))
+    asked = list[int]()
+
+    def check() -> None:
+        asked.append(1)
+        if len(asked) > 3:
+            raise TimeoutError
+
+    with one.alone(lambda: None), pytest.raises(TimeoutError), two.alone(check):
+        raise AssertionError("both are alone")
+    with two.alone(lambda: None):
+        assert len(asked) == 4
 
 
 def hits(engine: PaperEngine) -> dict[str, float]:

@@ -32,7 +32,8 @@ def diagnose(
         queries_QD = served.embed(queries, call)
     call.num_items = len(queries)
     with call.stages.measured("search", num_items=len(queries)):
-        return engine.diagnose(record.name, queries_QD, partial(served.embed, call=call)), served.model
+        found = engine.diagnose(record.name, queries_QD, partial(served.embed, call=call), seen=record)
+    return found, served.model
 
 
 _MAPS_KEPT = 4
@@ -69,8 +70,9 @@ class Maps:
         key = (name, max_documents, self._engine.revision)
         found = self._kept.get(key)
         if found is None:
-            model = reader_of(self._engine.record(name), self._models, "").model
-            drawn = self._engine.map(name, max_documents=max_documents)
+            record = self._engine.record(name)
+            model = reader_of(record, self._models, "").model
+            drawn = self._engine.map(name, max_documents=max_documents, seen=record)
             found = NamedMap(drawn, _themes(drawn, model))
             self._kept = dict([*self._kept.items(), (key, found)][-_MAPS_KEPT:])
         return found

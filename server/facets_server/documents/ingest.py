@@ -4,7 +4,7 @@ The same for one call and for the batches of a stream. A call stores all of its 
 of a stream stores the good ones and names the others with the reason.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -185,8 +185,10 @@ class Ingest:
         result = self._upsert(encoded, batch)
         return StoredBatch(len(encoded), (), result.revision, _truncated(encoded))
 
-    def store_good(self, batch: PreparedBatch) -> StoredBatch:
+    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] | None = None) -> StoredBatch:
         """Stores the good documents of the batch and names the others.
+
+        ``check``: see :meth:`facets.documents.CollectionEngine.upsert`.
 
         Raises:
             StorageError: Nothing was stored.
@@ -195,7 +197,7 @@ class Ingest:
         remaining = self._encoded(batch)
         while remaining:
             try:
-                result = self._upsert(remaining, batch)
+                result = self._upsert(remaining, batch, check)
             except InvalidInputError as error:
                 match error.path:  # the engine names the first bad document by its place in what it was given
                     case ("documents", int(place), *rest):
@@ -210,10 +212,12 @@ class Ingest:
         rejections.sort(key=lambda rejection: rejection.position)
         return StoredBatch(0, tuple(rejections), self._engine.revision)
 
-    def _upsert(self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch) -> UpsertResult:
+    def _upsert(
+        self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] | None = None
+    ) -> UpsertResult:
         documents = [document for _, document in placed]
         with batch.call.stages.measured("store", num_items=len(documents)):
-            return self._engine.upsert(self._record.name, documents, seen=self._record)
+            return self._engine.upsert(self._record.name, documents, seen=self._record, check=check)
 
     def _problem(self, document: IncomingDocument, position: int) -> InvalidInputError | None:
         where = ("documents", position)

@@ -83,11 +83,12 @@ class RecallSampler:
 
     def _check(self, of: int, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
         try:
-            exact = search_exactly()
+            self._compare(of, found, search_exactly())
         except Exception as error:  # a collection that was deleted, a server that stops: the search itself was answered
             logger.debug("a search was not checked: %s", type(error).__name__)
             self._metrics.not_compared("failed")
-            return
+
+    def _compare(self, of: int, found: SearchResult, exact: SearchResult) -> None:
         if exact.index_revision != found.index_revision:
             self._metrics.not_compared("changed")
             return

@@ -6,6 +6,7 @@ documents and then its sequence number are durable, so that a client may forget 
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from facets_proto.v1 import documents_pb2 as pb
 
@@ -79,7 +80,7 @@ class IngestStream:
         for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
             stored = None
             if begun.batch is not None:
-                stored = ingest.store_good(begun.batch)
+                stored = ingest.store_good(begun.batch, check=partial(self._streams.check, stream))
                 self._streams.advance(stream, begun.sequence)
             yield ack_to_message(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
 

@@ -109,6 +109,17 @@ class StreamStore:
             connection.execute("UPDATE streams SET generation = ? WHERE token = ?", (row[3] + 1, token))
         return OpenStream(token=token, last_sequence=row[2], generation=row[3] + 1)
 
+    def check(self, stream: OpenStream) -> None:
+        """Looks whether this connection may still store; no other one stores before the look and after it.
+
+        Raises:
+            ConflictError: The stream was opened again by another connection.
+        """
+        with self._database.read() as connection:
+            found = connection.execute("SELECT generation FROM streams WHERE token = ?", (stream.token,)).fetchone()
+        if found is None or found[0] != stream.generation:
+            raise _opened_again()
+
     def advance(self, stream: OpenStream, sequence: int) -> None:
         """Notes durably that the batch ``sequence`` and all before it are stored.
 
@@ -121,11 +132,15 @@ class StreamStore:
             (sequence, time.time(), stream.token, stream.generation),
         )
         if not num_written:
-            raise ConflictError("the stream was opened again by another connection, which goes on with it")
+            raise _opened_again()
 
     def _write(self, statement: str, values: tuple[object, ...]) -> int:
         with self._database.write() as connection:
             return connection.execute(statement, values).rowcount
+
+
+def _opened_again() -> ConflictError:
+    return ConflictError("the stream was opened again by another connection, which goes on with it")
 
 
 def _opened(path: Path) -> Database:

@@ -6,6 +6,7 @@ One started by hand may stand on another machine.
 """
 
 import asyncio
+import http.client
 import json
 import logging
 import subprocess
@@ -93,6 +94,7 @@ class GatewayProcess:
             self._process.wait(_KILL_AFTER_S)
         if self._watcher.is_alive():
             self._watcher.join()
+            self._process.kill()  # one that was just being started
 
     def collect(self) -> Iterator[Metric]:
         """Its metrics, for the registry of the server; none while it does not answer."""
@@ -101,7 +103,7 @@ class GatewayProcess:
         try:
             with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=_SCRAPE_S) as reply:
                 text = reply.read().decode()
-        except OSError:
+        except (OSError, http.client.HTTPException):  # it ended, also in the middle of its answer
             return
         yield from text_string_to_metric_families(text)
 
@@ -135,7 +137,10 @@ class GatewayProcess:
             self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
             if not self._stopping.wait(_AGAIN_AFTER_S):
-                self._run()
+                try:
+                    self._run()
+                except (OSError, ValueError) as error:  # no room for a process, a socket that was just closed
+                    logger.error("the HTTP gateway cannot be started: %s", error)
 
 
 def run_beside(target: str, config: ServerConfig, *, ca_file: Path | None) -> None:

@@ -72,9 +72,13 @@ class CollectionPapers:
             InvalidInputError: The collection has more papers than are kept, or a document has no words.
             DeadlineExceededError: The time was up; ask again.
         """
-        documents, revision = self._documents(collection, call, where, min_revision)
-        documents = [document for document in documents if document.id not in excluded]
         record = self._engine.record(collection)
+        try:
+            documents, revision = self._documents(collection, call, where, min_revision)
+        except InvalidInputError:  # a page may be one of another collection that was made meanwhile: that is no mistake
+            self._engine.record(collection, record)
+            raise
+        documents = [document for document in documents if document.id not in excluded]
         key = (served.info.revision, collection, record.created.isoformat())
         bucket = self._bucket(key, len(documents))
         known = {document.id: bucket.get(document.id) for document in documents}

@@ -305,7 +305,13 @@ class Batcher(Generic[RowT]):
             self._lane.model, texts=len(items), calls=len(places), seconds=self._seconds_before, tokens=sum(lengths)
         )
         for pending, own in places.items():
-            pending.deliver([items[place][1] for place in own], tuple(part[own] for part in columns), started=started)
+            try:
+                columns_of_it = tuple(part[own] for part in columns)
+                pending.deliver([items[place][1] for place in own], columns_of_it, started=started)
+            except (
+                Exception
+            ) as error:  # no room for it, or nobody to tell: the others have theirs, and the worker goes on
+                self._fail(pending, error)
 
     def _note_speed(self, num_tokens: int, seconds: float) -> None:
         """Small batches say little: most of their time is not that of their tokens."""
@@ -326,11 +332,14 @@ class Batcher(Generic[RowT]):
                     self._run([item for item in half if self._keep(item)])
                 return
             error = no_memory_for("one text")
+        self._fail(calls[0], error)
+
+    def _fail(self, pending: PendingRows[RowT], error: Exception) -> None:
         self._failures.count()
         # Not the message: it may hold words of the text.
         stack = "".join(traceback.format_tb(error.__traceback__))
         logger.error("model %s failed on a batch: %s\n%s", self._lane.model, type(error).__name__, stack)
-        calls[0].end(error)
+        pending.end(error)
 
 
 def _turn_of(pending: PendingRows[Any]) -> range:

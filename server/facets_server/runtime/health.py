@@ -198,7 +198,7 @@ class HealthMonitor:
 
     def _refresh(self) -> None:
         distinct = {check for checks in self._services.values() for check in checks}
-        holds = {check: check() for check in distinct}
+        holds = {check: _holds(check) for check in distinct}
         states = {name: all(holds[check] for check in checks) for name, checks in self._services.items()}
         with self._lock:
             if self._stopped.is_set():
@@ -212,6 +212,14 @@ class HealthMonitor:
     def _show(self, name: str, is_serving: bool) -> None:
         self._board.set(name, is_serving)
         self._shown[name] = is_serving
+
+
+def _holds(check: Callable[[], bool]) -> bool:
+    try:
+        return check()
+    except Exception as error:  # a mistake of ours: without this thread health would show the last state for ever
+        logger.error("a check of health failed: %s", error, exc_info=True)
+        return False
 
 
 _libc = ctypes.CDLL(None)

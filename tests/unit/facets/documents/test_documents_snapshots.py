@@ -104,6 +104,30 @@ def test_few_new_documents_do_not_write_a_large_index_again(
         assert [hits[0][0] for hits in best(engine, facets_of(more))] == [one.id for one in more]
 
 
+def test_a_collection_that_cannot_be_maintained_holds_up_no_other(
+    open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    failures, build = [AssertionError("a mistake of ours")], FaissBackend.build
+
+    def fails_first(*arguments: object, **keywords: object) -> object:
+        if failures:
+            raise failures.pop()
+        return build(*arguments, **keywords)  # type: ignore[arg-type]  # as it was called
+
+    monkeypatch.setattr(FaissBackend, "build", fails_first)
+    engine = open_engine(exact_max_facets=1000)
+    for name in ("one", "other"):
+        engine.create_collection(name, model="toy", model_revision="1", num_facets=2, dim=32)
+        engine.upsert(name, make_documents(600))
+    for kinds in (["exact", "faiss"], ["faiss", "faiss"]):
+        if kinds[0] == "exact":
+            with pytest.raises(AssertionError, match="a mistake of ours"):
+                engine.maintain()
+        else:
+            engine.maintain()
+        assert [engine.get_collection(name).index_kind.partition("-")[0] for name in ("one", "other")] == kinds
+
+
 def test_maintenance_goes_on_after_a_mistake_of_ours(
     open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:

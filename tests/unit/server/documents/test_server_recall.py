@@ -1,5 +1,7 @@
 """Searches that are checked exactly in the background."""
 
+from dataclasses import replace
+
 import pytest
 from facets_server.documents.recall import RecallSampler
 from facets_server.runtime.metrics import RecallMetrics
@@ -49,13 +51,19 @@ def test_a_search_of_another_state_is_not_compared(sampler, registry):
     assert checks(registry, "compared") == 0
 
 
-def test_a_check_that_fails_is_counted_and_the_next_one_runs(registry):
+def deleted():
+    raise RuntimeError("the collection is gone")
+
+
+def of_other_queries():
+    one = result("a", exhaustive=True)
+    return replace(one, hits=one.hits * 2)
+
+
+@pytest.mark.parametrize("search", [deleted, of_other_queries])
+def test_a_check_that_fails_is_counted_and_the_next_one_runs(registry, search):
     sampler = RecallSampler(1.0, RecallMetrics(registry))
-
-    def fail():
-        raise RuntimeError("the collection is gone")
-
-    sampler.offer(result("a"), fail, of=3)
+    sampler.offer(result("a"), search, of=3)
     wait_until(lambda: checks(registry, "failed") == 1)
 
     def again():

@@ -132,10 +132,12 @@ def test_opening_twice_leaves_only_the_second_connection_writing(news):
     token = first.open().resume_token
     second = Sender(news)
     second.open(token)
+    assert second.batch(1, [("a", "cat")]).num_upserted == second.batch(2, [("a", "dog")]).num_upserted == 1
     with pytest.raises(grpc.RpcError) as raised:
         first.batch(1, [("a", "cat")])
     assert raised.value.code() == grpc.StatusCode.ALREADY_EXISTS
-    assert second.batch(1, [("a", "cat")]).num_upserted == 1
+    [stored] = news.engine.get("news", ["a"]).documents
+    assert stored.text == "dog", "a batch that came late took the place of a newer one"
     second.close()
 
 

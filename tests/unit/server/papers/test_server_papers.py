@@ -341,6 +341,25 @@ def test_bad_rankings_are_named(stub, shelf, settings, field):
     assert violations_of(refused(stub.RankPapers, request)) == [field]
 
 
+@pytest.mark.parametrize("is_made_again", [False, True])
+def test_a_collection_that_goes_while_it_is_read_is_not_found(stub, shelf, paper_server, monkeypatch, is_made_again):
+    monkeypatch.setattr("facets_server.papers.collection_papers._PAGE_SIZE", 2)
+    collections = documents_pb2_grpc.CollectionServiceStub(paper_server.channel)
+    listed = paper_server.engine.list_documents
+
+    def listed_and_gone(name, **asked):
+        page = listed(name, **asked)
+        if not asked["page_token"]:
+            collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name=name), timeout=60)
+            if is_made_again:
+                collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
+        return page
+
+    monkeypatch.setattr(paper_server.engine, "list_documents", listed_and_gone)
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection=shelf)
+    refused(stub.RankPapers, request, grpc.StatusCode.NOT_FOUND)
+
+
 def test_a_collection_with_too_many_papers_is_refused(make_server):
     served, _ = served_papers()
     running = make_server(others=[served], limits=LimitsConfig(max_ranked_papers=1))

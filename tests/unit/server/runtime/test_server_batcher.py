@@ -310,3 +310,20 @@ def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
     assert admission.num_waiting == 0
     held.release()
     assert admission.is_idle()
+
+
+def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, recorder):
+    batcher = make_batcher()
+    calls = [([row(2, number)], CallContext()) for number in (1, 2)]
+
+    def nobody_there():
+        raise RuntimeError("Event loop is closed")
+
+    first = batcher.submit([row(1)], CallContext())
+    assert recorder.started.wait(10)
+    untold, told = (batcher.submit(*call) for call in calls)
+    untold.when_ended(nobody_there)
+    recorder.gate.set()
+    assert told.result().columns[0].tolist() == [[[2, 2]]] and first.result().columns[1].tolist() == [1]
+    assert batcher.submit([row(3)], CallContext()).result().columns[1].tolist() == [3]
+    assert batcher.is_healthy()

@@ -94,6 +94,26 @@ def test_a_dependency_that_is_away_is_named_and_services_go_on():
     assert board.state("qdrant") == NOT_SERVING
 
 
+def test_a_check_that_fails_by_a_mistake_does_not_hold_and_is_asked_again():
+    board, mistakes = HealthBoard(asyncio.new_event_loop()), [KeyError("ours")]
+
+    def check():
+        if mistakes:
+            raise mistakes[0]
+        return True
+
+    monitor = HealthMonitor(board, {"facets.v1.X": (check,)})
+    monitor.start()
+    assert board.state("facets.v1.X") == NOT_SERVING
+    mistakes.clear()
+    wait_until(lambda: board.state("facets.v1.X") == SERVING)
+    mistakes.append(KeyError("ours"))
+    wait_until(lambda: board.state("facets.v1.X") == NOT_SERVING)
+    mistakes.clear()
+    wait_until(lambda: board.state("facets.v1.X") == SERVING)
+    monitor.drain()
+
+
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     health = health_pb2_grpc.HealthStub(running.channel)

@@ -1,0 +1,163 @@
+"""Two servers on one PostgreSQL, of which one does something between two steps of the other."""
+
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import postgres_server
+import pytest
+from congruence.corpus import DIM, K, facets_of, make_corpus
+
+from facets.documents import CollectionEngine, EncodedText, EngineConfig, SearchRequest, TargetModel
+from facets.documents.index_manager import IndexManager
+from facets.documents.store import DocumentStore
+from facets.documents.views import StoreView
+from facets.errors import FacetsError, NotFoundError, NotReadyError
+
+CORPUS = make_corpus()[:40]
+OTHER = TargetModel(
+    name="other",
+    revision="2",
+    num_facets=K,
+    dim=DIM,
+    encode=lambda texts: [EncodedText(facets_of(number)) for number, _ in enumerate(texts)],
+)
+Engines = tuple[CollectionEngine, CollectionEngine]
+Between = Callable[[type, str, Callable[[], object]], None]
+
+
+@pytest.fixture
+def open_engine(tmp_path: Path) -> Iterator[Callable[[str], CollectionEngine]]:
+    url, opened = postgres_server.server().new_database(), list[CollectionEngine]()
+
+    def open_(name: str) -> CollectionEngine:
+        opened.append(CollectionEngine.open(tmp_path / name, EngineConfig(store=url, background=False)))
+        return opened[-1]
+
+    yield open_
+    for engine in opened:
+        engine.close()
+
+
+@pytest.fixture
+def two(open_engine: Callable[[str], CollectionEngine]) -> Engines:
+    first, second = open_engine("first"), open_engine("second")
+    first.create_collection("docs", model="toy", model_revision="1", num_facets=K, dim=DIM)
+    first.upsert("docs", CORPUS)
+    return first, second
+
+
+@pytest.fixture
+def between(monkeypatch: pytest.MonkeyPatch) -> Between:
+    """Does something once, just before a method is called."""
+
+    def set_(owner: type, method: str, act: Callable[[], object]) -> None:
+        called, acts = getattr(owner, method), [act]
+
+        def wrapped(*given: object, **named: object) -> object:
+            if acts:
+                acts.pop()()
+            return called(*given, **named)
+
+        monkeypatch.setattr(owner, method, wrapped)
+
+    return set_
+
+
+CALLS: dict[str, tuple[type, str, Callable[[CollectionEngine], object]]] = {
+    "upsert": (DocumentStore, "upsert", lambda engine: engine.upsert("docs", CORPUS[:2])),
+    "delete": (DocumentStore, "delete", lambda engine: engine.delete("docs", ids=[CORPUS[0].id])),
+    "drop": (DocumentStore, "delete_collection", lambda engine: engine.delete_collection("docs")),
+    "map": (StoreView, "collection_unchanged", lambda engine: engine.map("docs", max_documents=8)),
+    "diagnose": (
+        StoreView,
+        "collection_unchanged",
+        lambda engine: engine.diagnose(
+            "docs", np.empty((0, DIM), np.float32), lambda texts: np.ones((len(texts), DIM))
+        ),
+    ),
+}
+ACTS: dict[str, tuple[Callable[[CollectionEngine], object], type[FacetsError], str]] = {
+    "moved": (lambda engine: engine.reindex("docs", OTHER), NotReadyError, "moved to another model meanwhile"),
+    "dropped": (lambda engine: engine.delete_collection("docs"), NotFoundError, "'docs' was deleted meanwhile"),
+}
+
+
+@pytest.mark.parametrize("act", ACTS)
+@pytest.mark.parametrize("call", CALLS)
+def test_a_call_says_what_another_server_did_to_its_collection(
+    two: Engines, between: Between, call: str, act: str
+) -> None:
+    (owner, method, ask), (do, error, words) = CALLS[call], ACTS[act]
+    between(owner, method, lambda: do(two[1]))
+    with pytest.raises(error, match=words):
+        ask(two[0])
+    found = [(one.model, one.num_documents) for one in two[0].list_collections()]
+    assert found == ([("other", len(CORPUS))] if act == "moved" else [])
+
+
+def test_nothing_is_asked_of_another_model_than_the_one_that_read_the_questions(two: Engines) -> None:
+    seen = two[0].record("docs")
+    two[1].reindex("docs", OTHER)
+    with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
+        two[0].map("docs", seen=seen)
+    with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
+        two[0].diagnose("docs", np.ones((1, DIM), np.float32), lambda texts: np.ones((len(texts), DIM)), seen=seen)
+
+
+@pytest.mark.parametrize("act", ACTS)
+def test_a_server_starts_while_another_one_takes_a_collection_away(
+    two: Engines, open_engine: Callable[[str], CollectionEngine], between: Between, act: str
+) -> None:
+    between(IndexManager, "open", lambda: ACTS[act][0](two[1]))
+    assert len(open_engine("third").list_collections()) == (act == "moved")
+
+
+def test_a_collection_that_another_server_deletes_at_once_was_made(two: Engines, between: Between) -> None:
+    between(IndexManager, "live", lambda: two[1].delete_collection("more"))
+    assert two[0].create_collection("more", model="m", model_revision="1", num_facets=1, dim=DIM).name == "more"
+    assert [one.name for one in two[0].list_collections()] == ["docs"]
+
+
+def test_a_write_is_checked_when_no_other_server_can_come_before_it(two: Engines) -> None:
+    other = threading.Thread(target=lambda: two[1].delete("docs", ids=[CORPUS[0].id]))
+
+    def check() -> None:
+        other.start()
+        other.join(0.3)
+        assert other.is_alive() and two[1].count("docs").num_documents == len(CORPUS)
+        raise NotFoundError("another connection goes on")
+
+    with pytest.raises(NotFoundError, match="another connection"):
+        two[0].upsert("docs", CORPUS[:1], check=check)
+    other.join(60)
+    assert two[0].count("docs").num_documents == len(CORPUS) - 1
+
+
+def test_searches_that_all_want_the_words_first_do_not_wait_for_each_other(
+    two: Engines, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    as_many = threading.Barrier(18)  # more than a server has connections
+    lexical = IndexManager.lexical
+
+    def together(indexes: IndexManager, record: object) -> object:
+        as_many.wait(60)
+        return lexical(indexes, record)  # type: ignore[arg-type]  # passed through
+
+    monkeypatch.setattr(IndexManager, "lexical", together)
+    found, failed = list[int](), list[BaseException]()
+
+    def search() -> None:
+        try:
+            asked = SearchRequest(facets=facets_of(99)[None], texts=["goat market"], top_k=3)
+            found.append(len(two[1].search("docs", asked).hits))
+        except BaseException as error:
+            failed.append(error)
+
+    threads = [threading.Thread(target=search) for _ in range(as_many.parties)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not failed and found == [1] * as_many.parties
