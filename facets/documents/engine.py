@@ -57,6 +57,7 @@ from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
 from facets.storage import DirectoryLock, SqlDatabase, clear_errors, make_private_directory
 
 MAX_DIM = 4096  # D of a collection
+_Check = Callable[[], None] | None
 _SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
 
 
@@ -227,12 +228,7 @@ class CollectionEngine:
             return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
     def upsert(
-        self,
-        name: str,
-        documents: Sequence[Document],
-        *,
-        seen: CollectionRecord | None = None,
-        check: Callable[[], None] | None = None,
+        self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None, check: _Check = None
     ) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
 

@@ -29,8 +29,8 @@ from facets_server.runtime.metrics_server import MetricsServer
 
 logger = logging.getLogger(__name__)
 
-_COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
-_AGAIN_AFTER_S = 1.0
+COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
+AGAIN_AFTER_S = 1.0
 _SCRAPE_S = 2.0
 _KILL_AFTER_S = 1.0
 _DEFAULT_PORT = 8080
@@ -110,7 +110,7 @@ class GatewayProcess:
     def _run(self) -> bool:
         """Starts the process; True once it answers."""
         process = subprocess.Popen(
-            _COMMAND,
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -136,7 +136,7 @@ class GatewayProcess:
                 return
             self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
-            if not self._stopping.wait(_AGAIN_AFTER_S):
+            if not self._stopping.wait(AGAIN_AFTER_S):
                 try:
                     self._run()
                 except (OSError, ValueError) as error:  # no room for a process, a socket that was just closed

@@ -18,7 +18,7 @@ from facets.papers.records import Paper, PaperFacets
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 
-_PAGE_SIZE = 1000
+PAGE_SIZE = 1000
 _PAPERS_AT_A_TIME = 64
 
 
@@ -107,7 +107,7 @@ class CollectionPapers:
             call.check()
             with call.stages.measured("store"):
                 page = self._engine.list_documents(
-                    collection, page_size=_PAGE_SIZE, page_token=token, where=where, min_revision=min_revision
+                    collection, page_size=PAGE_SIZE, page_token=token, where=where, min_revision=min_revision
                 )
             documents += page.documents
             revision = revision or page.index_revision

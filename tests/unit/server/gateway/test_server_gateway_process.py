@@ -16,7 +16,7 @@ PROGRAM = "import sys; sys.stdin.readline(); print({line!r}, flush=True); sys.st
 
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewayProcess]:
-    monkeypatch.setattr("facets_server.gateway.process._AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr("facets_server.gateway.process.AGAIN_AFTER_S", 0.01)
     made = GatewayProcess(ServerConfig(http=HttpConfig(port=0)), target="unix:nowhere", token="token")
     yield made
     made.stop(1.0)
@@ -24,7 +24,7 @@ def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewayProcess]:
 
 def says(monkeypatch: pytest.MonkeyPatch, metrics_port: int) -> None:
     program = PROGRAM.format(line=f'{{"metrics_port": {metrics_port}}}')
-    monkeypatch.setattr("facets_server.gateway.process._COMMAND", (sys.executable, "-c", program))
+    monkeypatch.setattr("facets_server.gateway.process.COMMAND", (sys.executable, "-c", program))
 
 
 def test_it_is_started_again_when_there_was_no_room_for_a_process(

@@ -343,7 +343,7 @@ def test_bad_rankings_are_named(stub, shelf, settings, field):
 
 @pytest.mark.parametrize("is_made_again", [False, True])
 def test_a_collection_that_goes_while_it_is_read_is_not_found(stub, shelf, paper_server, monkeypatch, is_made_again):
-    monkeypatch.setattr("facets_server.papers.collection_papers._PAGE_SIZE", 2)
+    monkeypatch.setattr("facets_server.papers.collection_papers.PAGE_SIZE", 2)
     collections = documents_pb2_grpc.CollectionServiceStub(paper_server.channel)
     listed = paper_server.engine.list_documents
 
