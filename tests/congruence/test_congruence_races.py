@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -9,11 +10,12 @@ import postgres_server
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus
 
-from facets.documents import CollectionEngine, EncodedText, EngineConfig, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, CollectionRecord, EncodedText, EngineConfig, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import DocumentStore
 from facets.documents.views import StoreView
 from facets.errors import FacetsError, NotFoundError, NotReadyError
+from facets.storage import PostgresDatabase
 
 CORPUS = make_corpus()[:40]
 OTHER = TargetModel(
@@ -135,29 +137,27 @@ def test_a_write_is_checked_when_no_other_server_can_come_before_it(two: Engines
     assert two[0].count("docs").num_documents == len(CORPUS) - 1
 
 
-def test_searches_that_all_want_the_words_first_do_not_wait_for_each_other(
+def test_who_loads_the_words_holds_no_connection_that_a_writer_may_want(
     two: Engines, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    as_many = threading.Barrier(18)  # more than a server has connections
-    lexical = IndexManager.lexical
+    """Loading waits for writers; sixteen searches that did so with a connection each let every writer fail."""
+    held, lexical, read = list[int](), IndexManager.lexical, PostgresDatabase.read
+    num_open = 0
 
-    def together(indexes: IndexManager, record: object) -> object:
-        as_many.wait(60)
-        return lexical(indexes, record)  # type: ignore[arg-type]  # passed through
+    @contextmanager
+    def counted(database: PostgresDatabase) -> Iterator[object]:
+        nonlocal num_open
+        with read(database) as connection:
+            num_open += 1
+            yield connection
+            num_open -= 1
 
-    monkeypatch.setattr(IndexManager, "lexical", together)
-    found, failed = list[int](), list[BaseException]()
+    def loaded(indexes: IndexManager, record: CollectionRecord) -> object:
+        held.append(num_open)
+        return lexical(indexes, record)
 
-    def search() -> None:
-        try:
-            asked = SearchRequest(facets=facets_of(99)[None], texts=["goat market"], top_k=3)
-            found.append(len(two[1].search("docs", asked).hits))
-        except BaseException as error:
-            failed.append(error)
-
-    threads = [threading.Thread(target=search) for _ in range(as_many.parties)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join(120)
-    assert not failed and found == [1] * as_many.parties
+    monkeypatch.setattr(PostgresDatabase, "read", counted)
+    monkeypatch.setattr(IndexManager, "lexical", loaded)
+    asked = SearchRequest(facets=facets_of(99)[None], texts=["goat market"], top_k=3)
+    assert len(two[1].search("docs", asked).hits) == 1
+    assert held == [0]

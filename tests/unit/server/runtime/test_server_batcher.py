@@ -1,4 +1,5 @@
 import threading
+import time
 from collections import Counter
 
 import numpy as np
@@ -314,7 +315,7 @@ def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
 
 def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, recorder):
     batcher = make_batcher()
-    calls = [([row(2, number)], CallContext()) for number in (1, 2)]
+    calls = [([row(2, number)], CallContext(deadline=time.monotonic() + 20)) for number in (1, 2)]
 
     def nobody_there():
         raise RuntimeError("Event loop is closed")
