@@ -41,6 +41,9 @@ class AsyncRunner:
         self._connection = Connection.of(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
         self._opened: dict[bool, grpc.aio.Channel] = {}
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.target!r})"
+
     @property
     def target(self) -> str:
         """Where the server is."""

@@ -44,6 +44,9 @@ class BlockingRunner:
         self._channel: grpc.Channel = open_channel(grpc, self.target, self._connection.tls, retried=True)
         self._stream_channel: grpc.Channel = open_channel(grpc, self.target, self._connection.tls, retried=False)
 
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.target!r})"
+
     @property
     def target(self) -> str:
         """Where the server is."""

@@ -1,7 +1,7 @@
 """Values of the caller's, checked before they go into messages; and what records can do besides holding values."""
 
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, fields
 from typing import TYPE_CHECKING, Any, Generic, Protocol, Self, TypeAlias, TypeVar, get_args, overload
 
@@ -114,8 +114,11 @@ class OfPair(Generic[ScoreT]):
         return tuple(score for score in self.pattern_score.relations if score.accepted)
 
 
+_ITEMS: dict[str, tuple[type, ...]] = {"texts": (str,), "ids": (str,), "queries": (str, np.ndarray)}
+
+
 def check_sequences(**arguments: object) -> None:
-    """Refuses one string where many are expected.
+    """Refuses one thing where many are expected, and what is no text among texts; None stands for what is left out.
 
     Raises:
         TypeError: With what was meant.
@@ -123,6 +126,22 @@ def check_sequences(**arguments: object) -> None:
     for name, items in arguments.items():
         if isinstance(items, str | bytes):
             raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
+        kinds = _ITEMS.get(name)
+        if not isinstance(items, Iterable | AsyncIterable | None) or (kinds and items is None):
+            raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [...]")
+        if name == "queries" and isinstance(items, Iterator):
+            raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try list(...)")
+        if kinds and isinstance(items, Sequence):
+            for place, item in enumerate(items):
+                if not isinstance(item, kinds):
+                    expected = " or ".join(kind.__name__ for kind in kinds)
+                    raise TypeError(f"{name}[{place}] must be {expected}, got {shown(item)}")
+
+
+def shown(value: object) -> str:
+    """Such as ``float nan`` or ``NoneType``, for an error."""
+    kind, text = type(value).__name__, repr(value)
+    return kind if value is None or len(text) > 20 else f"{kind} {text}"
 
 
 def check_pairs(**arguments: Iterable[object]) -> None:
@@ -234,7 +253,9 @@ def _check_value(value: object) -> Iterable[object]:
 
 
 def check_text(value: str) -> None:
-    """Refuses half of a surrogate pair, which no UTF-8 can carry (ValueError)."""
+    """Refuses half of a surrogate pair, which no UTF-8 can carry (ValueError), and what is no str (TypeError)."""
+    if not isinstance(value, str):
+        raise TypeError(f"expected a str, got {shown(value)}")
     try:
         value.encode("utf-8")
     except UnicodeEncodeError as error:

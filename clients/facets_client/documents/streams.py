@@ -10,7 +10,7 @@ from facets_proto.v1 import documents_pb2 as pb
 from facets_client.core.blocking import BlockingStream
 from facets_client.core.channel import Rpc, error_info, rpc_of, status_code
 from facets_client.core.types import ModelVersion, TruncatedDocument
-from facets_client.core.values import check_payload, check_text
+from facets_client.core.values import check_payload, check_text, shown
 from facets_client.documents.results import RejectedDocument, StreamAck
 from facets_client.documents.types import Document
 from facets_client.errors import UnavailableError
@@ -94,7 +94,10 @@ def from_document(document: Document) -> DocumentMessage:
 
     Raises:
         ValueError: When its payload cannot be carried without loss, or a text is no Unicode.
+        TypeError: It is none, or its id or text is no str.
     """
+    if not hasattr(document, "payload"):
+        raise TypeError(f"expected a Document, got {shown(document)}: try Document(id=..., text=..., payload=...)")
     check_text(document.id)
     check_text(document.text)
     check_payload(document.payload)

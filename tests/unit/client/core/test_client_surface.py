@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client import AsyncFacetsClient, Document, FacetsClient
 from facets_client.cli.documents.search import search
 from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
@@ -136,6 +136,31 @@ def test_one_string_where_many_are_expected(name, wrong):
 
     with pytest.raises(TypeError, match=expected):
         asyncio.run(call())
+
+
+@pytest.mark.parametrize(
+    ("call", "says"),
+    [
+        (lambda client: client.search("c", None), "queries must be a sequence, got one NoneType"),
+        (lambda client: client.search("c", [1]), r"queries\[0\] must be str or ndarray, got int 1"),
+        (lambda client: client.search("c", (word for word in "ab")), r"got one generator: try list\(...\)"),
+        (lambda client: client.embed(["a", None]), r"texts\[1\] must be str, got NoneType"),
+        (lambda client: client.embed([float("nan")]), r"texts\[0\] must be str, got float nan"),
+        (lambda client: client.embed(7), "texts must be a sequence, got one int"),
+        (lambda client: client.upsert("c", Document("a", "b")), "documents must be a sequence, got one Document"),
+        (lambda client: client.upsert("c", [{"id": "a"}]), "expected a Document, got dict {'id': 'a'}: try Document"),
+        (lambda client: client.upsert("c", [Document(1, "b")]), "expected a str, got int 1"),
+        (lambda client: client.delete_documents("c", [1]), r"ids\[0\] must be str, got int 1"),
+    ],
+)
+def test_what_a_notebook_gives_by_mistake_is_named(call, says):
+    with FacetsClient("localhost:1") as client, pytest.raises(TypeError, match=says):
+        call(client)
+
+
+def test_a_client_says_where_it_talks_to():
+    with FacetsClient("localhost:1") as client:
+        assert repr(client) == "FacetsClient('localhost:1')"
 
 
 def test_pairs_are_no_strings():
