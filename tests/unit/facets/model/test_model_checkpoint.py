@@ -3,6 +3,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from safetensors.numpy import load_file, save_file
 from toys import toy_model
 
@@ -27,6 +28,12 @@ def test_a_loaded_model_gives_the_same_facets(saved: tuple[FacetModel, Path]) ->
     np.testing.assert_allclose(loaded.encode(TEXTS), model.encode(TEXTS), atol=0.02)
     np.testing.assert_array_equal(loaded.common_components["plain"], model.common_components["plain"])
     assert (loaded.name, loaded.num_facets, loaded.dim) == ("toy", 3, 32)
+
+
+def test_loading_draws_no_numbers(saved: tuple[FacetModel, Path]) -> None:
+    state = torch.get_rng_state()
+    load(saved[1])
+    assert torch.equal(torch.get_rng_state(), state)
 
 
 def test_the_revision_follows_the_content(saved: tuple[FacetModel, Path]) -> None:
