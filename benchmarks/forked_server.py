@@ -25,8 +25,8 @@ _IMPORTED = (
 )
 CLOCK = "FACETS_FAULTS_CLOCK_S"  # by so many seconds the clock of the day of a forked process is wrong
 _CLOCK_READERS = ("facets.documents.store", "facets_server.documents.stream_store")  # what is stored with its time
-_FORKS = multiprocessing.get_context("forkserver")
-_FORKS.set_forkserver_preload(list(_IMPORTED))
+FORKS = multiprocessing.get_context("forkserver")
+FORKS.set_forkserver_preload(list(_IMPORTED))
 
 
 class _WrongClock:
@@ -56,7 +56,7 @@ class ForkedServer:
         finally:
             os.environ.clear()
             os.environ.update(own)
-        self._process = _FORKS.Process(
+        self._process = FORKS.Process(
             target=_serve, args=(list(arguments), dict(environment), output, errors or output), daemon=True
         )
         self._process.start()

@@ -1,49 +1,50 @@
 """Kills of a process between store and index: nothing acknowledged is missing there, and nothing half there."""
 
+import contextlib
 import os
-import subprocess
-import sys
+import signal
 from importlib.util import find_spec
+from multiprocessing.connection import Connection
 
 import numpy as np
 import pytest
 
+from benchmarks.forked_server import FORKS
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
+from facets.index import live, qdrant_points
 
 K, DIM = 3, 32
 KILLS = 12  # at one of these points each
-CHILD = """
-import os, signal, sys
-import numpy as np
-from facets.index import live, qdrant_points
-from test_index_kills import documents_of, opened
 
-live.FOLD_FACETS = 60  # many steps
-place, after = sys.argv[2], int(sys.argv[3])
 
-def killing(function, before):
-    def called(*arguments, **named):
-        killing.left -= 1
-        if before and killing.left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        found = function(*arguments, **named)
-        if killing.left <= 0:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return found
-    return called
+def work_until_killed(folder, place, after, acknowledged: Connection):
+    """Writes, and says after each write how far it is; ends with the given call of a method of the shard."""
+    live.FOLD_FACETS = 60  # many steps
+    left = after
 
-killing.left = after
-name, _, when = place.partition("-")
-kind = qdrant_points.EdgePoints
-setattr(kind, name, killing(getattr(kind, name), when == "before"))
-with opened(sys.argv[1]) as engine:
-    first = engine.count("docs").num_documents
-    for start in range(first, first + 4000, 40):
-        engine.upsert("docs", documents_of(range(start, start + 40)))
-        engine.delete("docs", ids=[f"d{start}"])
-        print(start + 40, flush=True)
-        engine.maintain()
-"""
+    def killing(function, before):
+        def called(*arguments, **named):
+            nonlocal left
+            left -= 1
+            if before and left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            found = function(*arguments, **named)
+            if left <= 0:
+                os.kill(os.getpid(), signal.SIGKILL)
+            return found
+
+        return called
+
+    name, _, when = place.partition("-")
+    kind = qdrant_points.EdgePoints
+    setattr(kind, name, killing(getattr(kind, name), when == "before"))
+    with opened(folder) as engine:
+        first = engine.count("docs").num_documents
+        for start in range(first, first + 4000, 40):
+            engine.upsert("docs", documents_of(range(start, start + 40)))
+            engine.delete("docs", ids=[f"d{start}"])
+            acknowledged.send(start + 40)
+            engine.maintain()
 
 
 def documents_of(numbers):
@@ -65,22 +66,27 @@ def opened(folder):
 def test_killed_between_store_and_shard_everything_acknowledged_is_found(tmp_path, place):
     with opened(tmp_path) as engine:
         engine.create_collection("docs", model="m", model_revision="1", num_facets=K, dim=DIM)
-    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([os.path.dirname(__file__), *sys.path])}
     acknowledged = 0
     for kill in range(KILLS // 4):
-        command = [sys.executable, "-c", CHILD, str(tmp_path), place, str(2 + 5 * kill)]
-        child = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=120, check=False)
-        assert child.returncode == -9, child.stderr
-        acknowledged = max([acknowledged, *map(int, child.stdout.split())])
+        ours, theirs = FORKS.Pipe(duplex=False)
+        child = FORKS.Process(target=work_until_killed, args=(tmp_path, place, 2 + 5 * kill, theirs))
+        child.start()
+        theirs.close()
+        with contextlib.suppress(EOFError):
+            while ours.poll(120):
+                acknowledged = max(acknowledged, ours.recv())
+        child.join(120)
+        assert child.exitcode == -signal.SIGKILL
         with opened(tmp_path) as engine:
             there = {one.id for one in engine.list_documents("docs", page_size=1000).documents}
             expected = {f"d{number}" for number in range(acknowledged)}
             assert len(expected - there) <= acknowledged / 40 + 1  # what was deleted, and nothing else
             numbers = sorted(int(id[1:]) for id in there)
-            for number, document in zip(numbers, documents_of(numbers), strict=True):
-                facets = document.facet_embeddings / np.linalg.norm(document.facet_embeddings, axis=1, keepdims=True)
-                for exact in (True, False):
-                    hit = engine.search("docs", SearchRequest(facets=facets[None], top_k=1, exact=exact)).hits[0][0]
+            facets = np.stack([document.facet_embeddings for document in documents_of(numbers)])
+            facets /= np.linalg.norm(facets, axis=2, keepdims=True)
+            for exact in (True, False):
+                hits = engine.search("docs", SearchRequest(facets=facets, top_k=1, exact=exact)).hits
+                for number, (hit,) in zip(numbers, hits, strict=True):
                     assert hit.id == f"d{number}" and hit.facets_score == pytest.approx(1.0, abs=1e-3)
             engine.maintain()
     assert acknowledged > 40
