@@ -1,7 +1,7 @@
 r"""Parts of long texts: cut where sections begin and between sentences, so that each says one thing and has its place.
 
-A text that one part holds stays whole. Sections are those the caller knows, else those that headings in the text show
-(Markdown, underlined, numbered, capitals, chapters); pages end with a form feed. Parts overlap by nothing and leave out
+A text that one part holds stays whole. Sections are those the caller knows, else those under the headings that
+:mod:`facets.language.blocks` finds in the text; pages end with a form feed. Parts overlap by nothing and leave out
 nothing: each goes on until the next one. All of it takes time in proportion to the text.
 """
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from facets.documents.fields import SearchedText
 from facets.documents.types import Document, JsonValue, Part
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.blocks import blocks
 from facets.language.interruption import check_interrupted
 from facets.language.sentences import sentences_of
 
@@ -25,22 +26,9 @@ _SHORTEST_CHARS = 300  # a shorter section goes with the next one
 _LEAST, _MOST = 0.6, 1.4  # of what a part should have; a cut that is better by nature is looked for in between
 _MAX_DEPTH = 8  # headings above a part
 _MAX_HEADING_CHARS = 200
-_FENCE = re.compile(r"^[ \t]*(```|~~~)", re.MULTILINE)
-# What may be a heading, at the beginning of a line; of some what stands around decides, too.
-_HEADING = re.compile(
-    r"""(?:^|(?<=\f))[ \t]*(?:
-        (?P<marks>\#{1,6})[ \t]+(?P<marked>\S[^\n\f]{0,200}?)[ \t#]*$
-        |(?P<underlined>[^\s\#>|`][^\n\f]{0,120})\n[ \t]*(?P<line>={3,}|-{3,}|~{3,}|\^{3,})[ \t]*$
-        |(?P<chapter>(?i:chapter|part|book|section|article|appendix|annex)[ \t]+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])
-            (?:[.:\u2013\u2014 \t-][^\n\f]{0,100})?)$
-        |(?P<number>\d{1,3}(?:\.\d{1,3}){0,4})\.?[ \t]+(?P<numbered>[A-Z\u00c0-\u00de][^\n\f]{1,100})
-        |(?P<capitals>[^\sa-z][^a-z\n\f]{3,80})$
-    )""",
-    re.MULTILINE | re.VERBOSE,
-)
 _TITLE_WORD = r"(?:[A-Z][\w'-]*|and|of|the|to|in|for|or|on|by|a|an|with)"
-_RUN_IN = re.compile(rf"({_TITLE_WORD}(?:,? {_TITLE_WORD}){{0,9}})\.(?:\s|$)")
-_UNDERLINES = {"=": 1, "-": 2, "~": 3, "^": 4}
+# A numbered heading that its paragraph goes on behind: "7. No Warranty. Unless".
+_RUN_IN = re.compile(rf"(\d{{1,3}}(?:\.\d{{1,3}}){{0,4}})\.?[ \t]+({_TITLE_WORD}(?:,? {_TITLE_WORD}){{0,9}})\.(?:\s|$)")
 _WHITE = re.compile(r"\s")
 _NOT_WHITE = re.compile(r"\S")
 
@@ -186,57 +174,21 @@ def _pages(text: str) -> list[int]:
 
 def _detected(text: str) -> list[_Section]:
     """Sections under the headings that the text shows."""
-    fences = [match.start() for match in _FENCE.finditer(text)]
     found, above = [_Section(0, ())], list[tuple[int, str]]()
-    for match in _HEADING.finditer(text):
-        if np.searchsorted(fences, match.start()) % 2:
-            continue  # in a block of code
-        heading = _heading(text, match)
-        if heading is None:
-            continue
-        level, said = heading
+    for block in blocks(text):
+        level, said = block.level, text[block.said_start : block.said_end]
+        if block.kind != "heading" or said.endswith(":"):  # labels of what is listed or shown are none
+            run_in = _RUN_IN.match(text, block.start, block.end)
+            if run_in is None or text[max(0, block.start - 3) : block.start].rstrip(" \t\r")[-2:].strip("\n"):
+                continue
+            level, said = 2 + run_in[1].count("."), f"{run_in[1]} {run_in[2]}"
+        elif said[0].isdigit() or said.isupper():  # a title may stand above
+            level = max(2, level + said[0].isdigit())
         while above and above[-1][0] >= level:
             above.pop()
         above.append((level, said))
-        found.append(_Section(match.start(), _headings([one for _, one in above])))
+        found.append(_Section(block.start, _headings([one for _, one in above])))
     return found
-
-
-def _heading(text: str, match: re.Match[str]) -> tuple[int, str] | None:
-    """Level and words of what may be a heading; None where it is none."""
-    before = text[max(0, match.start() - 3) : match.start()].rstrip(" \t")
-    stands_free = not before or before.endswith(("\n\n", "\f", "\n\r\n")) or not before.strip()
-    if not stands_free:
-        return None
-    ends_block = re.match(r"[ \t\r]*(?:\n[ \t\r]*(?:\n|$)|\f|$)", text[match.end() : match.end() + 40]) is not None
-    if match["marks"]:
-        return len(match["marks"]), match["marked"]
-    if match["underlined"]:
-        return _UNDERLINES[match["line"][0]], match["underlined"].strip()
-    if match["chapter"] and ends_block:
-        return 1, match["chapter"].strip()
-    if match["number"]:
-        return _numbered(match["number"], match["numbered"].strip(), alone=ends_block)
-    if (
-        match["capitals"]
-        and ends_block
-        and match["capitals"].isupper()
-        and re.search(r"[^\W\d_]{3}", match["capitals"])
-    ):
-        return 2, match["capitals"].strip()
-    return None
-
-
-def _numbered(number: str, said: str, *, alone: bool) -> tuple[int, str] | None:
-    """A numbered heading on a line of its own, or one that its paragraph goes on behind: "7. No Warranty. Unless".
-
-    None: it is an item of a list.
-    """
-    level = 2 + number.count(".")
-    run_in = _RUN_IN.match(said)
-    if run_in:
-        return level, f"{number} {run_in[1]}"
-    return (level, f"{number} {said}") if alone and said[-1] not in ".,;:" else None
 
 
 def _joined(sections: Sequence[_Section], end: int) -> list[_Section]:

@@ -5,7 +5,7 @@ from collections import Counter
 from typing import NamedTuple
 
 from facets.language.lines import ENTRY, INFO, ITEM, Line
-from facets.language.marks import Kind, Role, Run, runs_of
+from facets.language.marks import CHAPTER, Kind, Role, Run, runs_of
 from facets.language.markup import MAY_BE_MARKED
 
 
@@ -204,6 +204,8 @@ class _Outline:
         if found := _NUMBERED.match(said):
             return found[1].count(".") + 1 if said[found.end() : found.end() + 1].isalpha() else 0
         is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
+        if (is_first or is_alone) and CHAPTER.match(said):
+            return 1
         if said.isupper() and sum(map(str.isalpha, said)) > 3 and (is_first or run.gap):
             next_said = "" if after is None or after.gap else self._lines[after.first].said
             return 0 if next_said.isupper() else 1 if is_first else 2

@@ -46,6 +46,10 @@ _STATEMENT = re.compile(
 _CALL = re.compile(r"\$ \S|[\w.\s*]+\([^()]*\);$|(?:import|from) [\w.]+(?: import [\w, ]+)?$|@\w+\(.*\)$")
 _COLUMNS = re.compile(r"\S {3,}\S")
 _PAGE = re.compile(r"(?:page )?\d{1,4}(?: of \d{1,4})?$|- \d{1,4} -$|.*\[page \d{1,4}\]$", re.IGNORECASE)
+CHAPTER = re.compile(
+    r"(?i:chapter|part|book|section|article|appendix|annex)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])(?:[.:\u2013\u2014 \t-]|$)"
+)
+"""What begins as a heading of a chapter does."""
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"/\*+$|\*+/$")  # where one begins or ends
 _COMMENTS = frozenset(("#", "//", "--", ";", "%", "*"))
@@ -373,11 +377,17 @@ def _in_comments(text: str, lines: list[Line]) -> set[int]:
 
 
 def _running(text: str, lines: list[Line]) -> set[int]:
-    """First and last lines of pages that are numbers, or the same but for numbers on half of the pages or more."""
+    """First and last lines of pages that are numbers, or the same but for numbers on half of the pages or more.
+
+    A chapter that begins on one page alone is none.
+    """
     firsts = [0, *(number for number, line in enumerate(lines) if line.gap == 2)]
     edges = [(number, _DIGITS.sub("0", lines[number].said)) for number in firsts]
     edges += [(number - 1, _DIGITS.sub("0", lines[number - 1].said)) for number in [*firsts[1:], len(lines)] if number]
     counts = Counter(key for _, key in edges)
+    begun = {number for number in firsts if CHAPTER.match(lines[number].said)}
+    times = Counter(lines[number].said for number in begun)
+    edges = [one for one in edges if one[0] not in begun or times[lines[one[0]].said] > 1]
     fewest = max(3, len(firsts) / 2 - 1)
     return {number for number, key in edges if counts[key] >= fewest or _PAGE.match(lines[number].said)}
 

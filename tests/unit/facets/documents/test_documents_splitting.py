@@ -59,7 +59,7 @@ def test_headings_of_all_kinds_are_seen(first: str, second: str) -> None:
 
 
 def test_a_chapter_that_begins_with_its_page_is_seen() -> None:
-    parts = split_text("\f".join(f"Chapter {number}\n\n{PROSE * 20}" for number in (1, 2, 3)))
+    parts = split_text("\f".join(f"Chapter {number}\n\n{PROSE * (20 + number)}" for number in (1, 2, 3)))
     assert [(part.headings, part.page) for part in parts] == [((f"Chapter {number}",), number) for number in (1, 2, 3)]
 
 
