@@ -9,7 +9,7 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure
+from facets_client.cli.failures import CommandError, ExitCode, Failure, without_noise
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
@@ -41,9 +41,9 @@ def telling_waits(settings: Settings) -> Iterator[Callable[[str], None]]:
             if not why:
                 line.close()
             elif not is_told:
-                settings.note(f"waiting for the server: {why}")
+                settings.note(f"waiting for the server: {without_noise(why)}")
                 if not (settings.json or settings.quiet):
-                    line.enter_context(Console(stderr=True).status("waiting"))
+                    line.enter_context(Console(stderr=True).status("waiting, Ctrl-C ends it"))
             is_told = bool(why)
 
         yield tell
@@ -109,7 +109,7 @@ class BulkInput:
                 nonlocal waiting
                 bar.update(shown, completed=now.raw_position, description=_progress(now, size, done))
                 if now.waiting and not waiting:
-                    self.settings.note(f"waiting for the server: {now.waiting}")
+                    self.settings.note(f"waiting for the server: {without_noise(now.waiting)}")
                 waiting = now.waiting
 
             runner = BulkRunner(

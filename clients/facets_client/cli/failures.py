@@ -148,10 +148,15 @@ def _exit_code_of(error: FacetsClientError) -> ExitCode:
     return next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
 
 
+def without_noise(details: str) -> str:
+    """What a server, or gRPC itself, said, on one line without what gRPC puts before it."""
+    return _GRPC_NOISE.sub("", " ".join(details.split()).rstrip("."))
+
+
 def _sentence_of(error: FacetsClientError, target: str) -> str:
-    details = " ".join(error.details.split()).rstrip(".")
+    details = without_noise(error.details)
     if isinstance(error, UnavailableError):
-        return f"the server at {target} is not available: {_GRPC_NOISE.sub('', details)}"
+        return f"the server at {target} is not available: {details}"
     if isinstance(error, OverloadedError) and error.reason != _DISK_FULL:
         return f"the server at {target} is overloaded: {details}"
     if isinstance(error, DeadlineExceededError):

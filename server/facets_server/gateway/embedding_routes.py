@@ -95,7 +95,8 @@ class Fields:
         value = self._values.get(name, [])
         texts = [value] if isinstance(value, str) else value
         if not isinstance(texts, list) or not texts:
-            raise BadFieldError(name, "is missing or empty, expected a text or a list of texts")
+            is_what = "is missing or empty" if texts in ([], None) else f"is of type {type(value).__name__}"
+            raise BadFieldError(name, f"{is_what}, expected a text or a list of texts")
         for place, text in enumerate(texts):
             if isinstance(text, int | list):
                 raise BadFieldError(name, "has tokens, expected texts: models have tokens of their own here")

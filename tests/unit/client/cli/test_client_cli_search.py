@@ -107,7 +107,8 @@ def test_index_names_documents_not_read_to_their_end(facets, world, tmp_path):
 
 def test_index_waits_for_a_server_that_is_away_when_it_asks_for_the_collection(facets, world, tmp_path):
     (tmp_path / "in.jsonl").write_text('{"id": "a", "text": "b"}\n')
-    away = status_of(grpc.StatusCode.UNAVAILABLE, "away", retry_after_s=0.01)
+    noise = "failed to connect to all addresses; last error: UNKNOWN: "
+    away = status_of(grpc.StatusCode.UNAVAILABLE, f"{noise}away", retry_after_s=0.01)
     world.faults["GetCollection"].extend([away] * 6)
     done = facets("index", "in.jsonl", "-c", "news", "--max-wait-s", 30)
     assert done.stderr.count("waiting for the server: away") == 1, "said once"
