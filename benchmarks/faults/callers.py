@@ -16,6 +16,7 @@ from typing import Any
 import grpc
 import numpy as np
 from facets_proto.v1 import (
+    diagnosis_pb2,
     documents_pb2,
     documents_pb2_grpc,
     filters_pb2,
@@ -297,11 +298,78 @@ class RegisterCaller(Caller):
         return ""
 
 
+_WHERE = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="page", exists=True))
+_QUERY = documents_pb2.SearchQuery(text="music by the river")
+_NAMED: dict[str, Any] = {"collection": CollectionCaller.name}
+_ASKED: tuple[dict[str, Any], ...] = ({}, {"where": _WHERE}, {"diversify": 0.5})
+# What is read of a collection that others make, fill, move and delete: service, method, request, and whether an empty
+# collection is refused.
+_READS: tuple[tuple[Callable[[grpc.Channel], Any], str, Message, bool], ...] = (
+    *(
+        (
+            documents_pb2_grpc.DocumentServiceStub,
+            "Search",
+            documents_pb2.SearchRequest(queries=[_QUERY, _QUERY], top_k=5, mode=mode, **asked, **_NAMED),
+            False,
+        )
+        for mode in ("SEARCH_MODE_HYBRID", "SEARCH_MODE_FACETS", "SEARCH_MODE_LEXICAL")
+        for asked in _ASKED
+    ),
+    (
+        documents_pb2_grpc.DocumentServiceStub,
+        "ListDocuments",
+        documents_pb2.ListDocumentsRequest(page_size=5, include_facets=True, **_NAMED),
+        False,
+    ),
+    (documents_pb2_grpc.DocumentServiceStub, "CountDocuments", documents_pb2.CountDocumentsRequest(**_NAMED), False),
+    (
+        documents_pb2_grpc.DocumentServiceStub,
+        "Rerank",
+        documents_pb2.RerankRequest(query="music", texts=["a river", "a dog"]),
+        False,
+    ),
+    (documents_pb2_grpc.CollectionServiceStub, "ListCollections", documents_pb2.ListCollectionsRequest(), False),
+    (
+        documents_pb2_grpc.CollectionServiceStub,
+        "MapCollection",
+        diagnosis_pb2.MapCollectionRequest(name=CollectionCaller.name),
+        True,
+    ),
+    (
+        documents_pb2_grpc.CollectionServiceStub,
+        "DiagnoseCollection",
+        diagnosis_pb2.DiagnoseCollectionRequest(name=CollectionCaller.name, queries=["music"]),
+        True,
+    ),
+)
+
+
+class ReaderCaller(Caller):
+    """Reads what others write, in every way: there, not there, or to be asked again, and nothing else."""
+
+    def __init__(self, rng: random.Random) -> None:
+        super().__init__(rng, {})
+
+    def step(self, channel: grpc.Channel) -> None:
+        """One read."""
+        service, method, request, may_be_empty = self.rng.choice(_READS)
+        expected = {grpc.StatusCode.NOT_FOUND, grpc.StatusCode.UNAVAILABLE}
+        try:
+            getattr(service(channel), method)(request, timeout=_TIMEOUT_S)
+        except grpc.RpcError as error:
+            if error.code() not in expected | ({grpc.StatusCode.INVALID_ARGUMENT} if may_be_empty else set()):
+                raise
+
+    def judge(self, channel: grpc.Channel) -> str:
+        """Nothing: he holds nothing."""
+        return ""
+
+
 def all_callers(rng: random.Random, histories: list[list[Access]]) -> list[Caller]:
     """One of each kind, and three of the registers, who share histories."""
     newest = [0]
     seeds = iter(lambda: random.Random(rng.random()), None)
-    alone: list[Caller] = [kind(next(seeds)) for kind in (CollectionCaller, StreamCaller, AdditionCaller)]
+    alone: list[Caller] = [kind(next(seeds)) for kind in (CollectionCaller, StreamCaller, AdditionCaller, ReaderCaller)]
     return [*alone, *(RegisterCaller(next(seeds), number, histories, newest) for number in range(3))]
 
 

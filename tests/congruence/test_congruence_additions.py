@@ -25,6 +25,7 @@ from facets.papers.store import AdditionStore
 from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
+from facets.relations.results import Relation
 from facets.storage import PostgresDatabase, Record, RecordStore, SqlDatabase, record_schema
 
 Place = Callable[[], Path | SqlDatabase]
@@ -134,20 +135,19 @@ def test_what_one_server_adds_the_other_has(
 
 
 def test_a_caller_in_a_hurry_keeps_nobody_from_what_others_added(
-    shared: Callable[[], PostgresDatabase], papers: PaperModel
+    shared: Callable[[], PostgresDatabase], relations: RelationModel
 ) -> None:
     def too_late() -> None:
         raise TimeoutError
 
-    one, two = (PaperEngine(papers, data_dir=shared()) for _ in range(2))
-    new = [Paper(f"voice {number}", id=f"p{number}", authors=(Author("New"),)) for number in range(3)]
-    one.add_papers(new)
+    one, two = (RelationEngine(relations, data_dir=shared()) for _ in range(2))
+    mentor = one.add_relation("mentor", ["$ARG1 taught $ARG2"])
 
-    def found() -> list[tuple[str, str]]:
+    def found() -> list[Relation]:
         with interrupted_by(too_late):
-            return two.find(CandidateKind.AUTHORS, "New", top_k=1)
+            return two.relations()
 
-    wait_until(lambda: ("New", "New") in found())
+    wait_until(lambda: mentor in found())
 
 
 def test_who_waits_for_another_server_may_give_up(shared: Callable[[], PostgresDatabase]) -> None:
