@@ -13,6 +13,7 @@ import logging
 import threading
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
@@ -34,6 +35,7 @@ _MOST_SILENT = 64
 _MOST_WATCHERS = 256
 _IDLE_S = 60.0
 _CHECK_EVERY_S = 1.0
+PATIENCE_S = 5.0  # with a check; a database or a disk that hangs answers none, and says nothing
 
 Context = Any  # grpc.aio.ServicerContext
 State = int  # health_pb2.HealthCheckResponse.ServingStatus
@@ -172,6 +174,9 @@ class HealthMonitor:
         self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
         self._services = {**services, **self._dependencies}
         self._shown: dict[str, bool] = {}
+        self._checks = {check for checks in self._services.values() for check in checks}
+        self._asked: dict[Callable[[], bool], Future[bool]] = {}  # and not answered yet
+        self._askers = ThreadPoolExecutor(max(1, len(self._checks)), thread_name_prefix="health-check")
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="health", daemon=True)
@@ -189,6 +194,7 @@ class HealthMonitor:
             if self._stopped.is_set():
                 return
             self._stopped.set()
+            self._askers.shutdown(wait=False, cancel_futures=True)
             for name in ("", *self._services):
                 self._show(name, False)
 
@@ -197,8 +203,7 @@ class HealthMonitor:
             self._refresh()
 
     def _refresh(self) -> None:
-        distinct = {check for checks in self._services.values() for check in checks}
-        holds = {check: _holds(check) for check in distinct}
+        holds = {check: self._holds(check) for check in self._checks}
         states = {name: all(holds[check] for check in checks) for name, checks in self._services.items()}
         with self._lock:
             if self._stopped.is_set():
@@ -209,17 +214,21 @@ class HealthMonitor:
                     self._show(name, is_serving)
                     logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")
 
+    def _holds(self, check: Callable[[], bool]) -> bool:
+        try:
+            if check not in self._asked:
+                self._asked[check] = self._askers.submit(check)
+            if wait([self._asked[check]], PATIENCE_S).not_done:  # it hangs, and is not asked again before it answers
+                return False
+            return self._asked.pop(check).result()
+        except Exception as error:  # a mistake of ours: without this thread health would show the last state for ever
+            if not self._stopped.is_set():
+                logger.error("a check of health failed: %s", error, exc_info=True)
+            return False
+
     def _show(self, name: str, is_serving: bool) -> None:
         self._board.set(name, is_serving)
         self._shown[name] = is_serving
-
-
-def _holds(check: Callable[[], bool]) -> bool:
-    try:
-        return check()
-    except Exception as error:  # a mistake of ours: without this thread health would show the last state for ever
-        logger.error("a check of health failed: %s", error, exc_info=True)
-        return False
 
 
 _libc = ctypes.CDLL(None)

@@ -114,6 +114,30 @@ def test_a_check_that_fails_by_a_mistake_does_not_hold_and_is_asked_again():
     monitor.drain()
 
 
+def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
+    monkeypatch.setattr("facets_server.runtime.health.PATIENCE_S", 0.05)
+    board, answers, num_asked = HealthBoard(asyncio.new_event_loop()), threading.Event(), [0]
+    answers.set()
+
+    def hangs():
+        num_asked[0] += 1
+        return answers.wait(60)
+
+    others = [True]
+    monitor = HealthMonitor(board, {"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],)})
+    monitor.start()
+    assert [board.state(name) for name in ("", "facets.v1.X", "facets.v1.Y")] == [SERVING] * 3
+    answers.clear()
+    wait_until(lambda: board.state("facets.v1.X") == board.state("") == NOT_SERVING)
+    asked = num_asked[0]
+    others[0] = False
+    wait_until(lambda: board.state("facets.v1.Y") == NOT_SERVING)
+    assert num_asked[0] == asked, "a check that hangs is not asked again"
+    answers.set()
+    wait_until(lambda: board.state("facets.v1.X") == SERVING)
+    monitor.drain()
+
+
 def test_health_turns_first_when_stopping_and_running_calls_end_well(running):
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     health = health_pb2_grpc.HealthStub(running.channel)
