@@ -147,7 +147,7 @@ def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, tmp_pa
     whole = digests(tmp_path / "whole")
     assert len(whole) == 1 + 9
     killed = command(*command.encode, "--out", "broken")
-    wait_until(lambda: len(list((tmp_path / "broken").glob("part-*.parquet"))) >= 2)
+    wait_until(lambda: len(list((tmp_path / "broken").glob("part-*.parquet"))) >= 2, timeout_s=120)
     killed.kill()
     killed.wait(30)
     (tmp_path / "broken" / "part-00000001.parquet").write_bytes(b"PAR1")  # damaged
@@ -166,7 +166,7 @@ def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, tmp_pa
 def test_a_worker_that_is_killed_costs_nothing_but_time(command, tmp_path):
     command.done(*command.encode, "--out", "whole", code=1)
     process = command(*command.encode, "--out", "lost")
-    wait_until(lambda: list((tmp_path / "lost").glob("part-*.parquet")) or process.poll() is not None)
+    wait_until(lambda: list((tmp_path / "lost").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
     for pid in children(process.pid):
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=300)
