@@ -4,6 +4,7 @@ Which files there are stands in the rooms: each names its stores and what they h
 """
 
 import logging
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -93,7 +94,8 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
         )
     if config.engine.store.get_secret_value() != "sqlite":
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
-    destination = config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}"
+    while (destination := config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
+        time.sleep(0.05)  # one was taken in this very second
     said: list[str] = []
 
     def tell(line: str) -> None:
