@@ -21,15 +21,15 @@ DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog play
 
 
 @pytest.fixture(scope="module")
-def model():
+def toy():
     model = toy_passage_model()
     model.score_curves["alignment"] = np.array([[0.0, 1.0], [0.0, 1.0]])
     return model
 
 
 @pytest.fixture
-def passages(model):
-    return ServedPassages(model, BatcherConfig(), BatchMetrics(CollectorRegistry()))
+def passages(toy):
+    return ServedPassages(toy, BatcherConfig(), BatchMetrics(CollectorRegistry()))
 
 
 @pytest.fixture
