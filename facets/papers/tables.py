@@ -160,9 +160,8 @@ class CandidateTable:
         places = np.cumsum(counts) - counts
         pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
         papers_P, documents_IW = self.papers[pairs], bank.documents
-        if _GATHERED_SHARE * len(papers_P) < len(
-            documents_IW
-        ):  # else all of them, which takes less than a copy of many
+        # Of many papers a copy takes more than comparing all.
+        if _GATHERED_SHARE * len(papers_P) < len(documents_IW):
             papers_P, documents_IW = np.arange(len(papers_P)), documents_IW[papers_P]
         combine = np.maximum if mode == "max" else np.add
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))

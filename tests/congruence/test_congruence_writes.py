@@ -147,10 +147,10 @@ def test_collections_come_and_go(pair: Pair) -> None:
 
 def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:
     """A model that reads the length of a text; it does something else once, between two of its batches."""
-    todo = [write]
+    acts = [write]
 
     def encode(texts: Sequence[str]) -> list[EncodedText]:
-        if callable(act := todo.pop() if todo else None):
+        if callable(act := acts.pop() if acts else None):
             act()
         return [EncodedText(facets_of(len(text) * 31 + ord(text[0]), num_facets)) for text in texts]
 

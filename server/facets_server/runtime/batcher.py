@@ -308,9 +308,7 @@ class Batcher(Generic[RowT]):
             try:
                 columns_of_it = tuple(part[own] for part in columns)
                 pending.deliver([items[place][1] for place in own], columns_of_it, started=started)
-            except (
-                Exception
-            ) as error:  # no room for it, or nobody to tell: the others have theirs, and the worker goes on
+            except Exception as error:  # no room for it, or nobody to tell: the worker goes on with the others
                 self._fail(pending, error)
 
     def _note_speed(self, num_tokens: int, seconds: float) -> None:
