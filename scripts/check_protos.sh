@@ -1,8 +1,8 @@
 #!/bin/sh
-# Lints the protos and compares them with the released ones, by buf, without a network.
+# Lints the protos and checks them against the released ones, with buf, offline.
 #
-#     scripts/check_protos.sh              after `npm install` in proto, which `make proto-check` does
-#     scripts/check_protos.sh --release    writes what is there as released
+#     scripts/check_protos.sh              `make proto-check` runs `npm install` in proto first
+#     scripts/check_protos.sh --release    records the current protos as released
 set -eu
 cd "$(dirname "$0")/../proto"
 buf=node_modules/.bin/buf
@@ -12,11 +12,12 @@ trap 'rm -rf "$now"' EXIT
 
 "$buf" lint
 "$buf" build --exclude-source-info --output "$now/protos.binpb"
-# Of two images buf knows no folders: what is Google's is left out by its package's path.
-"$buf" breaking "$now/protos.binpb" --against "$released" --config '{
-    "version": "v2", "breaking": {"use": ["PACKAGE"], "ignore": ["google"]}}'
 if [ "${1:-}" = --release ]; then
     cp "$now/protos.binpb" "$released"
-    echo "check_protos: proto/$released is what is there now"
+    echo "check_protos: wrote proto/$released"
+    exit
 fi
-echo "check_protos: the protos keep the rules, and what was released"
+# Images have no folders: Google's protos are excluded by package.
+"$buf" breaking "$now/protos.binpb" --against "$released" --config '{
+    "version": "v2", "breaking": {"use": ["PACKAGE"], "ignore": ["google"]}}'
+echo "check_protos: the protos are valid and compatible with the last release"

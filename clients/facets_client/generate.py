@@ -120,7 +120,7 @@ _ROOMS: Mapping[str, tuple[_Record | _Names, ...]] = {
     ),
     "documents": (
         _Names("SearchMode", "SearchMode"),
-        *_same("SearchField", "FilterWarning", "Neighbours", "VectorReport", "FacetChoice", "Payoff", "Reachability"),
+        *_same("SearchField", "FilterWarning", "Neighbours", "VectorReport"),
         *_same("MapTheme"),
         _Record("Collection", "Collection", "A set of documents that are searched together."),
         _Record("RankedText", "RankedText", "A text and how it answers."),
@@ -176,7 +176,6 @@ _MAY_LACK = {
         "RankedText.answer",
         "EmbedResponse.facet_spans",
     ),
-    *("DiagnoseCollectionResponse.payoff", "DiagnoseCollectionResponse.reachability"),
     *("Collection.create_time", "Document.facet_embeddings", "Document.token_stats", "Document.facet_spans"),
     *("RankedCandidate.evidence", "RankedPaper.evidence", "RankedPaper.position", "RelationScore.meeting"),
 }

@@ -1,15 +1,15 @@
-"""A collection looked at as a whole: its vectors, whether facets pay for what is asked of it, what the index misses.
+"""Diagnosis of a whole collection: its vectors, the recall of its index, and a map of its documents.
 
 Shape letters: Q queries, D dimensions, R rows of the index (parts of documents), T facets of some of them.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.diagnose import Payoff, VectorReport, describe, lay_out, payoff
+from facets.diagnose import VectorReport, describe, lay_out
 from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.types import SearchResult
@@ -26,18 +26,6 @@ _MISSED_SHOWN = 20
 
 _NUM_THEMES = 8
 
-OwnVectors = Callable[[Sequence[str]], NDArray[np.float32]]
-"""Texts -> the vector of each as a whole, ``[., D]``."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reachability:
-    """What the index finds of that which comparing everything finds."""
-
-    recall: float  # share of the first 10 of the exhaustive search that the index finds, too; 1 where it is exhaustive
-    missed_ids: tuple[str, ...]  # documents that it does not, those missed most often first, at most 20
-    index_kind: str  # how it searches
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionDiagnosis:
@@ -48,8 +36,9 @@ class CollectionDiagnosis:
     num_parts_seen: int  # those that were looked at: all, or a random sample
     num_queries: int  # Q
     vectors: VectorReport  # of a sample of the facets
-    payoff: Payoff | None  # whether facets pay, and how many; None without queries
-    reachability: Reachability | None  # what the index misses; None without queries
+    recall: float | None = None  # share of the first 10 exact hits that the index finds; None without queries
+    missed_ids: tuple[str, ...] = ()  # documents that the index misses, most frequently missed first, at most 20
+    index_kind: str = ""  # index that the queries were searched with; empty without queries
     index_revision: int  # revision that was read
 
 
@@ -104,7 +93,6 @@ def diagnose_collection(
     view: StoreView,
     record: CollectionRecord,
     queries_QD: NDArray[np.floating],
-    own_vectors: OwnVectors,
     *,
     search: Callable[[SearchRequest], SearchResult],
     seed: int,
@@ -127,20 +115,16 @@ def diagnose_collection(
     if len(every_R) > _MAX_ROWS:
         seen_R = np.sort(generator.choice(every_R, _MAX_ROWS, replace=False))
     vectors = _described(view, record, generator.permutation(seen_R))
-    found = reachability = None
-    if len(queries_QD):
-        found = payoff(
-            queries_QD, _chunks(view, record, seen_R), lambda places: own_vectors(_texts(view, seen_R[places]))
-        )
-        reachability = _reachability(search, queries_QD)
+    recall, missed_ids, index_kind = _recall(search, queries_QD) if len(queries_QD) else (None, (), "")
     return CollectionDiagnosis(
         num_documents=record.num_documents,
         num_parts=len(every_R),
         num_parts_seen=len(seen_R),
         num_queries=len(queries_QD),
         vectors=vectors,
-        payoff=found,
-        reachability=reachability,
+        recall=recall,
+        missed_ids=missed_ids,
+        index_kind=index_kind,
         index_revision=view.revision(),
     )
 
@@ -174,16 +158,14 @@ def _described(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np
     return describe(np.concatenate(facets), owners_N=np.concatenate(owners))
 
 
-def _texts(view: StoreView, rows_R: NDArray[np.int64]) -> list[str]:
-    passages = view.passages(rows_R)
-    return [passages[row].text for row in rows_R.tolist()]
-
-
-def _reachability(search: Callable[[SearchRequest], SearchResult], queries_QD: NDArray[np.floating]) -> Reachability:
+def _recall(
+    search: Callable[[SearchRequest], SearchResult], queries_QD: NDArray[np.floating]
+) -> tuple[float, tuple[str, ...], str]:
+    """Recall of the index for some queries, the ids it misses, and which index it is."""
     facets = np.asarray(queries_QD, dtype=np.float32)[:, None]
     found = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets"))
     if found.exhaustive:
-        return Reachability(recall=1.0, missed_ids=(), index_kind=found.index_kind)
+        return 1.0, (), found.index_kind
     exact = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets", exact=True))
     missed: dict[str, int] = {}
     num_wanted = 0
@@ -195,4 +177,4 @@ def _reachability(search: Callable[[SearchRequest], SearchResult], queries_QD: N
                 missed[hit.id] = missed.get(hit.id, 0) + 1
     most = sorted(missed, key=lambda id: (-missed[id], id))[:_MISSED_SHOWN]
     recall = 1.0 - sum(missed.values()) / max(1, num_wanted)
-    return Reachability(recall=recall, missed_ids=tuple(most), index_kind=found.index_kind)
+    return recall, tuple(most), found.index_kind

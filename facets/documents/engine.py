@@ -16,7 +16,6 @@ from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import (
     CollectionDiagnosis,
     CollectionMap,
-    OwnVectors,
     diagnose_collection,
     map_collection,
 )
@@ -388,7 +387,6 @@ class CollectionEngine:
         self,
         name: str,
         queries: NDArray[np.floating],
-        own_vectors: OwnVectors,
         *,
         seed: int = 1,
         seen: CollectionRecord | None = None,
@@ -398,7 +396,6 @@ class CollectionEngine:
         Args:
             name: The collection.
             queries: ``[Q, D]``, a vector each of questions, in its space; ``[0, D]``: only vectors are described.
-            own_vectors: Texts -> the vector of each as a whole, by the collection's model.
             seed: Of the samples of a large collection.
             seen: As for :meth:`upsert`.
 
@@ -411,7 +408,6 @@ class CollectionEngine:
                 view,
                 view.collection_unchanged(record),
                 queries,
-                own_vectors,
                 search=lambda request: self.search(name, request, seen=record),
                 seed=seed,
             )

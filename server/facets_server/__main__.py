@@ -182,21 +182,18 @@ def migrate(
 def diagnose(
     source: Annotated[str, typer.Argument(metavar="FILE.npy|MODEL", help="[rows, dim] or [documents, facets, dim].")],
     *,
-    queries: Annotated[
-        Path | None, typer.Option(help="Vectors of questions as people ask them, .npy [., dim].")
-    ] = None,
     hull: Annotated[
         bool, typer.Option("--hull", help="Prove which rows no query ranks first by inner product.")
     ] = False,
     budget_s: Annotated[float | None, typer.Option(help="Seconds for --hull; what is open then is undecided.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
 ) -> None:
-    """Tell of vectors in a file, or of a model's words: duplicates and hubs, whether facets pay, what none reaches."""
+    """Describe vectors in a file, or a model's word vectors: duplicates, hubs, unreachable rows."""
     try:
         require_extra("server", *_MODULES)
         from facets_server.runtime.diagnosis import diagnose_file
 
-        typer.echo(diagnose_file(source, queries, hull=hull, budget_s=budget_s, as_json=as_json))
+        typer.echo(diagnose_file(source, hull=hull, budget_s=budget_s, as_json=as_json))
     except (InvalidInputError, NotFoundError, OSError) as error:
         _fail(error, EXIT_BAD_SETTING)
     except (CheckpointError, ImportError) as error:

@@ -297,9 +297,9 @@ def test_two_collections_are_asked_at_once_and_a_refusal_of_one_leaves_the_other
     errors.clear()
 
 
-def test_diagnosis_says_whether_facets_pay(view: Callable[..., Page]) -> None:
+def test_diagnosis_measures_the_recall_of_the_index(view: Callable[..., Page]) -> None:
     page = view("diagnose")
     page.get_by_role("button", name="The samples, five questions").click()
     settled(page)
-    expect(page.get_by_role("heading", name="Do facets pay?")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("For 5 questions the best facet is closer")
+    expect(page.get_by_role("heading", name="Recall of the index")).to_be_visible()
+    expect(page.locator("main")).to_contain_text("finds 100% of the hits")

@@ -95,57 +95,6 @@ class VectorReport:
 
 
 @dataclass(frozen=True, slots=True)
-class FacetChoice:
-    """What so many facets a document would give.
-
-    Attributes:
-        num_facets: Facets of a document at most.
-        contrast: By how many deviations the best document stands above those of the ranks 11 to 60, mean of the
-            queries.
-        facets_per_document: Facets that documents have then on average: short ones have fewer.
-        same_first: Share of queries that find the same document first as with all facets, in [0, 1].
-    """
-
-    num_facets: int
-    contrast: float
-    facets_per_document: float
-    same_first: float
-
-
-@dataclass(frozen=True, slots=True)
-class Payoff:
-    """Whether facets pay for these queries.
-
-    Attributes:
-        num_queries: Queries that were asked.
-        delta: By how much the best facet of the document found is closer to the query than the document's own
-            vector; mean of the queries, cosines.
-        choices: By number of facets, rising.
-        best: Number of facets with the highest contrast.
-    """
-
-    num_queries: int
-    delta: float
-    choices: tuple[FacetChoice, ...]
-    best: int
-
-
-@dataclass(frozen=True, slots=True)
-class Reachability:
-    """What the index finds of that which comparing everything finds.
-
-    Attributes:
-        recall: Share of the first 10 of the exhaustive search that the index finds, too, in [0, 1].
-        missed_ids: Documents that it does not, those missed most often first, at most 20.
-        index_kind: How it searches: exact, faiss-ivf-int8, ...
-    """
-
-    recall: float
-    missed_ids: tuple[str, ...]
-    index_kind: str
-
-
-@dataclass(frozen=True, slots=True)
 class MapTheme:
     """What a group of documents is about.
 
@@ -380,11 +329,14 @@ class CollectionDiagnosis:
         num_parts_seen: Those that were looked at: all, or a random sample of 100,000.
         num_queries: Queries that were asked.
         vectors: Of a sample of 20,000 or more facets.
-        payoff: Whether facets pay, and how many; unset without queries.
-        reachability: What the index misses; unset without queries.
+        recall: Share of the first 10 hits of an exhaustive search that the index finds, in [0, 1]; unset without
+            queries.
+        missed_ids: Ids of documents that the index misses, most frequently missed first, at most 20.
         index_revision: Revision that was read.
         model: The model of the queries.
         timings: Where the time went.
+        index_kind: Index that the queries were searched with: "exact", "faiss-ivf-int8", ...; empty without
+            queries.
     """
 
     num_documents: int
@@ -392,11 +344,12 @@ class CollectionDiagnosis:
     num_parts_seen: int
     num_queries: int
     vectors: VectorReport
-    payoff: Payoff | None
-    reachability: Reachability | None
+    recall: float | None
+    missed_ids: tuple[str, ...]
     index_revision: int
     model: ModelVersion
     timings: Timings
+    index_kind: str
 
 
 @dataclass(frozen=True, slots=True)

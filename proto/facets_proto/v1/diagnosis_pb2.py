@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from facets_proto.v1 import common_pb2 as facets__proto_dot_v1_dot_common__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61\x63\x65ts_proto/v1/diagnosis.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\":\n\x19\x44iagnoseCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07queries\x18\x02 \x03(\t\"\xd4\x02\n\x1a\x44iagnoseCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x12\x11\n\tnum_parts\x18\x02 \x01(\x04\x12\x16\n\x0enum_parts_seen\x18\x03 \x01(\x04\x12\x13\n\x0bnum_queries\x18\x04 \x01(\x04\x12(\n\x07vectors\x18\x05 \x01(\x0b\x32\x17.facets.v1.VectorReport\x12!\n\x06payoff\x18\x06 \x01(\x0b\x32\x11.facets.v1.Payoff\x12-\n\x0creachability\x18\x07 \x01(\x0b\x32\x17.facets.v1.Reachability\x12\x16\n\x0eindex_revision\x18\x08 \x01(\x04\x12&\n\x05model\x18\t \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\n \x01(\x0b\x32\x12.facets.v1.Timings\"\x91\x02\n\x0cVectorReport\x12\x10\n\x08num_rows\x18\x01 \x01(\x04\x12\x12\n\nnum_owners\x18\x02 \x01(\x04\x12\x0b\n\x03\x64im\x18\x03 \x01(\r\x12\x10\n\x08num_zero\x18\x04 \x01(\x04\x12\x16\n\x0enum_duplicates\x18\x05 \x01(\x04\x12\x19\n\x11largest_duplicate\x18\x06 \x01(\x04\x12\x16\n\x0e\x65\x66\x66\x65\x63tive_rank\x18\x07 \x01(\x01\x12\x14\n\x0c\x65psilon_rank\x18\x08 \x01(\r\x12\"\n\x03\x64ot\x18\t \x01(\x0b\x32\x15.facets.v1.Neighbours\x12%\n\x06\x63osine\x18\n \x01(\x0b\x32\x15.facets.v1.Neighbours\x12\x10\n\x08\x66indings\x18\x0b \x03(\t\"|\n\nNeighbours\x12\x13\n\x0bnum_queries\x18\x01 \x01(\x04\x12\x12\n\nself_first\x18\x02 \x01(\x01\x12\x11\n\tunreached\x18\x03 \x01(\x01\x12\x13\n\x0blargest_hub\x18\x04 \x01(\x04\x12\x0b\n\x03hub\x18\x05 \x01(\x04\x12\x10\n\x08skewness\x18\x06 \x01(\x01\"c\n\x06Payoff\x12\x13\n\x0bnum_queries\x18\x01 \x01(\x04\x12\r\n\x05\x64\x65lta\x18\x02 \x01(\x01\x12\'\n\x07\x63hoices\x18\x03 \x03(\x0b\x32\x16.facets.v1.FacetChoice\x12\x0c\n\x04\x62\x65st\x18\x04 \x01(\r\"d\n\x0b\x46\x61\x63\x65tChoice\x12\x12\n\nnum_facets\x18\x01 \x01(\r\x12\x10\n\x08\x63ontrast\x18\x02 \x01(\x01\x12\x1b\n\x13\x66\x61\x63\x65ts_per_document\x18\x03 \x01(\x01\x12\x12\n\nsame_first\x18\x04 \x01(\x01\"F\n\x0cReachability\x12\x0e\n\x06recall\x18\x01 \x01(\x01\x12\x12\n\nmissed_ids\x18\x02 \x03(\t\x12\x12\n\nindex_kind\x18\x03 \x01(\t\";\n\x14MapCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rmax_documents\x18\x02 \x01(\r\"\xed\x01\n\x15MapCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\t\x12%\n\x06points\x18\x03 \x01(\x0b\x32\x15.facets.v1.FacetArray\x12\x17\n\x0f\x64ocument_themes\x18\x04 \x03(\r\x12#\n\x06themes\x18\x05 \x03(\x0b\x32\x13.facets.v1.MapTheme\x12\x0e\n\x06method\x18\x06 \x01(\t\x12\x16\n\x0eindex_revision\x18\x07 \x01(\x04\x12#\n\x07timings\x18\x08 \x01(\x0b\x32\x12.facets.v1.Timings\"H\n\x08MapTheme\x12%\n\x05words\x18\x01 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12\x15\n\rnum_documents\x18\x02 \x01(\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1f\x66\x61\x63\x65ts_proto/v1/diagnosis.proto\x12\tfacets.v1\x1a\x1c\x66\x61\x63\x65ts_proto/v1/common.proto\":\n\x19\x44iagnoseCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x0f\n\x07queries\x18\x02 \x03(\t\"\xca\x02\n\x1a\x44iagnoseCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x12\x11\n\tnum_parts\x18\x02 \x01(\x04\x12\x16\n\x0enum_parts_seen\x18\x03 \x01(\x04\x12\x13\n\x0bnum_queries\x18\x04 \x01(\x04\x12(\n\x07vectors\x18\x05 \x01(\x0b\x32\x17.facets.v1.VectorReport\x12\x13\n\x06recall\x18\x06 \x01(\x01H\x00\x88\x01\x01\x12\x12\n\nmissed_ids\x18\x07 \x03(\t\x12\x16\n\x0eindex_revision\x18\x08 \x01(\x04\x12&\n\x05model\x18\t \x01(\x0b\x32\x17.facets.v1.ModelVersion\x12#\n\x07timings\x18\n \x01(\x0b\x32\x12.facets.v1.Timings\x12\x12\n\nindex_kind\x18\x0b \x01(\tB\t\n\x07_recall\"\x91\x02\n\x0cVectorReport\x12\x10\n\x08num_rows\x18\x01 \x01(\x04\x12\x12\n\nnum_owners\x18\x02 \x01(\x04\x12\x0b\n\x03\x64im\x18\x03 \x01(\r\x12\x10\n\x08num_zero\x18\x04 \x01(\x04\x12\x16\n\x0enum_duplicates\x18\x05 \x01(\x04\x12\x19\n\x11largest_duplicate\x18\x06 \x01(\x04\x12\x16\n\x0e\x65\x66\x66\x65\x63tive_rank\x18\x07 \x01(\x01\x12\x14\n\x0c\x65psilon_rank\x18\x08 \x01(\r\x12\"\n\x03\x64ot\x18\t \x01(\x0b\x32\x15.facets.v1.Neighbours\x12%\n\x06\x63osine\x18\n \x01(\x0b\x32\x15.facets.v1.Neighbours\x12\x10\n\x08\x66indings\x18\x0b \x03(\t\"|\n\nNeighbours\x12\x13\n\x0bnum_queries\x18\x01 \x01(\x04\x12\x12\n\nself_first\x18\x02 \x01(\x01\x12\x11\n\tunreached\x18\x03 \x01(\x01\x12\x13\n\x0blargest_hub\x18\x04 \x01(\x04\x12\x0b\n\x03hub\x18\x05 \x01(\x04\x12\x10\n\x08skewness\x18\x06 \x01(\x01\";\n\x14MapCollectionRequest\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x15\n\rmax_documents\x18\x02 \x01(\r\"\xed\x01\n\x15MapCollectionResponse\x12\x15\n\rnum_documents\x18\x01 \x01(\x04\x12\x0b\n\x03ids\x18\x02 \x03(\t\x12%\n\x06points\x18\x03 \x01(\x0b\x32\x15.facets.v1.FacetArray\x12\x17\n\x0f\x64ocument_themes\x18\x04 \x03(\r\x12#\n\x06themes\x18\x05 \x03(\x0b\x32\x13.facets.v1.MapTheme\x12\x0e\n\x06method\x18\x06 \x01(\t\x12\x16\n\x0eindex_revision\x18\x07 \x01(\x04\x12#\n\x07timings\x18\x08 \x01(\x0b\x32\x12.facets.v1.Timings\"H\n\x08MapTheme\x12%\n\x05words\x18\x01 \x03(\x0b\x32\x16.facets.v1.NearestWord\x12\x15\n\rnum_documents\x18\x02 \x01(\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,21 +35,15 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_DIAGNOSECOLLECTIONREQUEST']._serialized_start=76
   _globals['_DIAGNOSECOLLECTIONREQUEST']._serialized_end=134
   _globals['_DIAGNOSECOLLECTIONRESPONSE']._serialized_start=137
-  _globals['_DIAGNOSECOLLECTIONRESPONSE']._serialized_end=477
-  _globals['_VECTORREPORT']._serialized_start=480
-  _globals['_VECTORREPORT']._serialized_end=753
-  _globals['_NEIGHBOURS']._serialized_start=755
-  _globals['_NEIGHBOURS']._serialized_end=879
-  _globals['_PAYOFF']._serialized_start=881
-  _globals['_PAYOFF']._serialized_end=980
-  _globals['_FACETCHOICE']._serialized_start=982
-  _globals['_FACETCHOICE']._serialized_end=1082
-  _globals['_REACHABILITY']._serialized_start=1084
-  _globals['_REACHABILITY']._serialized_end=1154
-  _globals['_MAPCOLLECTIONREQUEST']._serialized_start=1156
-  _globals['_MAPCOLLECTIONREQUEST']._serialized_end=1215
-  _globals['_MAPCOLLECTIONRESPONSE']._serialized_start=1218
-  _globals['_MAPCOLLECTIONRESPONSE']._serialized_end=1455
-  _globals['_MAPTHEME']._serialized_start=1457
-  _globals['_MAPTHEME']._serialized_end=1529
+  _globals['_DIAGNOSECOLLECTIONRESPONSE']._serialized_end=467
+  _globals['_VECTORREPORT']._serialized_start=470
+  _globals['_VECTORREPORT']._serialized_end=743
+  _globals['_NEIGHBOURS']._serialized_start=745
+  _globals['_NEIGHBOURS']._serialized_end=869
+  _globals['_MAPCOLLECTIONREQUEST']._serialized_start=871
+  _globals['_MAPCOLLECTIONREQUEST']._serialized_end=930
+  _globals['_MAPCOLLECTIONRESPONSE']._serialized_start=933
+  _globals['_MAPCOLLECTIONRESPONSE']._serialized_end=1170
+  _globals['_MAPTHEME']._serialized_start=1172
+  _globals['_MAPTHEME']._serialized_end=1244
 # @@protoc_insertion_point(module_scope)

@@ -16,28 +16,30 @@ class DiagnoseCollectionRequest(_message.Message):
     def __init__(self, name: _Optional[str] = ..., queries: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class DiagnoseCollectionResponse(_message.Message):
-    __slots__ = ("num_documents", "num_parts", "num_parts_seen", "num_queries", "vectors", "payoff", "reachability", "index_revision", "model", "timings")
+    __slots__ = ("num_documents", "num_parts", "num_parts_seen", "num_queries", "vectors", "recall", "missed_ids", "index_revision", "model", "timings", "index_kind")
     NUM_DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_SEEN_FIELD_NUMBER: _ClassVar[int]
     NUM_QUERIES_FIELD_NUMBER: _ClassVar[int]
     VECTORS_FIELD_NUMBER: _ClassVar[int]
-    PAYOFF_FIELD_NUMBER: _ClassVar[int]
-    REACHABILITY_FIELD_NUMBER: _ClassVar[int]
+    RECALL_FIELD_NUMBER: _ClassVar[int]
+    MISSED_IDS_FIELD_NUMBER: _ClassVar[int]
     INDEX_REVISION_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     TIMINGS_FIELD_NUMBER: _ClassVar[int]
+    INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     num_documents: int
     num_parts: int
     num_parts_seen: int
     num_queries: int
     vectors: VectorReport
-    payoff: Payoff
-    reachability: Reachability
+    recall: float
+    missed_ids: _containers.RepeatedScalarFieldContainer[str]
     index_revision: int
     model: _common_pb2.ModelVersion
     timings: _common_pb2.Timings
-    def __init__(self, num_documents: _Optional[int] = ..., num_parts: _Optional[int] = ..., num_parts_seen: _Optional[int] = ..., num_queries: _Optional[int] = ..., vectors: _Optional[_Union[VectorReport, _Mapping]] = ..., payoff: _Optional[_Union[Payoff, _Mapping]] = ..., reachability: _Optional[_Union[Reachability, _Mapping]] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ...) -> None: ...
+    index_kind: str
+    def __init__(self, num_documents: _Optional[int] = ..., num_parts: _Optional[int] = ..., num_parts_seen: _Optional[int] = ..., num_queries: _Optional[int] = ..., vectors: _Optional[_Union[VectorReport, _Mapping]] = ..., recall: _Optional[float] = ..., missed_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
 
 class VectorReport(_message.Message):
     __slots__ = ("num_rows", "num_owners", "dim", "num_zero", "num_duplicates", "largest_duplicate", "effective_rank", "epsilon_rank", "dot", "cosine", "findings")
@@ -80,40 +82,6 @@ class Neighbours(_message.Message):
     hub: int
     skewness: float
     def __init__(self, num_queries: _Optional[int] = ..., self_first: _Optional[float] = ..., unreached: _Optional[float] = ..., largest_hub: _Optional[int] = ..., hub: _Optional[int] = ..., skewness: _Optional[float] = ...) -> None: ...
-
-class Payoff(_message.Message):
-    __slots__ = ("num_queries", "delta", "choices", "best")
-    NUM_QUERIES_FIELD_NUMBER: _ClassVar[int]
-    DELTA_FIELD_NUMBER: _ClassVar[int]
-    CHOICES_FIELD_NUMBER: _ClassVar[int]
-    BEST_FIELD_NUMBER: _ClassVar[int]
-    num_queries: int
-    delta: float
-    choices: _containers.RepeatedCompositeFieldContainer[FacetChoice]
-    best: int
-    def __init__(self, num_queries: _Optional[int] = ..., delta: _Optional[float] = ..., choices: _Optional[_Iterable[_Union[FacetChoice, _Mapping]]] = ..., best: _Optional[int] = ...) -> None: ...
-
-class FacetChoice(_message.Message):
-    __slots__ = ("num_facets", "contrast", "facets_per_document", "same_first")
-    NUM_FACETS_FIELD_NUMBER: _ClassVar[int]
-    CONTRAST_FIELD_NUMBER: _ClassVar[int]
-    FACETS_PER_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
-    SAME_FIRST_FIELD_NUMBER: _ClassVar[int]
-    num_facets: int
-    contrast: float
-    facets_per_document: float
-    same_first: float
-    def __init__(self, num_facets: _Optional[int] = ..., contrast: _Optional[float] = ..., facets_per_document: _Optional[float] = ..., same_first: _Optional[float] = ...) -> None: ...
-
-class Reachability(_message.Message):
-    __slots__ = ("recall", "missed_ids", "index_kind")
-    RECALL_FIELD_NUMBER: _ClassVar[int]
-    MISSED_IDS_FIELD_NUMBER: _ClassVar[int]
-    INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
-    recall: float
-    missed_ids: _containers.RepeatedScalarFieldContainer[str]
-    index_kind: str
-    def __init__(self, recall: _Optional[float] = ..., missed_ids: _Optional[_Iterable[str]] = ..., index_kind: _Optional[str] = ...) -> None: ...
 
 class MapCollectionRequest(_message.Message):
     __slots__ = ("name", "max_documents")

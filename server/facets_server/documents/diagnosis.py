@@ -2,7 +2,6 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 
@@ -32,7 +31,7 @@ def diagnose(
         queries_QD = served.embed(queries, call)
     call.num_items = len(queries)
     with call.stages.measured("search", num_items=len(queries)):
-        found = engine.diagnose(record.name, queries_QD, partial(served.embed, call=call), seen=record)
+        found = engine.diagnose(record.name, queries_QD, seen=record)
     return found, served.model
 
 

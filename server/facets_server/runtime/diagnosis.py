@@ -8,19 +8,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.diagnose import HullReport, Payoff, Reach, VectorReport, certify, describe, payoff
+from facets.diagnose import HullReport, Reach, VectorReport, certify, describe
 from facets.errors import InvalidInputError
 from facets.model.loading import load
 
 _SHOWN = 10
 
 
-def diagnose_file(source: str, queries: Path | None, *, hull: bool, budget_s: float | None, as_json: bool) -> str:
+def diagnose_file(source: str, *, hull: bool, budget_s: float | None, as_json: bool) -> str:
     """What is told, as text or as JSON.
 
     Args:
         source: A file ``.npy`` of ``[rows, dim]`` or ``[documents, facets, dim]``, or a model: its word vectors.
-        queries: Vectors of questions as people ask them, ``.npy`` ``[., dim]``.
         hull: Whether to prove which rows no query ranks first by inner product.
         budget_s: Seconds for that; what is open then is undecided.
         as_json: Whether to write JSON.
@@ -31,13 +30,11 @@ def diagnose_file(source: str, queries: Path | None, *, hull: bool, budget_s: fl
         OSError: A file cannot be read.
     """
     rows_ND, owners_N = _read(source)
-    asked = None if queries is None else _array(queries)
     report = describe(rows_ND, owners_N=owners_N)
-    found = None if asked is None else _payoff(asked, rows_ND, owners_N)
     proved = certify(rows_ND, owners_N=owners_N, budget_s=budget_s) if hull else None
     if as_json:
-        return json.dumps(_plain(report, found, proved, owners_N), indent=2)
-    return "\n".join(_lines(report, found, proved, owners_N))
+        return json.dumps(_plain(report, proved, owners_N), indent=2)
+    return "\n".join(_lines(report, proved, owners_N))
 
 
 def _array(path: Path) -> NDArray[np.float32]:
@@ -67,32 +64,20 @@ def _read(source: str) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     return rows[there], owners[there]
 
 
-def _payoff(asked: NDArray[np.float32], rows_ND: NDArray[np.float32], owners_N: NDArray[np.int64]) -> Payoff:
-    starts = np.append(np.flatnonzero(np.diff(owners_N, prepend=-1)), len(rows_ND))
-    own = np.add.reduceat(rows_ND, starts[:-1], axis=0)
-    return payoff(asked, [(rows_ND, starts)], lambda places: own[places])
-
-
 def _unreached(proved: HullReport, owners_N: NDArray[np.int64]) -> NDArray[np.int64]:
     """Documents of which every row is proved to be inside the hull of others."""
     return np.setdiff1d(owners_N, owners_N[proved.reach != Reach.INTERIOR])
 
 
-def _plain(
-    report: VectorReport, found: Payoff | None, proved: HullReport | None, owners_N: NDArray[np.int64]
-) -> dict[str, Any]:
+def _plain(report: VectorReport, proved: HullReport | None, owners_N: NDArray[np.int64]) -> dict[str, Any]:
     content: dict[str, Any] = {"vectors": asdict(report)}
-    if found is not None:
-        content["payoff"] = asdict(found)
     if proved is not None:
         counts = {reach.name.lower(): proved.num(reach) for reach in Reach}
         content["hull"] = {**counts, "unreached": _unreached(proved, owners_N).tolist()}
     return content
 
 
-def _lines(
-    report: VectorReport, found: Payoff | None, proved: HullReport | None, owners_N: NDArray[np.int64]
-) -> list[str]:
+def _lines(report: VectorReport, proved: HullReport | None, owners_N: NDArray[np.int64]) -> list[str]:
     lines = [
         f"{report.num_rows:,} vectors of {report.dim} dimensions, {report.num_owners:,} documents",
         f"duplicates {report.num_duplicates:,} (largest group {report.largest_duplicate}), zeros {report.num_zero:,}",
@@ -103,15 +88,6 @@ def _lines(
             f"by {name}: {near.self_first:.1%} find themselves, {near.unreached:.1%} are near nobody, the largest hub "
             f"(document {near.hub}) is in {near.largest_hub:,} of {near.num_queries:,} lists"
         )
-    if found is not None:
-        lines.append(
-            f"delta {found.delta:.3f} over {found.num_queries} queries; contrast is best with K = {found.best}"
-        )
-        lines += [
-            f"  K = {one.num_facets}: contrast {one.contrast:.2f}, {one.facets_per_document:.1f} facets a document, "
-            f"{one.same_first:.0%} find the same first"
-            for one in found.choices
-        ]
     if proved is not None:
         unreached = _unreached(proved, owners_N)
         lines.append(

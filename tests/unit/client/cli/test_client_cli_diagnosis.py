@@ -10,13 +10,13 @@ import pytest
 
 def test_a_collection_is_described_and_with_questions_judged(facets, tmp_path):
     shown = facets("diagnose", "news").stdout
-    assert "4 documents, 5 parts" in shown and "cannot be told without --queries" in shown
+    assert "4 documents, 5 parts" in shown and "is measured with --queries only" in shown
     (tmp_path / "asked.txt").write_text("who won the cup?\n\nwhere is it warm?\n")
     judged = facets("diagnose", "news", "--queries", "asked.txt").stdout
-    assert "2 questions" in judged and "0.125" in judged and "missed: d7" in judged
+    assert "finds 90.0%" in judged and "missed: d7" in judged
     found = json.loads(facets("--json", "diagnose", "news", "--queries", "asked.txt").stdout)
-    assert found["payoff"]["choices"][0]["contrast"] == 1.5
-    assert json.loads(facets("--json", "diagnose", "news").stdout)["payoff"] is None
+    assert found["recall"] == 0.9
+    assert json.loads(facets("--json", "diagnose", "news").stdout)["recall"] is None
 
 
 @pytest.mark.parametrize(

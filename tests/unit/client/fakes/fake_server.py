@@ -77,13 +77,8 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
             model=MODEL,
         )
         if request.queries:
-            choice = diagnosis_pb2.FacetChoice(num_facets=2, contrast=1.5, facets_per_document=2, same_first=1)
-            reply.payoff.MergeFrom(
-                diagnosis_pb2.Payoff(num_queries=len(request.queries), delta=0.125, choices=[choice], best=2)
-            )
-            reply.reachability.MergeFrom(
-                diagnosis_pb2.Reachability(recall=0.9, missed_ids=["d7"], index_kind="faiss-ivf-int8")
-            )
+            reply.recall, reply.index_kind = 0.9, "faiss-ivf-int8"
+            reply.missed_ids.append("d7")
         return reply
 
     def ReindexCollection(self, request, context):

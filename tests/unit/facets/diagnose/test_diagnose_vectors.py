@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from facets.diagnose import describe, payoff
+from facets.diagnose import describe
 from facets.errors import InvalidInputError
 
 
@@ -59,50 +59,3 @@ def test_what_nothing_can_be_told_of_is_refused(rows):
 def test_one_row_is_described():
     report = describe(np.ones((1, 4)))
     assert (report.dot.self_first, report.dot.largest_hub) == (1.0, 0)
-
-
-def two_topics(generator, num_documents=80, dim=32):
-    """Documents that say two things each: a facet for either, and a vector in between."""
-    facets = units(generator, 2 * num_documents, dim)
-    own = facets.reshape(num_documents, 2, dim).mean(axis=1)
-    starts = np.arange(0, 2 * num_documents + 1, 2)
-    return facets, starts, own
-
-
-def test_facets_pay_where_documents_say_two_things():
-    generator = np.random.default_rng(3)
-    facets, starts, own = two_topics(generator)
-    queries = facets[::2][:40] + 0.1 * units(generator, 40, 32)
-    chunks = [(facets[:60], starts[:31]), (facets[60:], starts[30:] - 60)]
-    found = payoff(queries, iter(chunks), lambda places: own[places], num_facets=(1, 2, 4))
-    assert found.best == 2  # a third one would bring nothing
-    assert found.delta > 0.2
-    assert [choice.facets_per_document for choice in found.choices] == [1.0, 2.0, 2.0]
-    assert found.choices[1].same_first == 1.0
-    whole = payoff(queries, [(facets, starts)], lambda places: own[places], num_facets=(1, 2, 4))
-    assert whole.delta == pytest.approx(found.delta)
-    contrasts = [choice.contrast for choice in whole.choices]
-    assert contrasts == pytest.approx([choice.contrast for choice in found.choices], rel=1e-4)
-
-
-def test_one_facet_is_advised_where_a_document_says_one_thing():
-    generator = np.random.default_rng(4)
-    facets = units(generator, 50, 16)
-    found = payoff(facets[:20], [(facets, np.arange(51))], lambda places: facets[places])
-    assert found.best == 1
-    assert found.delta == pytest.approx(0.0, abs=1e-5)
-
-
-@pytest.mark.parametrize(
-    ("queries", "chunks", "match"),
-    [
-        (np.zeros((0, 4)), [(np.eye(4), np.arange(5))], "queries"),
-        (np.eye(3), [(np.eye(4), np.arange(5))], "dimensions"),
-        (np.eye(4), [(np.eye(4), np.array([0, 0, 4]))], "starts"),
-        (np.eye(4), [], "documents"),
-        (np.full((1, 4), np.nan), [(np.eye(4), np.arange(5))], "queries"),
-    ],
-)
-def test_what_does_not_belong_together_is_refused(queries, chunks, match):
-    with pytest.raises(InvalidInputError, match=match):
-        payoff(queries, chunks, lambda places: np.eye(4)[places])

@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/diagnosis.proto.
  */
 export const file_facets_proto_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAki1AIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EiEKBnBheW9mZhgGIAEoCzIRLmZhY2V0cy52MS5QYXlvZmYSLQoMcmVhY2hhYmlsaXR5GAcgASgLMhcuZmFjZXRzLnYxLlJlYWNoYWJpbGl0eRIWCg5pbmRleF9yZXZpc2lvbhgIIAEoBBImCgVtb2RlbBgJIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgKIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIpECCgxWZWN0b3JSZXBvcnQSEAoIbnVtX3Jvd3MYASABKAQSEgoKbnVtX293bmVycxgCIAEoBBILCgNkaW0YAyABKA0SEAoIbnVtX3plcm8YBCABKAQSFgoObnVtX2R1cGxpY2F0ZXMYBSABKAQSGQoRbGFyZ2VzdF9kdXBsaWNhdGUYBiABKAQSFgoOZWZmZWN0aXZlX3JhbmsYByABKAESFAoMZXBzaWxvbl9yYW5rGAggASgNEiIKA2RvdBgJIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEiUKBmNvc2luZRgKIAEoCzIVLmZhY2V0cy52MS5OZWlnaGJvdXJzEhAKCGZpbmRpbmdzGAsgAygJInwKCk5laWdoYm91cnMSEwoLbnVtX3F1ZXJpZXMYASABKAQSEgoKc2VsZl9maXJzdBgCIAEoARIRCgl1bnJlYWNoZWQYAyABKAESEwoLbGFyZ2VzdF9odWIYBCABKAQSCwoDaHViGAUgASgEEhAKCHNrZXduZXNzGAYgASgBImMKBlBheW9mZhITCgtudW1fcXVlcmllcxgBIAEoBBINCgVkZWx0YRgCIAEoARInCgdjaG9pY2VzGAMgAygLMhYuZmFjZXRzLnYxLkZhY2V0Q2hvaWNlEgwKBGJlc3QYBCABKA0iZAoLRmFjZXRDaG9pY2USEgoKbnVtX2ZhY2V0cxgBIAEoDRIQCghjb250cmFzdBgCIAEoARIbChNmYWNldHNfcGVyX2RvY3VtZW50GAMgASgBEhIKCnNhbWVfZmlyc3QYBCABKAEiRgoMUmVhY2hhYmlsaXR5Eg4KBnJlY2FsbBgBIAEoARISCgptaXNzZWRfaWRzGAIgAygJEhIKCmluZGV4X2tpbmQYAyABKAkiOwoUTWFwQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1tYXhfZG9jdW1lbnRzGAIgASgNIu0BChVNYXBDb2xsZWN0aW9uUmVzcG9uc2USFQoNbnVtX2RvY3VtZW50cxgBIAEoBBILCgNpZHMYAiADKAkSJQoGcG9pbnRzGAMgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSFwoPZG9jdW1lbnRfdGhlbWVzGAQgAygNEiMKBnRoZW1lcxgFIAMoCzITLmZhY2V0cy52MS5NYXBUaGVtZRIOCgZtZXRob2QYBiABKAkSFgoOaW5kZXhfcmV2aXNpb24YByABKAQSIwoHdGltaW5ncxgIIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIkgKCE1hcFRoZW1lEiUKBXdvcmRzGAEgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEhUKDW51bV9kb2N1bWVudHMYAiABKARiBnByb3RvMw", [file_facets_proto_v1_common]);
+  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAkiygIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EhMKBnJlY2FsbBgGIAEoAUgAiAEBEhIKCm1pc3NlZF9pZHMYByADKAkSFgoOaW5kZXhfcmV2aXNpb24YCCABKAQSJgoFbW9kZWwYCSABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYCiABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgppbmRleF9raW5kGAsgASgJQgkKB19yZWNhbGwikQIKDFZlY3RvclJlcG9ydBIQCghudW1fcm93cxgBIAEoBBISCgpudW1fb3duZXJzGAIgASgEEgsKA2RpbRgDIAEoDRIQCghudW1femVybxgEIAEoBBIWCg5udW1fZHVwbGljYXRlcxgFIAEoBBIZChFsYXJnZXN0X2R1cGxpY2F0ZRgGIAEoBBIWCg5lZmZlY3RpdmVfcmFuaxgHIAEoARIUCgxlcHNpbG9uX3JhbmsYCCABKA0SIgoDZG90GAkgASgLMhUuZmFjZXRzLnYxLk5laWdoYm91cnMSJQoGY29zaW5lGAogASgLMhUuZmFjZXRzLnYxLk5laWdoYm91cnMSEAoIZmluZGluZ3MYCyADKAkifAoKTmVpZ2hib3VycxITCgtudW1fcXVlcmllcxgBIAEoBBISCgpzZWxmX2ZpcnN0GAIgASgBEhEKCXVucmVhY2hlZBgDIAEoARITCgtsYXJnZXN0X2h1YhgEIAEoBBILCgNodWIYBSABKAQSEAoIc2tld25lc3MYBiABKAEiOwoUTWFwQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1tYXhfZG9jdW1lbnRzGAIgASgNIu0BChVNYXBDb2xsZWN0aW9uUmVzcG9uc2USFQoNbnVtX2RvY3VtZW50cxgBIAEoBBILCgNpZHMYAiADKAkSJQoGcG9pbnRzGAMgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSFwoPZG9jdW1lbnRfdGhlbWVzGAQgAygNEiMKBnRoZW1lcxgFIAMoCzITLmZhY2V0cy52MS5NYXBUaGVtZRIOCgZtZXRob2QYBiABKAkSFgoOaW5kZXhfcmV2aXNpb24YByABKAQSIwoHdGltaW5ncxgIIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIkgKCE1hcFRoZW1lEiUKBXdvcmRzGAEgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEhUKDW51bV9kb2N1bWVudHMYAiABKARiBnByb3RvMw", [file_facets_proto_v1_common]);
 
 /**
  * @generated from message facets.v1.DiagnoseCollectionRequest
@@ -83,18 +83,18 @@ export type DiagnoseCollectionResponse = Message<"facets.v1.DiagnoseCollectionRe
   vectors?: VectorReport | undefined;
 
   /**
-   * Whether facets pay, and how many; unset without queries.
+   * Share of the first 10 hits of an exhaustive search that the index finds, in [0, 1]; unset without queries.
    *
-   * @generated from field: facets.v1.Payoff payoff = 6;
+   * @generated from field: optional double recall = 6;
    */
-  payoff?: Payoff | undefined;
+  recall?: number | undefined;
 
   /**
-   * What the index misses; unset without queries.
+   * Ids of documents that the index misses, most frequently missed first, at most 20.
    *
-   * @generated from field: facets.v1.Reachability reachability = 7;
+   * @generated from field: repeated string missed_ids = 7;
    */
-  reachability?: Reachability | undefined;
+  missedIds: string[];
 
   /**
    * Revision that was read.
@@ -116,6 +116,13 @@ export type DiagnoseCollectionResponse = Message<"facets.v1.DiagnoseCollectionRe
    * @generated from field: facets.v1.Timings timings = 10;
    */
   timings?: Timings | undefined;
+
+  /**
+   * Index that the queries were searched with: "exact", "faiss-ivf-int8", ...; empty without queries.
+   *
+   * @generated from field: string index_kind = 11;
+   */
+  indexKind: string;
 };
 
 /**
@@ -273,126 +280,6 @@ export const NeighboursSchema: GenMessage<Neighbours> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_diagnosis, 3);
 
 /**
- * Whether facets pay for these queries.
- *
- * @generated from message facets.v1.Payoff
- */
-export type Payoff = Message<"facets.v1.Payoff"> & {
-  /**
-   * Queries that were asked.
-   *
-   * @generated from field: uint64 num_queries = 1;
-   */
-  numQueries: bigint;
-
-  /**
-   * By how much the best facet of the document found is closer to the query than the document's own vector; mean of the
-   * queries, cosines.
-   *
-   * @generated from field: double delta = 2;
-   */
-  delta: number;
-
-  /**
-   * By number of facets, rising.
-   *
-   * @generated from field: repeated facets.v1.FacetChoice choices = 3;
-   */
-  choices: FacetChoice[];
-
-  /**
-   * Number of facets with the highest contrast.
-   *
-   * @generated from field: uint32 best = 4;
-   */
-  best: number;
-};
-
-/**
- * Describes the message facets.v1.Payoff.
- * Use `create(PayoffSchema)` to create a new message.
- */
-export const PayoffSchema: GenMessage<Payoff> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 4);
-
-/**
- * What so many facets a document would give.
- *
- * @generated from message facets.v1.FacetChoice
- */
-export type FacetChoice = Message<"facets.v1.FacetChoice"> & {
-  /**
-   * Facets of a document at most.
-   *
-   * @generated from field: uint32 num_facets = 1;
-   */
-  numFacets: number;
-
-  /**
-   * By how many deviations the best document stands above those of the ranks 11 to 60, mean of the queries.
-   *
-   * @generated from field: double contrast = 2;
-   */
-  contrast: number;
-
-  /**
-   * Facets that documents have then on average: short ones have fewer.
-   *
-   * @generated from field: double facets_per_document = 3;
-   */
-  facetsPerDocument: number;
-
-  /**
-   * Share of queries that find the same document first as with all facets, in [0, 1].
-   *
-   * @generated from field: double same_first = 4;
-   */
-  sameFirst: number;
-};
-
-/**
- * Describes the message facets.v1.FacetChoice.
- * Use `create(FacetChoiceSchema)` to create a new message.
- */
-export const FacetChoiceSchema: GenMessage<FacetChoice> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 5);
-
-/**
- * What the index finds of that which comparing everything finds.
- *
- * @generated from message facets.v1.Reachability
- */
-export type Reachability = Message<"facets.v1.Reachability"> & {
-  /**
-   * Share of the first 10 of the exhaustive search that the index finds, too, in [0, 1].
-   *
-   * @generated from field: double recall = 1;
-   */
-  recall: number;
-
-  /**
-   * Documents that it does not, those missed most often first, at most 20.
-   *
-   * @generated from field: repeated string missed_ids = 2;
-   */
-  missedIds: string[];
-
-  /**
-   * How it searches: exact, faiss-ivf-int8, ...
-   *
-   * @generated from field: string index_kind = 3;
-   */
-  indexKind: string;
-};
-
-/**
- * Describes the message facets.v1.Reachability.
- * Use `create(ReachabilitySchema)` to create a new message.
- */
-export const ReachabilitySchema: GenMessage<Reachability> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 6);
-
-/**
  * @generated from message facets.v1.MapCollectionRequest
  */
 export type MapCollectionRequest = Message<"facets.v1.MapCollectionRequest"> & {
@@ -416,7 +303,7 @@ export type MapCollectionRequest = Message<"facets.v1.MapCollectionRequest"> & {
  * Use `create(MapCollectionRequestSchema)` to create a new message.
  */
 export const MapCollectionRequestSchema: GenMessage<MapCollectionRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 7);
+  messageDesc(file_facets_proto_v1_diagnosis, 4);
 
 /**
  * Documents of a collection as points of a plane.
@@ -487,7 +374,7 @@ export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> &
  * Use `create(MapCollectionResponseSchema)` to create a new message.
  */
 export const MapCollectionResponseSchema: GenMessage<MapCollectionResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 8);
+  messageDesc(file_facets_proto_v1_diagnosis, 5);
 
 /**
  * What a group of documents is about.
@@ -515,5 +402,5 @@ export type MapTheme = Message<"facets.v1.MapTheme"> & {
  * Use `create(MapThemeSchema)` to create a new message.
  */
 export const MapThemeSchema: GenMessage<MapTheme> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_diagnosis, 9);
+  messageDesc(file_facets_proto_v1_diagnosis, 6);
 

@@ -1,4 +1,4 @@
-/** A collection as a whole: duplicates, hubs, whether facets pay for its questions, what its index misses. */
+/** Diagnosis of a collection: duplicates, hubs, and with questions the recall of its index. */
 
 import { call } from "../api.js";
 import { card, count, decimal, field, h, percent, plural, table } from "../dom.js";
@@ -15,10 +15,10 @@ export async function open(root) {
   return panel(root, {
     name: "diagnose",
     title: "Diagnose",
-    lede: "What is known of a collection as a whole: duplicates, hubs, and, with questions as people ask them, whether facets pay and what the index misses.",
+    lede: "Finds duplicates and hubs among the vectors of a collection. With questions, it also measures the recall of the index.",
     controls: [
       h("div", { class: "columns" }, collection.element),
-      field("Questions, one a line (may be empty)", h("textarea", { name: "queries", rows: 5 }), `At most ${count(MOST_QUERIES)}. Sentences of the documents themselves promise too much.`),
+      field("Questions, one a line (may be empty)", h("textarea", { name: "queries", rows: 5 }), `At most ${count(MOST_QUERIES)}. Use real questions: sentences of the documents give too good a result.`),
     ],
     action: "Diagnose",
     examples: collection.hasSamples ? [{ label: "The samples, five questions", values: { collection: "samples", queries: QUESTIONS } }] : [],
@@ -32,8 +32,7 @@ function show(found) {
   const vectors = found.vectors ?? {};
   const seen = Number(found.numPartsSeen ?? 0) < Number(found.numParts ?? 0) ? `, a random ${count(found.numPartsSeen)} of them looked at` : "";
   const nodes = [card("What that says", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
-  if (found.payoff) nodes.push(card("Do facets pay?", ...payoff(found.payoff)));
-  if (found.reachability) nodes.push(card("What the index misses", ...reached(found.reachability)));
+  if (found.indexKind) nodes.push(card("Recall of the index", ...recall(found)));
   return { nodes, status: `${plural(found.numDocuments ?? 0, "document")}, ${plural(found.numParts ?? 0, "part")}${seen}` };
 }
 
@@ -54,18 +53,10 @@ function vectorTable(vectors) {
   ];
 }
 
-function payoff(found) {
-  const choices = (found.choices ?? []).map((choice) => [choice.numFacets, decimal(choice.contrast), decimal(choice.facetsPerDocument, 1), percent(choice.sameFirst ?? 0)]);
+function recall(answer) {
+  const missed = answer.missedIds ?? [];
   return [
-    h("p", {}, `For ${plural(found.numQueries ?? 0, "question")} the best facet is closer than the document's own vector by ${decimal(found.delta, 3)}; documents stand out most with ${plural(found.best, "facet")} each.`),
-    table(["Facets", "Stands out", "Kept a document", "Same first"], choices),
+    h("p", {}, `The index (${answer.indexKind}) finds ${percent(answer.recall ?? 0)} of the hits of an exhaustive search.`),
+    missed.length > 0 && h("p", { class: "small" }, `Missed most often: ${missed.join(", ")}`),
   ];
-}
-
-function reached(found) {
-  const missed = found.missedIds ?? [];
-  return [
-    h("p", {}, `The index (${found.indexKind}) finds ${percent(found.recall ?? 0)} of what comparing everything finds.`),
-    missed.length > 0 && h("p", { class: "small" }, `Missed most: ${missed.join(", ")}`),
-  ].filter(Boolean);
 }
