@@ -31,8 +31,8 @@ from facets.documents.types import (
     MAX_PAYLOAD_BYTES,
     MAX_PAYLOAD_DEPTH,
     Document,
+    DocumentPart,
     JsonValue,
-    Part,
 )
 from facets.errors import ErrorPath, InvalidInputError
 from facets.index.base import paged
@@ -61,7 +61,7 @@ class EncodedBatch:
     # Tokens of the text and how many were read; both None where nobody said.
     readings: list[tuple[int | None, int | None]]
     terms: list[TermCounts]  # terms of each part, of the headings above it and of the fields that are searched
-    parts: list[tuple[Part, ...]]  # those of each document; none where it is one
+    parts: list[tuple[DocumentPart, ...]]  # those of each document; none where it is one
     first_parts: NDArray[np.int64]  # where the parts of each document begin, and P: `[N + 1]`
 
     @property

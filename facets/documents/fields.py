@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.filters import is_path
-from facets.documents.types import JsonValue, Part, Span
+from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
 
 DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(("title", "subject", "headline", "heading", "name"), 2.0)
@@ -150,7 +150,7 @@ def searched_text(
     payload: Mapping[str, JsonValue],
     fields: Mapping[str, float],
     *,
-    part: Part | None = None,
+    part: DocumentPart | None = None,
     num_beside: int = 0,
 ) -> SearchedText:
     r"""A text with what its document says in the fields that are searched, in the order of the fields.
@@ -183,7 +183,7 @@ def searched_text(
 
 
 def searched_parts(
-    text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[Part] = ()
+    text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[DocumentPart] = ()
 ) -> tuple[SearchedText, ...]:
     """What each part of a document says in its text and in the fields that are searched; without any it is one."""
     if len(parts) < 2:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText
-from facets.documents.types import Document, JsonValue, Part
+from facets.documents.types import Document, DocumentPart, JsonValue
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.blocks import blocks
 from facets.language.interruption import check_interrupted
@@ -40,7 +40,7 @@ class _Section(NamedTuple):
     headings: tuple[str, ...]
 
 
-def split_text(text: str, sections: Sequence[Part] = ()) -> tuple[Part, ...]:
+def split_text(text: str, sections: Sequence[DocumentPart] = ()) -> tuple[DocumentPart, ...]:
     r"""The parts of a text, one behind the other; none where it is one part.
 
     Args:
@@ -65,11 +65,11 @@ def split_text(text: str, sections: Sequence[Part] = ()) -> tuple[Part, ...]:
             said = _NOT_WHITE.search(text, first, last)
             page = int(np.searchsorted(pages, said.start() if said else first, side="right")) - 1
             number = numbers[page] if 0 <= page and len(pages) > 1 else 0
-            parts.append(Part(start=first, end=last, headings=section.headings, page=number))
+            parts.append(DocumentPart(start=first, end=last, headings=section.headings, page=number))
     return tuple(_with_words(text, parts)) if len(parts) > 1 else ()
 
 
-def with_parts(document: Document, parts: tuple[Part, ...], *, num_facets: int) -> Document:
+def with_parts(document: Document, parts: tuple[DocumentPart, ...], *, num_facets: int) -> Document:
     """A document with facets of its whole text as one of these parts: each facet goes where its span begins.
 
     ``document``: with spans; facets that are zero or have no place may be left out. ``parts``: none: it stays one.
@@ -113,7 +113,7 @@ def from_encoded(
     text: str,
     payload: Mapping[str, JsonValue],
     *,
-    parts: tuple[Part, ...],
+    parts: tuple[DocumentPart, ...],
     said: Sequence[SearchedText],
     encoded: Sequence[EncodedText],
 ) -> Document:
@@ -137,7 +137,7 @@ def from_encoded(
     )
 
 
-def check_sections(text: str, sections: Sequence[Part], path: ErrorPath) -> tuple[Part, ...]:
+def check_sections(text: str, sections: Sequence[DocumentPart], path: ErrorPath) -> tuple[DocumentPart, ...]:
     """Sections as :func:`split_text` takes them, of their headings what counts.
 
     Raises:
@@ -159,7 +159,7 @@ def _headings(headings: Sequence[str]) -> tuple[str, ...]:
     return tuple(heading for heading in tidy if heading)
 
 
-def _given(sections: Sequence[Part]) -> list[_Section]:
+def _given(sections: Sequence[DocumentPart]) -> list[_Section]:
     """Sections whose headings are other ones than those of the section before."""
     found = [_Section(0, ())]
     for section in sections:
@@ -238,9 +238,9 @@ def _at_word(text: str, low: int, high: int, aim: int) -> int:
     return before + 1 if before >= low else aim
 
 
-def _with_words(text: str, parts: Sequence[Part]) -> Iterator[Part]:
+def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
     """Parts of nothing but white space belong to the one before, or to the next one."""
-    held: Part | None = None
+    held: DocumentPart | None = None
     for part in parts:
         if held is not None and not text[part.start : part.end].strip():
             held = replace(held, end=part.end)

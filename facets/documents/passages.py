@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from facets.documents.codes import document_checksum, part_checksum, placed
 from facets.documents.fields import SearchedText, searched_text
-from facets.documents.types import JsonValue, Part, StoredDocument
+from facets.documents.types import DocumentPart, JsonValue, StoredDocument
 
 PASSAGE_COLUMNS = (
     "wanted.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
@@ -23,7 +23,7 @@ class Passage:
     document: int  # row of the document
     number: int  # which part it is, from 1
     num_parts: int  # of the document
-    part: Part  # where it stands; `text` is what stands there
+    part: DocumentPart  # where it stands; `text` is what stands there
     # The others: see `StoredDocument`.
     id: str
     text: str
@@ -82,7 +82,7 @@ class PassageLine(NamedTuple):
             document=self.document,
             number=self.row - self.document + 1,
             num_parts=self.num_parts,
-            part=Part(start=start, end=start + len(text), headings=headings, page=self.page or 0),
+            part=DocumentPart(start=start, end=start + len(text), headings=headings, page=self.page or 0),
             id=stored_text(self.id),
             text=text,
             payload=json.loads(self.payload),

@@ -16,9 +16,9 @@ from facets.documents.evidence import HeldFacets, matched_words, reasons_of
 from facets.documents.filters import Filter
 from facets.documents.passages import Passage
 from facets.documents.records import CollectionRecord
-from facets.documents.types import Combination, Hit, SearchMode
+from facets.documents.types import Combination, SearchHit, SearchMode
 from facets.documents.views import StoreView
-from facets.index.candidates import Meetings, diversify, meet
+from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalFound
 from facets.language.interruption import check_interrupted
 from facets.language.terms import QueryTerms, is_stop_word
@@ -52,7 +52,7 @@ class SearchRequest:
         exact: Compare with every document, also where an approximate index exists.
         min_confidence: Hits of less confidence are left out, in [0, 1]; above 0 it needs a curve for the mode.
         diversify: How much the hits shall differ in what they answer, in [0, 1]; above 0 they are not in the order of
-            scores, see :func:`facets.index.candidates.diversify`.
+            scores, see :func:`facets.index.candidates.select_diverse`.
         min_revision: The read must see the writes up to this revision; 0: any.
         reasons: Whether hits say why they were found: evidence, answer and matched words, which are most of the work.
     """
@@ -132,7 +132,7 @@ class Scored:
 
 def rank(
     view: StoreView, record: CollectionRecord, search: CheckedSearch, *, found: FoundRows
-) -> tuple[tuple[Hit, ...], ...] | None:
+) -> tuple[tuple[SearchHit, ...], ...] | None:
     """The best documents, or parts of them, of every query, best first, ties in the order of ids.
 
     Scores are exact for every candidate, whichever side found it.
@@ -268,7 +268,7 @@ def _diverse(view: StoreView, record: CollectionRecord, scored: Scored, request:
     stored = view.facets(record, scored.rows)
     alike = similarities(stored.units, stored.starts)
     shares = scored.met.shares
-    return scored[diversify(scored.scores, shares, alike, strength=request.diversify, top_k=request.top_k)]
+    return scored[select_diverse(scored.scores, shares, alike, diversify=request.diversify, top_k=request.top_k)]
 
 
 def _hits(
@@ -277,7 +277,7 @@ def _hits(
     search: CheckedSearch,
     best: Sequence[Scored],
     sides: Sequence[LexicalSide | None],
-) -> tuple[tuple[Hit, ...], ...]:
+) -> tuple[tuple[SearchHit, ...], ...]:
     """What was chosen for each query, with the reasons where these are asked for."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
     passages = view.passages(rows)
@@ -307,8 +307,8 @@ def _hits(
     return tuple(map(tuple, hits))
 
 
-def _hit(passage: Passage, scored: Scored, place: int) -> Hit:
-    return Hit(
+def _hit(passage: Passage, scored: Scored, place: int) -> SearchHit:
+    return SearchHit(
         id=passage.id,
         score=float(scored.scores[place]),
         facets_score=float(scored.met.scores[place]),

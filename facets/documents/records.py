@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import FacetCode
 from facets.documents.fields import SearchedText, searched_parts
-from facets.documents.types import JsonValue, Part
+from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotFoundError, NotReadyError, WritesLostError
 
 LostRevisions = Sequence[tuple[int, int]]
@@ -67,7 +67,9 @@ class CollectionRecord:
     state: CollectionState  # live, being built, or replaced
     replaces: int | None  # number of the collection whose place one that is being built will take; None for others
 
-    def said(self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[Part] = ()) -> tuple[SearchedText, ...]:
+    def said(
+        self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
+    ) -> tuple[SearchedText, ...]:
         """What each part of a document says in its text and in the fields that the collection searches."""
         return searched_parts(text, payload, self.search_fields, parts=parts)
 

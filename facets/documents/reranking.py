@@ -24,7 +24,7 @@ from facets.language.vectors import unit_rows
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankedText:
-    """A text and how it answers; what is said of a :class:`facets.documents.Hit` holds."""
+    """A text and how it answers; what is said of a :class:`facets.documents.SearchHit` holds."""
 
     index: int  # its place among the texts, from 0
     score: float  # what the texts are in order of; higher is better

@@ -37,7 +37,7 @@ from facets.documents.records import (
     collection_from,
     deleted_meanwhile,
 )
-from facets.documents.types import Part
+from facets.documents.types import DocumentPart
 from facets.documents.views import (
     AMONG,
     StoreView,
@@ -182,7 +182,7 @@ class _BatchLines:
         return rows.parts
 
 
-def _part_lines(text: str, parts: Sequence[Part]) -> list[tuple[int, int, int, str, str]]:
+def _part_lines(text: str, parts: Sequence[DocumentPart]) -> list[tuple[int, int, int, str, str]]:
     """The parts of a document as lines: checksum, start, page, headings, text; none where it is one part."""
     lines = []
     for part in parts:

@@ -23,7 +23,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Part:
+class DocumentPart:
     """A part of a long document, which searches find: it has facets and words of its own."""
 
     start: int  # offset of its first character in the text, in code points
@@ -60,7 +60,7 @@ class Document:
     facet_spans: NDArray[np.integer] | None = None
     num_tokens: int | None = None
     num_read: int | None = None
-    parts: Sequence[Part] = ()
+    parts: Sequence[DocumentPart] = ()
     part_facets: Sequence[int] = ()
 
 
@@ -93,7 +93,7 @@ class StoredDocument:
     facet_spans: NDArray[np.int64] | None = None
     num_tokens: int | None = None  # see `Document`
     num_read: int | None = None  # see `Document`
-    parts: tuple[Part, ...] = ()  # its parts; none where it is one
+    parts: tuple[DocumentPart, ...] = ()  # its parts; none where it is one
     part_facets: tuple[int, ...] = ()  # see `Document`; none unless facets are asked for, or where it is one part
 
     @property
@@ -212,7 +212,7 @@ class FacetMatch:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Hit:
+class SearchHit:
     """A document found, with its evidence."""
 
     id: str  # its id
@@ -240,7 +240,7 @@ class Hit:
     # The part that was found: of the parts of the document the best one, where hits are documents. None where the
     # document is one part. Spans of the hit count in `text`, that of the part; its `start` is where that begins in the
     # whole.
-    part: Part | None = None
+    part: DocumentPart | None = None
     part_number: int = 0  # which one it is, from 1; 0 without parts
     num_parts: int = 1  # of the document
 
@@ -256,7 +256,7 @@ class SearchResult:
 
     # `hits[q]` are the hits of query q, best first, ties in the order of ids; fewer than `top_k` only when fewer
     # documents exist (or pass the filter).
-    hits: tuple[tuple[Hit, ...], ...]
+    hits: tuple[tuple[SearchHit, ...], ...]
     index_revision: int  # every write up to this revision was seen
     exhaustive: bool  # true when every allowed document was compared (exact search)
     index_kind: str  # `exact` or `faiss-ivf-int8`

@@ -147,15 +147,15 @@ def meet(
     return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)
 
 
-def diversify(
+def select_diverse(
     scores_C: NDArray[np.floating],
     shares_CJ: NDArray[np.floating],
     similarities_CC: NDArray[np.floating],
     *,
-    strength: float,
+    diversify: float,
     top_k: int,
 ) -> NDArray[np.int64]:
-    """Chooses documents one by one: the next has the largest ``(1 - strength) score + strength novelty``.
+    """Chooses documents one by one: the next has the largest ``(1 - diversify) score + diversify novelty``.
 
     Scores are scaled to [0, 1] over the candidates. What novelty is, in [0, 1], depends on the query:
 
@@ -170,7 +170,7 @@ def diversify(
         shares_CJ: What each facet of the query adds to the score of its facets; a facet that adds nothing anywhere
             does not count.
         similarities_CC: Of the candidates with each other, in [0, 1].
-        strength: 0 keeps the order of scores, 1 looks at novelty alone; the first document is the best one anyway.
+        diversify: 0 keeps the order of scores, 1 looks at novelty alone; the first document is the best one anyway.
         top_k: How many.
 
     Returns:
@@ -178,7 +178,7 @@ def diversify(
 
     Example:
         >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
-        >>> diversify(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, strength=0.5, top_k=2).tolist()
+        >>> select_diverse(np.array([0.9, 0.8, 0.5]), np.ones((3, 1)), alike, diversify=0.5, top_k=2).tolist()
         [0, 2]
 
     References:
@@ -201,7 +201,7 @@ def diversify(
         novelty_C = 1 - nearest_C
         if len(used_J) > 1:
             novelty_C = (novelty_C + answers_CJ @ (weights_J * left_J)) / 2
-        gains_C = (1 - strength) * relevance_C + strength * novelty_C
+        gains_C = (1 - diversify) * relevance_C + diversify * novelty_C
     return np.array(chosen, dtype=np.int64)
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.index.candidates import diversify
+from facets.index.candidates import select_diverse
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
@@ -297,7 +297,7 @@ class PaperEngine:
         if options.diversify:
             alike = group_similarities(table, rows[columns[0]])
             nothing = np.empty((len(alike), 0))  # facets of a query that are to be covered
-            chosen = diversify(best[0], nothing, alike, strength=options.diversify, top_k=options.top_k)
+            chosen = select_diverse(best[0], nothing, alike, diversify=options.diversify, top_k=options.top_k)
             columns, best = columns[:, chosen], best[:, chosen]
         return [
             RankedCandidate(

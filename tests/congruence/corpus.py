@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents import Document, Hit, Part, SearchResult
+from facets.documents import Document, DocumentPart, SearchHit, SearchResult
 
 K, DIM, NUM = 3, 32, 400
 WORDS = "goat market river stone letter winter bridge answer copper garden signal harbour".split()
@@ -85,14 +85,14 @@ def _book(id: str, number: int, payload: dict[str, Any]) -> Document:
         facet_embeddings=np.concatenate([facets_of(100 * number + p, c) for p, c in enumerate(counts)]),
         facet_spans=spans,
         parts=[
-            Part(start=start, end=end, headings=("Book \0", text_of(number + place, 1)), page=place + 1)
+            DocumentPart(start=start, end=end, headings=("Book \0", text_of(number + place, 1)), page=place + 1)
             for place, (start, end) in enumerate(zip(starts, ends, strict=True))
         ],
         part_facets=counts,
     )
 
 
-def hit_said(hit: Hit) -> tuple[object, ...]:
+def hit_said(hit: SearchHit) -> tuple[object, ...]:
     """Everything that a hit says, arrays as bytes."""
     met = [
         (m.first_facet, m.second_facet, m.cosine, m.contribution, m.second_span, m.facet.tobytes())

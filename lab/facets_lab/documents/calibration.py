@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.confidence import FEATURES, SIGNALS, RelevanceCurve, features_of
-from facets.documents.types import Hit, SearchMode
+from facets.documents.types import SearchHit, SearchMode
 from facets.errors import ConfigError
 from facets.model.loading import TASKS
 from facets.model.passage_checkpoint import TASK
@@ -261,7 +261,7 @@ def _observe(
     return observed
 
 
-def features_of_hits(hits: Sequence[Hit], *, num_searched: int) -> NDArray[np.float64]:
+def features_of_hits(hits: Sequence[SearchHit], *, num_searched: int) -> NDArray[np.float64]:
     """What a curve weighs of hits of one query, best first, ``[len(hits), F]``."""
     signals = np.array([[hit.signals[name] for name in SIGNALS] for hit in hits]).reshape(-1, len(SIGNALS))
     return features_of(np.array([hit.score for hit in hits]), signals, num_searched=num_searched)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, from_encoded, split_text
 from facets.documents.ranking import SearchRequest
-from facets.documents.types import Hit, SearchMode
+from facets.documents.types import SearchHit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
 from facets.model.contract import Model
@@ -181,9 +181,9 @@ class IndexedCollection:
 
     def search(
         self, texts: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
-    ) -> dict[SearchMode, list[tuple[Hit, ...]]]:
+    ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
         """Hits of every query by mode, with evidence and answer where these are wanted; queries are encoded once."""
-        found: dict[SearchMode, list[tuple[Hit, ...]]] = {mode: [] for mode in modes}
+        found: dict[SearchMode, list[tuple[SearchHit, ...]]] = {mode: [] for mode in modes}
         for start in range(0, len(texts), _QUERY_BATCH):
             batch = texts[start : start + _QUERY_BATCH]
             query_QJD, weights_QJ = _encode_queries(self.model, batch)

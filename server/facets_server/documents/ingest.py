@@ -14,9 +14,9 @@ from facets.documents import (
     CollectionEngine,
     CollectionRecord,
     Document,
+    DocumentPart,
     EncodedText,
     JsonValue,
-    Part,
     TargetModel,
     UpsertResult,
     check_facets,
@@ -55,7 +55,7 @@ class IncomingDocument:
     payload: dict[str, JsonValue] = field(default_factory=dict)
     facets: NDArray[np.float32] | None = None
     spans: NDArray[np.int64] | None = None
-    sections: tuple[Part, ...] = ()
+    sections: tuple[DocumentPart, ...] = ()
     part_facets: tuple[int, ...] = ()
     num_tokens: int | None = None
     num_read: int | None = None
@@ -121,7 +121,7 @@ class PreparedBatch:
         call: On whose behalf.
     """
 
-    good: tuple[tuple[int, IncomingDocument, tuple[Part, ...]], ...]
+    good: tuple[tuple[int, IncomingDocument, tuple[DocumentPart, ...]], ...]
     rejections: tuple[Rejection, ...]
     pending: PendingTexts | None
     waiting: Sequence[str]
@@ -146,7 +146,7 @@ class Ingest:
             documents: The batch.
             call: On whose behalf.
         """
-        good: list[tuple[int, IncomingDocument, tuple[Part, ...]]] = []
+        good: list[tuple[int, IncomingDocument, tuple[DocumentPart, ...]]] = []
         rejections: list[Rejection] = []
         texts: list[str] = []
         for position, document in enumerate(documents):
@@ -263,7 +263,7 @@ class Ingest:
             return InvalidInputError(rule, path=(*where, "facet_spans", int(wrong[0])))
         return None
 
-    def _texts(self, document: IncomingDocument, parts: Sequence[Part]) -> list[str]:
+    def _texts(self, document: IncomingDocument, parts: Sequence[DocumentPart]) -> list[str]:
         """What the model is to read of a document: the parts that it can read, each with the fields."""
         texts = [said.read for said in self._record.said(document.text, document.payload, parts)]
         return [text for text in texts if not self.served.problem(text)] if parts else texts
@@ -291,7 +291,9 @@ class Ingest:
                 one = encoded_text(encoded, row)  # of the many texts of a book: in half precision
                 yield replace(one, facets=one.facets.astype(np.float16))
 
-    def _as_encoded(self, document: IncomingDocument, parts: tuple[Part, ...], read: Iterator[EncodedText]) -> Document:
+    def _as_encoded(
+        self, document: IncomingDocument, parts: tuple[DocumentPart, ...], read: Iterator[EncodedText]
+    ) -> Document:
         nothing = EncodedText.of_nothing(self._record.num_facets, self._record.dim)
         said = self._record.said(document.text, document.payload, parts)
         encoded = [nothing if parts and self.served.problem(one.read) else next(read) for one in said]
@@ -308,7 +310,7 @@ def encoded_text(encoded: Encoded, row: int) -> EncodedText:
 
 
 def _as_given(
-    document: IncomingDocument, facets: NDArray[np.float32], parts: tuple[Part, ...], num_facets: int
+    document: IncomingDocument, facets: NDArray[np.float32], parts: tuple[DocumentPart, ...], num_facets: int
 ) -> Document:
     made = Document(
         id=document.id,

@@ -5,7 +5,7 @@ from dataclasses import replace
 from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets.documents import CollectionInfo, Hit
+from facets.documents import CollectionInfo, SearchHit
 from facets_server.documents.ingest import Rejection, StoredBatch
 from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import Found
@@ -53,5 +53,5 @@ def hits_to_message(found: Found, request: DocumentQuery, call: CallContext) -> 
     return to_message(found, pb.SearchResponse, results=results, model=found.model, timings=call)
 
 
-def _without_document(hit: Hit) -> Hit:
+def _without_document(hit: SearchHit) -> SearchHit:
     return replace(hit, text="", payload=None)

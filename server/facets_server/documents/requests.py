@@ -10,7 +10,19 @@ from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
 
-from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Part, Range, SearchRequest
+from facets.documents import (
+    AllOf,
+    AnyOf,
+    Contains,
+    DocumentPart,
+    Equals,
+    Exists,
+    Filter,
+    NoneOf,
+    OneOf,
+    Range,
+    SearchRequest,
+)
 from facets.documents.filters import Scalar
 from facets.documents.parts import check_sections
 from facets.errors import ErrorPath, InvalidInputError
@@ -34,7 +46,7 @@ def _incoming(message: pb.Document, path: ErrorPath) -> IncomingDocument:
             facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
         with named((*path, "payload")):
             payload = payload_from_message(message.payload)
-        given = [record_of(part, Part, headings=tuple(part.headings)) for part in message.parts]
+        given = [record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts]
         sections = check_sections(message.text, given, (*path, "parts"))
         if message.part_facets and not (message.facet_spans and facets is not None):
             raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))

@@ -13,9 +13,9 @@ from facets.documents import (
     Combination,
     Document,
     FilterWarning,
-    Hit,
     RankedText,
     RelevanceCurve,
+    SearchHit,
     SearchResult,
     check_search,
     rerank,
@@ -47,7 +47,7 @@ class Found:
         left_out: What could not be asked; empty: nothing.
     """
 
-    hits: tuple[tuple[Hit, ...], ...]
+    hits: tuple[tuple[SearchHit, ...], ...]
     index_revision: int
     exhaustive: bool
     index_kind: str
@@ -86,7 +86,7 @@ def search(
     find = partial(_search_group, encoded=encoded, query=query, engine=engine, record=record, curve=served.relevance)
     with call.stages.measured("search", num_items=len(facets)):
         groups = [(places, find(places)) for places in _alike(query, encoded)]
-    hits: list[tuple[Hit, ...]] = [()] * len(facets)
+    hits: list[tuple[SearchHit, ...]] = [()] * len(facets)
     for places, result in groups:
         recall.offer(result.found, result.again_exactly, of=record.number)
         for place, found in zip(places, result.found.hits, strict=True):
@@ -223,8 +223,8 @@ def _search_group(
 
 
 def _explained(
-    hits: Sequence[Sequence[Hit]], facets: Sequence[NDArray[np.float32]], model: TextModel, num_words: int
-) -> tuple[tuple[Hit, ...], ...]:
+    hits: Sequence[Sequence[SearchHit]], facets: Sequence[NDArray[np.float32]], model: TextModel, num_words: int
+) -> tuple[tuple[SearchHit, ...], ...]:
     """Hits with the matches that contribute most, in words; without evidence when no words are asked for."""
     if not num_words:
         return tuple(tuple(replace(hit, evidence=()) for hit in found) for found in hits)

@@ -7,7 +7,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, Hit, RelevanceCurve, SearchMode, SearchRequest
+from facets.documents import CollectionEngine, Document, RelevanceCurve, SearchHit, SearchMode, SearchRequest
 from facets.documents.confidence import FEATURES, SIGNALS, features_of
 from facets.documents.filters import Equals
 from facets.errors import CheckpointError, InvalidInputError
@@ -47,7 +47,7 @@ def search(
     curve: RelevanceCurve = CURVE,
     top_k: int = 10,
     **options: object,
-) -> tuple[Hit, ...]:
+) -> tuple[SearchHit, ...]:
     facets = np.eye(1, 32, k=20, dtype=np.float32)[None] + np.eye(1, 32, dtype=np.float32)[None]
     request = SearchRequest(facets=facets, texts=[text], mode=mode, top_k=top_k, **options)  # type: ignore[arg-type]
     return engine.search("docs", request, curve=curve).hits[0]

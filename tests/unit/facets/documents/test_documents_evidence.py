@@ -5,7 +5,7 @@ import textwrap
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, Hit, SearchRequest, Span
+from facets.documents import CollectionEngine, Document, SearchHit, SearchRequest, Span
 from facets.language.terms import located_terms
 
 TEXT = (
@@ -33,7 +33,7 @@ def filled(engine: CollectionEngine) -> CollectionEngine:
     return engine
 
 
-def hit(engine: CollectionEngine, facets: list[int], text: str | None, collection: str = "spans") -> Hit:
+def hit(engine: CollectionEngine, facets: list[int], text: str | None, collection: str = "spans") -> SearchHit:
     query = np.eye(32, dtype=np.float32)[facets][None]
     return engine.search(collection, SearchRequest(facets=query, texts=None if text is None else [text], top_k=1)).hits[
         0

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
 from facets.documents.fields import SearchedText, searched_text
-from facets.documents.types import Hit, Part
+from facets.documents.types import DocumentPart, SearchHit
 from facets.errors import InvalidInputError
 
 TITLE, BODY = "Crane accident at Lyon", "It happened on the fourth of May. Nobody was hurt."
@@ -91,7 +91,7 @@ def document(id: str, payload: dict[str, object], text: str, facets: NDArray[np.
     )
 
 
-def hit_of(engine: CollectionEngine, facet: list[float], words: str | None, first: Document) -> Hit:
+def hit_of(engine: CollectionEngine, facet: list[float], words: str | None, first: Document) -> SearchHit:
     others = [Document(id=f"o{n}", text=f"Other text {n}.", facet_embeddings=np.full((2, 4), 0.5)) for n in range(5)]
     engine.create_collection("docs", model="m", model_revision="1", num_facets=2, dim=4)
     engine.upsert("docs", [first, *others])
@@ -182,8 +182,8 @@ def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngi
 
 LONG = "# Cranes\nThe boom fell on the quay. " + "x" * 20 + "\n# Boats\nThe ferry sank."
 PARTS = (
-    Part(start=0, end=LONG.index("# Boats"), headings=("Cranes",)),
-    Part(start=LONG.index("# Boats"), end=len(LONG), headings=("Harbour", "Boats"), page=2),
+    DocumentPart(start=0, end=LONG.index("# Boats"), headings=("Cranes",)),
+    DocumentPart(start=LONG.index("# Boats"), end=len(LONG), headings=("Harbour", "Boats"), page=2),
 )
 
 

@@ -13,9 +13,9 @@ from numpy.typing import NDArray
 from facets.documents import (
     CollectionEngine,
     Document,
+    DocumentPart,
     EncodedText,
     Equals,
-    Part,
     SearchMode,
     SearchRequest,
     TargetModel,
@@ -46,7 +46,7 @@ def book(id: str, texts: list[str], *, seed: int = 0, **others: object) -> Docum
             "facet_spans": np.array(spans).reshape(-1, 2),
             "payload": {"kind": id},
             "parts": [
-                Part(start=start, end=end, headings=("Book", f"Chapter {place}"), page=place + 1)
+                DocumentPart(start=start, end=end, headings=("Book", f"Chapter {place}"), page=place + 1)
                 for place, (start, end) in enumerate(zip(starts, ends, strict=True))
             ],
             "part_facets": [2] * len(texts),
@@ -69,7 +69,7 @@ def books(engine: CollectionEngine) -> CollectionEngine:
 def test_a_part_is_found_with_its_place_and_stands_for_its_document(books: CollectionEngine) -> None:
     hit, other = books.search("docs", SearchRequest(facets=facets_of(1)[None], top_k=5)).hits[0]
     assert (hit.id, hit.text, hit.part_number, hit.num_parts) == ("crane", CRANE[1], 2, 3)
-    assert hit.part == Part(start=20, end=39, headings=("Book", "Chapter 1"), page=2)
+    assert hit.part == DocumentPart(start=20, end=39, headings=("Book", "Chapter 1"), page=2)
     assert hit.score == pytest.approx(1, abs=1e-3)
     assert (other.id, other.part, other.part_number, other.num_parts) == ("short", None, 0, 1)
     spans = {(match.second_span.start, match.second_span.end) for match in hit.evidence if match.second_span}
@@ -313,8 +313,14 @@ def test_reindexing_a_long_document_goes_on_where_a_call_ended(books: Collection
         ({"part_facets": [2, 2]}, "share of 6 facets"),
         ({"part_facets": [2, 2, 1]}, "share of 6 facets"),
         ({"part_facets": [1, 3, 2]}, "has shape"),
-        ({"parts": [Part(start=0, end=5), Part(start=6, end=39), Part(start=39, end=56)]}, "one behind the other"),
-        ({"parts": [Part(start=0, end=20), Part(start=20, end=39), Part(start=39, end=50)]}, "56 characters"),
+        (
+            {"parts": [DocumentPart(start=0, end=5), DocumentPart(start=6, end=39), DocumentPart(start=39, end=56)]},
+            "one behind the other",
+        ),
+        (
+            {"parts": [DocumentPart(start=0, end=20), DocumentPart(start=20, end=39), DocumentPart(start=39, end=50)]},
+            "56 characters",
+        ),
         ({"facet_spans": np.array([[0, 4], [5, 30], [20, 24], [20, 24], [40, 41], [40, 41]])}, "lie in the part"),
     ],
 )

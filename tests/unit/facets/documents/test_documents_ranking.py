@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.ranking import similarities
 from facets.errors import InvalidInputError
-from facets.index.candidates import diversify
+from facets.index.candidates import select_diverse
 
 Array = NDArray[np.float64]
 
@@ -61,14 +61,14 @@ def test_choice_follows_the_definition(seed: int, num: int, num_facets: int, str
     rng = np.random.default_rng(seed)
     scores, shares = rng.random(num), rng.uniform(-0.2, 1, (num, num_facets))
     alike = similarities(rng.standard_normal((num * 3, 8)), np.arange(num + 1) * 3)
-    found = diversify(scores, shares, alike, strength=strength, top_k=top_k)
+    found = select_diverse(scores, shares, alike, diversify=strength, top_k=top_k)
     assert found.tolist() == reference(scores, shares, alike, strength, top_k)
 
 
 def test_strength_of_zero_keeps_the_order_of_scores() -> None:
     rng = np.random.default_rng(0)
     scores = rng.random(20)
-    found = diversify(scores, rng.random((20, 3)), np.ones((20, 20)), strength=0.0, top_k=20)
+    found = select_diverse(scores, rng.random((20, 3)), np.ones((20, 20)), diversify=0.0, top_k=20)
     np.testing.assert_array_equal(found, np.argsort(-scores))
 
 

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets.documents import Document, Part
+from facets.documents import Document, DocumentPart
 from facets.documents.parts import LONGEST_WHOLE_CHARS, check_sections, split_text, with_parts
 from facets.errors import InvalidInputError
 from facets.language.sentences import sentences_of
@@ -15,7 +15,7 @@ from facets.language.sentences import sentences_of
 PROSE = "The crane fell on Monday. Nobody was hurt, said Dr. Who. It was 5 p.m. then. "
 
 
-def assert_whole(text: str, parts: tuple[Part, ...]) -> None:
+def assert_whole(text: str, parts: tuple[DocumentPart, ...]) -> None:
     """They are all of the text, and none is blank."""
     assert "".join(text[part.start : part.end] for part in parts) == (text if parts else "")
     assert all(text[part.start : part.end].strip() for part in parts)
@@ -24,7 +24,12 @@ def assert_whole(text: str, parts: tuple[Part, ...]) -> None:
 def test_a_short_text_stays_one_part() -> None:
     text = ("# Cranes\n\n" + PROSE * 50)[:LONGEST_WHOLE_CHARS]
     assert split_text(text) == () == split_text("")
-    assert split_text(text, (Part(start=0, end=0, headings=("A",)), Part(start=900, end=0, headings=("B",)))) == ()
+    assert (
+        split_text(
+            text, (DocumentPart(start=0, end=0, headings=("A",)), DocumentPart(start=900, end=0, headings=("B",)))
+        )
+        == ()
+    )
 
 
 def test_parts_begin_with_sentences_and_overlap_by_nothing() -> None:
@@ -81,8 +86,8 @@ def test_sections_of_the_caller_go_before_what_the_text_shows() -> None:
     text = "# Not asked\n\n" + PROSE * 60
     at = text.index("Nobody", 2500)
     given_ = (
-        Part(start=0, end=0, headings=("Book", "One"), page=11),
-        Part(start=at, end=0, headings=("Book", "Two"), page=12),
+        DocumentPart(start=0, end=0, headings=("Book", "One"), page=11),
+        DocumentPart(start=at, end=0, headings=("Book", "Two"), page=12),
     )
     parts = split_text(text, check_sections(text, given_, ("parts",)))
     assert_whole(text, parts)
@@ -100,11 +105,11 @@ def test_short_sections_go_with_the_next_one() -> None:
 @pytest.mark.parametrize("starts", [[5, 3], [0, 10**9]])
 def test_sections_out_of_order_or_of_the_text_are_refused(starts: list[int]) -> None:
     with pytest.raises(InvalidInputError, match="must be in order and within"):
-        check_sections(PROSE * 50, [Part(start=start, end=0) for start in starts], ("parts",))
+        check_sections(PROSE * 50, [DocumentPart(start=start, end=0) for start in starts], ("parts",))
 
 
 def test_headings_are_cut_to_what_counts() -> None:
-    section = Part(start=0, end=0, headings=("  a\n b ", "", *("x" * 500 for _ in range(500))))
+    section = DocumentPart(start=0, end=0, headings=("  a\n b ", "", *("x" * 500 for _ in range(500))))
     (checked,) = check_sections(PROSE, [section], ("parts",))
     assert checked.headings == ("a b", *["x" * 200] * 6)
 

@@ -10,7 +10,7 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
-from facets.documents import CollectionEngine, Document, EngineConfig, Equals, Part, SearchRequest
+from facets.documents import CollectionEngine, Document, DocumentPart, EngineConfig, Equals, SearchRequest
 
 DIM = 32
 IDS = st.sampled_from([f"d{number}" for number in range(12)])
@@ -33,7 +33,7 @@ def document_of(id: str, number: int) -> Document:
         text="".join(texts),
         facet_embeddings=np.concatenate(facets),
         payload={"number": number},
-        parts=[Part(start=end - len(text), end=end, page=end) for text, end in zip(texts, ends, strict=True)],
+        parts=[DocumentPart(start=end - len(text), end=end, page=end) for text, end in zip(texts, ends, strict=True)],
         part_facets=[2] * counts,
     )
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.index.candidates import diversify
+from facets.index.candidates import select_diverse
 from facets.papers.confidence import (
     PaperConfidence,
     features_of,
@@ -78,10 +78,10 @@ def test_without_a_curve_there_is_no_confidence(engine: PaperEngine) -> None:
 def test_diversity_keeps_the_best_and_parts_groups() -> None:
     alike = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.0]])
     scores = np.array([0.9, 0.8, 0.7, 0.4])
-    assert diversify(scores, np.empty((4, 0)), alike, strength=0.0, top_k=3).tolist() == [0, 1, 2]
-    assert diversify(scores, np.empty((4, 0)), alike, strength=0.6, top_k=2).tolist() == [0, 3]
-    assert sorted(diversify(scores, np.empty((4, 0)), alike, strength=1.0, top_k=9).tolist()) == [0, 1, 2, 3]
-    assert diversify(np.empty(0), np.empty((0, 0)), np.empty((0, 0)), strength=0.5, top_k=3).tolist() == []
+    assert select_diverse(scores, np.empty((4, 0)), alike, diversify=0.0, top_k=3).tolist() == [0, 1, 2]
+    assert select_diverse(scores, np.empty((4, 0)), alike, diversify=0.6, top_k=2).tolist() == [0, 3]
+    assert sorted(select_diverse(scores, np.empty((4, 0)), alike, diversify=1.0, top_k=9).tolist()) == [0, 1, 2, 3]
+    assert select_diverse(np.empty(0), np.empty((0, 0)), np.empty((0, 0)), diversify=0.5, top_k=3).tolist() == []
 
 
 def test_groups_are_who_shares_papers(engine: PaperEngine) -> None:

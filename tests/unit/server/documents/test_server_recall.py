@@ -8,12 +8,12 @@ from facets_server.runtime.metrics import RecallMetrics
 from prometheus_client import CollectorRegistry
 from waiting import wait_until
 
-from facets.documents import Hit, SearchResult
+from facets.documents import SearchHit, SearchResult
 
 
 def result(*ids, exhaustive=False, revision=7):
     hits = tuple(
-        Hit(
+        SearchHit(
             id=id, score=0.5, text="", payload={}, evidence=(), facets_score=0.5, lexical_score=0.0, matched_words=(),
             answer=None, confidence=None, signals={}, revision=1,
         )
