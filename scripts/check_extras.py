@@ -105,7 +105,6 @@ _SHIPPED = (
 # A part comes behind the one that it extends.
 PARTS = {
     "client": Part("multifacet-client"),
-    "plot": Part("multifacet-client[plot]", "client"),
     "files": Part("multifacet-client[files]", "client"),
     "ray": Part("multifacet-client[ray]", "client"),
     "library": Part("multifacet"),
@@ -123,7 +122,6 @@ CHECKS: dict[str, list[Check]] = {
         Check(("facets", "--help"), "Usage"),
         Check(("facets", "--version")),
     ],
-    "plot": [_python("import matplotlib, facets_client.texts.picture"), Check(("facets", "--help"), "Usage")],
     "files": [_python("import lxml, pypdf"), Check(("facets", "index", "--help"), "Parquet")],
     "ray": [
         _python("import ray, facets_client; print(ray.__version__)"),

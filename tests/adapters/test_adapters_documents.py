@@ -17,25 +17,17 @@ IMPORTS = {
     "LangChain": MODULES["langchain"],
     "LlamaIndex": MODULES["llama-index"],
     "Haystack": MODULES["haystack"],
-    "DSPy": MODULES["dspy"],
-    "Chroma": MODULES["chroma"],
     "txtai": "txtai",
     "Parquet": MODULES["parquet"],
-    "Qdrant": MODULES["qdrant"],
     "sentence-transformers": "sentence_transformers",
-    "Vespa": "facets_client",
 }
 SAYS = {
     "LangChain": "Bald eagle",
     "LlamaIndex": "Bald eagle",
     "Haystack": "Bald eagle",
-    "DSPy": "bald-eagle",
-    "Chroma": "[['bees']]",
     "txtai": "bees",
     "Parquet": "24 documents\n24 stored",
-    "Qdrant": "Bald eagle",
     "sentence-transformers": "(1, 384)\n0",
-    "Vespa": "24 documents\nschema article {\nbald-eagle",
 }
 
 

@@ -11,9 +11,6 @@ MODULES = {
     "langchain": "langchain_core",
     "llama-index": "llama_index",
     "haystack": "haystack",
-    "dspy": "dspy",
-    "chroma": "chromadb",
-    "qdrant": "qdrant_client",
     "parquet": "pyarrow",
 }
 

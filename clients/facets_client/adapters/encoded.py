@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from facets_client.adapters import require
-from facets_client.adapters.exported import whole
 from facets_client.adapters.parquet import read_parquet, write_parquet
 from facets_client.documents.encoding import EncodedBy
 from facets_client.documents.types import Document
@@ -22,6 +21,7 @@ from facets_client.load.batches import Place
 from facets_client.load.formats import InputFile
 from facets_client.load.records import Record, Rejection
 from facets_client.load.source import InputError
+from facets_client.load.state import whole_file
 
 require("parquet")
 import pyarrow as pa  # noqa: E402
@@ -72,7 +72,7 @@ class EncodedFolder:
         self, number: int, documents: Sequence[Document], *, digest: str, rejected: list[tuple[int, str]]
     ) -> None:
         """Writes a part."""
-        write_parquet(self._part(number), documents, about={"digest": digest, "rejected": json.dumps(rejected)})
+        write_parquet(self._part(number), documents, metadata={"digest": digest, "rejected": json.dumps(rejected)})
 
     def finish(self, num_parts: int) -> None:
         """Says that these parts are all, and deletes those of a longer input."""
@@ -86,7 +86,7 @@ class EncodedFolder:
 
     def _write_manifest(self, num_parts: int) -> None:
         held = {"version": _VERSION, "made_by": self._made_by, "num_parts": num_parts}
-        with whole(self._path / _MANIFEST) as partial:
+        with whole_file(self._path / _MANIFEST) as partial:
             partial.write_text(json.dumps(held, indent=1))
 
 

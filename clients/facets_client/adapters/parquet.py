@@ -8,7 +8,9 @@ Example:
     >>> acks = list(client.upsert_stream("copy", read_parquet("wiki.parquet")))  # doctest: +SKIP
 """
 
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -16,51 +18,53 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets_client.adapters import require
-from facets_client.adapters.exported import batches, from_json, from_spans, to_json, to_spans, token_stats, whole
+from facets_client.core.types import Span, TokenStats
 from facets_client.documents.types import Document
+from facets_client.load.state import whole_file
 
 require("parquet")
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
-# A facet is a list and not a vector of fixed width, so that documents without facets fit in.
+# Facets are lists, not vectors of a fixed width, so that documents without facets fit in.
 SCHEMA = pa.schema(
     [
         pa.field("id", pa.string(), nullable=False),
         pa.field("text", pa.string(), nullable=False),
         pa.field("payload", pa.string(), nullable=False),  # JSON
-        pa.field("facets", pa.list_(pa.list_(pa.float32()))),  # [K][D]; null: without
-        pa.field("spans", pa.list_(pa.list_(pa.int32())), nullable=False),  # [start, end] a facet, or []
-        pa.field("part_facets", pa.list_(pa.int32()), nullable=False),  # how many are each part's; none: it is one
-        pa.field("tokens", pa.list_(pa.int64())),  # read, unknown, of the text; null: nobody counted
+        pa.field("facets", pa.list_(pa.list_(pa.float32()))),  # [K][D]; null: without facets
+        pa.field("spans", pa.list_(pa.list_(pa.int32())), nullable=False),  # [start, end] of each facet, or []
+        pa.field("part_facets", pa.list_(pa.int32()), nullable=False),  # facets of each part; empty: one part
+        pa.field("tokens", pa.list_(pa.int64())),  # read, unknown, in the text; null: not counted
     ]
 )
-_OTHERS = SCHEMA.remove(SCHEMA.names.index("facets"))
-_ROWS = 256  # documents of one row group, which is what lies in memory
+_SCHEMA_WITHOUT_FACETS = SCHEMA.remove(SCHEMA.names.index("facets"))
+_ROWS_PER_GROUP = 256  # documents held in memory
 
 
-def write_parquet(path: str | Path, documents: Iterable[Document], *, about: Mapping[str, str] | None = None) -> int:
-    """Writes documents, as the schema ``SCHEMA`` says; the file is whole or not there.
+def write_parquet(path: str | Path, documents: Iterable[Document], *, metadata: Mapping[str, str] | None = None) -> int:
+    """Writes documents with the schema ``SCHEMA``. The file appears when it is complete.
 
     Args:
         path: The file; an existing one is replaced.
         documents: With or without facets: ``client.list_documents(name, include_facets=True)``.
-        about: Kept in the file beside them.
+        metadata: Stored in the file's footer.
 
     Returns:
-        How many.
+        The number of documents.
     """
+    remaining = iter(documents)
     num_documents = 0
-    with whole(path) as partial, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
-        for batch in batches(documents, _ROWS):
+    with whole_file(path) as partial, pq.ParquetWriter(partial, SCHEMA, compression="zstd") as writer:
+        while batch := list(islice(remaining, _ROWS_PER_GROUP)):
             writer.write_table(_to_table(batch))
             num_documents += len(batch)
-        writer.add_key_value_metadata(dict(about or {}))
+        writer.add_key_value_metadata(dict(metadata or {}))
     return num_documents
 
 
 def read_parquet(path: str | Path) -> Iterator[Document]:
-    """The documents of a file that ``write_parquet`` wrote, equal bit by bit; one row group lies in memory.
+    """Yields the documents of a file that ``write_parquet`` wrote, equal bit by bit.
 
     Raises:
         ValueError: The file lacks a column.
@@ -69,26 +73,25 @@ def read_parquet(path: str | Path) -> Iterator[Document]:
         missing = [name for name in SCHEMA.names if name not in file.schema_arrow.names]
         if missing:
             raise ValueError(f"{path} has no column {', '.join(missing)}, expected {', '.join(SCHEMA.names)}")
-        for batch in file.iter_batches(batch_size=_ROWS, columns=SCHEMA.names):
+        for batch in file.iter_batches(batch_size=_ROWS_PER_GROUP, columns=SCHEMA.names):
             facets = batch.column("facets")
             yield from map(_to_document, batch.drop_columns(["facets"]).to_pylist(), map(_to_array, facets))
 
 
 def _to_table(documents: Sequence[Document]) -> pa.Table:
-    table = pa.Table.from_pylist(list(map(_to_row, documents)), schema=_OTHERS)
-    given = [None if one.facet_embeddings is None else _as_float32(one.facet_embeddings) for one in documents]
-    held = [one for one in given if one is not None]
-    widths = np.concatenate([[0], *([one.shape[1]] * len(one) for one in held)]).cumsum()
-    numbers = np.concatenate([np.empty(0, np.float32), *(one.ravel() for one in held)])
-    vectors = pa.ListArray.from_arrays(pa.array(widths, pa.int32()), pa.array(numbers))
-    counts = np.cumsum([0, *(0 if one is None else len(one) for one in given)])
-    missing = pa.array([one is None for one in given])
-    facets = pa.ListArray.from_arrays(pa.array(counts, pa.int32()), vectors, mask=missing)
+    table = pa.Table.from_pylist(list(map(_to_row, documents)), schema=_SCHEMA_WITHOUT_FACETS)
+    arrays = [
+        None if document.facet_embeddings is None else np.ascontiguousarray(document.facet_embeddings, dtype=np.float32)
+        for document in documents
+    ]
+    present = [array for array in arrays if array is not None]
+    vector_offsets = np.concatenate([[0], *([array.shape[1]] * len(array) for array in present)]).cumsum()
+    numbers = np.concatenate([np.empty(0, np.float32), *(array.ravel() for array in present)])
+    vectors = pa.ListArray.from_arrays(pa.array(vector_offsets, pa.int32()), pa.array(numbers))
+    document_offsets = np.cumsum([0, *(0 if array is None else len(array) for array in arrays)])
+    is_missing = pa.array([array is None for array in arrays])
+    facets = pa.ListArray.from_arrays(pa.array(document_offsets, pa.int32()), vectors, mask=is_missing)
     return table.add_column(SCHEMA.names.index("facets"), SCHEMA.field("facets"), facets).cast(SCHEMA)
-
-
-def _as_float32(facets: NDArray[np.floating]) -> NDArray[np.float32]:
-    return np.ascontiguousarray(facets, dtype=np.float32)
 
 
 def _to_array(facets: pa.ListScalar) -> NDArray[np.float32] | None:
@@ -103,20 +106,25 @@ def _to_row(document: Document) -> dict[str, object]:
     return {
         "id": document.id,
         "text": document.text,
-        "payload": to_json(dict(document.payload)),
-        "spans": from_spans(document.facet_spans),
+        # Sorted, so that equal payloads give equal files.
+        "payload": json.dumps(dict(document.payload), ensure_ascii=False, separators=(",", ":"), sort_keys=True),
+        "spans": [[span.start, span.end] if span else [] for span in document.facet_spans],
         "part_facets": list(document.part_facets),
         "tokens": None if stats is None else [stats.num_tokens, stats.num_unknown_tokens, stats.num_tokens_in_text],
     }
 
 
 def _to_document(row: dict[str, Any], facets: NDArray[np.float32] | None) -> Document:
+    stats = None
+    if row["tokens"] is not None:
+        num_read, num_unknown, num_in_text = row["tokens"]
+        stats = TokenStats(num_read, num_unknown, num_read < num_in_text, num_in_text)
     return Document(
         id=row["id"],
         text=row["text"],
-        payload=from_json(row["payload"]),
+        payload=json.loads(row["payload"]),
         facet_embeddings=facets,
-        facet_spans=to_spans(row["spans"]),
+        facet_spans=tuple(Span(span[0], span[1]) if span else None for span in row["spans"]),
         part_facets=tuple(row["part_facets"]),
-        token_stats=None if row["tokens"] is None else token_stats(*row["tokens"]),
+        token_stats=stats,
     )

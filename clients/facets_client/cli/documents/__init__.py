@@ -6,14 +6,12 @@ from facets_client.cli.documents.encode import encode
 from facets_client.cli.documents.export import export
 from facets_client.cli.documents.index import index
 from facets_client.cli.documents.search import rerank, search
-from facets_client.cli.documents.watch import watch
 
 __all__ = ["COMMANDS"]
 
 COMMANDS = {
     "collections": collections_app,
     "index": index,
-    "watch": watch,
     "export": export,
     "delete": delete_documents,
     "encode": encode,

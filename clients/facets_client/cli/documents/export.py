@@ -13,13 +13,13 @@ from typing import IO, Annotated
 
 import typer
 
-from facets_client.adapters.exported import whole
 from facets_client.cli.bulk import ProgressOption
 from facets_client.cli.options import WhereOption, parse_where
 from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import settings_of
 from facets_client.documents.types import Document
 from facets_client.load.source import InputError
+from facets_client.load.state import whole_file
 
 _FORMATS = (".jsonl", ".jsonl.gz", ".csv", ".csv.gz", ".parquet")
 _OWN = ("id", "text")
@@ -84,7 +84,7 @@ def _target(file: str) -> Iterator[Path]:
         yield Path(file)
         return
     try:
-        with whole(file) as path:
+        with whole_file(file) as path:
             yield path
     except OSError as error:
         raise InputError(f"{file}: cannot be written: {error.strerror}") from error

@@ -1,25 +1,14 @@
-"""``facets export``, ``facets watch`` and ``facets delete``: a collection into files, a folder into a collection."""
+"""``facets export`` and ``facets delete``."""
 
 import csv
 import gzip
 import json
-import os
-import pty
-import select
-import signal
-import subprocess
-import sys
-import time
 
 import pytest
 from facets_client.cli.main import app
 from facets_client.documents.streams import from_document
 from facets_client.documents.types import Document
-from fake_server import FakeServer
 from typer.testing import CliRunner
-from waiting import wait_until
-
-COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
 
 
 @pytest.fixture
@@ -116,116 +105,3 @@ def test_delete_takes_conditions_and_asks_first(facets, world, stored):
     refused = facets("delete", "-c", "news", "--where", "year=1990")
     assert refused.exit_code == 2 and "--yes" in refused.stderr and len(world.documents["news"]) == 2
     assert "deleted" in facets("delete", "-c", "news", "--where", "year=1990", "--yes").stderr
-
-
-@pytest.fixture
-def folder(tmp_path):
-    """Two files, one of two rows."""
-    made = tmp_path / "hand book"
-    (made / "sub").mkdir(parents=True)
-    (made / "readme.txt").write_text("The tap drips.")
-    (made / "sub" / "rows.csv").write_text("id,text\n1,one\n2,two\n")
-    return made
-
-
-def watch_once(facets):
-    done = facets("watch", "hand book", "-c", "news", "--once", "--json")
-    assert done.exit_code == 0, done.stderr
-    return [json.loads(line) for line in done.stdout.splitlines()]
-
-
-def test_watch_stores_what_changes_and_deletes_what_vanishes(facets, world, folder, stored):
-    [first] = watch_once(facets)
-    assert (first["files_stored"], first["num_stored"]) == (2, 3)
-    assert set(world.documents["news"]) == {"a", "b", "readme.txt", "1", "2"}
-    assert watch_once(facets) == [], "nothing changed, nothing is done"
-    (folder / "sub" / "rows.csv").write_text("id,text\n2,two again\n3,three\n")
-    (folder / "readme.txt").unlink()
-    [second] = watch_once(facets)
-    assert (second["num_stored"], second["files_gone"], second["num_deleted"]) == (2, 1, 2)
-    assert set(world.documents["news"]) == {"a", "b", "2", "3"}, "what came another way stays"
-    assert world.documents["news"]["2"].text == "two again"
-
-
-def test_a_file_of_the_same_name_elsewhere_keeps_ids_apart(facets, world, folder):
-    watch_once(facets)
-    (folder / "sub" / "readme.txt").write_text("Another one.")
-    watch_once(facets)
-    assert {"readme.txt", "sub/readme.txt"} <= set(world.documents["news"])
-
-
-def test_an_empty_folder_where_there_were_files_deletes_nothing(facets, world, folder):
-    watch_once(facets)
-    for path in (folder / "readme.txt", folder / "sub" / "rows.csv"):
-        path.unlink()
-    done = facets("watch", "hand book", "-c", "news", "--once")
-    assert done.exit_code == 2 and "nothing is deleted" in done.stderr
-    assert len(world.documents["news"]) == 3
-
-
-def test_a_file_that_cannot_be_read_is_told_and_the_rest_is_stored(facets, world, folder):
-    (folder / "broken.csv").write_bytes(b"\x00\x01\x02")
-    done = facets("watch", "hand book", "-c", "news", "--once")
-    assert done.exit_code == 1 and "broken.csv" in done.stderr
-    assert {"readme.txt", "1", "2"} <= set(world.documents["news"])
-
-
-def test_no_folder_and_no_collection_are_one_sentence(facets, folder):
-    for args, says in ((("nowhere", "-c", "news"), "is no folder"), (("hand book", "-c", "none"), "--create")):
-        done = facets("watch", *args)
-        assert done.exit_code == 2 and says in done.stderr and done.stderr.count("\n") == 1
-
-
-def test_watching_in_a_terminal_follows_the_folder_until_ctrl_c(server, world, environment, folder, tmp_path):
-    mine, theirs = pty.openpty()
-    command = [*COMMAND, "--target", server.target, "watch", "hand book", "-c", "news", "--every-s", "0.1"]
-    process = subprocess.Popen(
-        command, stdin=theirs, stdout=theirs, stderr=theirs, env=environment, cwd=tmp_path, start_new_session=True
-    )
-    os.close(theirs)
-    try:
-        wait_until(lambda: "1" in world.documents["news"])
-        (folder / "new.txt").write_text("It came later.")
-        wait_until(lambda: "new.txt" in world.documents["news"])
-        (folder / "new.txt").unlink()
-        wait_until(lambda: "new.txt" not in world.documents["news"])
-        process.send_signal(signal.SIGINT)
-        said = read_all(mine)
-        assert process.wait(timeout=30) == 0
-        assert "2 files: 3 documents stored" in said and "2 files of" in said and "Traceback" not in said
-    finally:
-        process.kill()
-        os.close(mine)
-
-
-def read_all(descriptor):
-    """What a terminal shows until its program ends."""
-    said = b""
-    deadline = time.monotonic() + 30
-    while time.monotonic() < deadline:
-        if select.select([descriptor], [], [], 0.2)[0]:
-            try:
-                part = os.read(descriptor, 65536)
-            except OSError:  # the other side is closed
-                break
-            if not part:
-                break
-            said += part
-    return said.decode()
-
-
-def test_watching_goes_on_when_the_server_comes_back(server, world, environment, folder, tmp_path):
-    command = [*COMMAND, "--target", server.target, "watch", "hand book", "-c", "news", "--every-s", "0.1"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, env=environment, cwd=tmp_path)
-    try:
-        wait_until(lambda: "1" in world.documents["news"])
-        server.stop()
-        (folder / "late.txt").write_text("Written while it was away.")
-        wait_until(lambda: b"waiting for the server" in process.stderr.readline())
-        again = FakeServer(world, int(server.target.rpartition(":")[2]))
-        wait_until(lambda: "late.txt" in world.documents["news"])
-        again.stop()
-    finally:
-        process.send_signal(signal.SIGINT)
-        assert process.wait(timeout=30) == 0
-        process.stderr.close()

@@ -1,0 +1,17 @@
+"""Files that are replaced as a whole, never half written."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+
+@contextmanager
+def whole_file(path: str | Path) -> Iterator[Path]:
+    """Yields a temporary path beside ``path`` and renames it to ``path`` at the end; after an error nothing is left."""
+    target = Path(path)
+    partial = target.with_name(f"{target.name}.partial")
+    try:
+        yield partial
+        partial.replace(target)
+    finally:
+        partial.unlink(missing_ok=True)
