@@ -82,7 +82,6 @@ def test_a_name_of_a_file_is_no_text(facets, asked, hint):
         pytest.param("index folder -c news", 1, "passed over 1 file of other formats: .png (1)", marks=NEEDS_FILES),
         ("index nothing -c news", 2, "nothing to read in this folder: it is empty"),
         ("index nosuch -c news", 2, "nosuch: cannot be opened: No such file or directory"),
-        ("watch folder -c news --once", 1, "3 files: 1 document stored, 2 rejected"),
         ("export news nosuch/out.csv", 2, "nosuch/out.csv: cannot be written: No such file or directory"),
         ("serach dog", 2, "Did you mean 'search'?"),
         ("--target 127.0.0.1:1 --timeout-s 1 search dog -c news", 3, "at 127.0.0.1:1"),
