@@ -18,7 +18,7 @@ from rapidfuzz.distance import OSA
 from facets.language.vectors import unit_rows
 from facets.language.wordnet import wordnet
 from facets.model.contract import TextModel
-from facets.texts import lexicon
+from facets.language import lexicon
 from facets.texts.explanation import word_vectors
 from facets.texts.wording import Word, Wording
 
@@ -148,8 +148,8 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
         return Alignment(first, second, (), weights_F, weights_S)
     alike_FS, opposite_FS = _similarities(first.words, second.words, table.cosines(first.words, second.words))
     # Of equals those that stand alike in their sentences.
-    places_F = np.array([word.place for word in first.words]) / (first.words[-1].place + 1)
-    places_S = np.array([word.place for word in second.words]) / (second.words[-1].place + 1)
+    places_F = np.array([word.token for word in first.words]) / (first.words[-1].token + 1)
+    places_S = np.array([word.token for word in second.words]) / (second.words[-1].token + 1)
     near_FS = (1.0 - np.abs(places_F[:, None] - places_S)) * (alike_FS > 0)
     from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
 

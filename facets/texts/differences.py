@@ -13,7 +13,7 @@ from enum import StrEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.texts import lexicon
+from facets.language import lexicon
 from facets.texts.alignment import AlignedPair, Alignment, base_forms, share
 from facets.texts.quantities import ValueKind
 from facets.texts.wording import Marker, Word, Wording
@@ -253,18 +253,18 @@ def _is_converse(one: str, other: str) -> bool:
 
 def _is_predicate(word: Word, wording: Wording) -> bool:
     """A verb, or what is said with a preposition behind it: ``cheaper than``, ``north of``."""
-    is_linked = any(m.text in lexicon.LINKS_PATIENT and m.place == word.place + 1 for m in wording.markers)
+    is_linked = any(m.text in lexicon.LINKS_PATIENT and m.token == word.token + 1 for m in wording.markers)
     return word.is_verb or (is_linked and not word.preposition)
 
 
 def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
     """Who acts and to whom it is done, by their places around the predicate; -1: nobody."""
     words = wording.words
-    before = [i for i, word in enumerate(words) if word.place < predicate.place and not word.is_verb]
+    before = [i for i, word in enumerate(words) if word.token < predicate.token and not word.is_verb]
     before = [i for i in before if not words[i].preposition]
-    after = [i for i, word in enumerate(words) if word.place > predicate.place and not word.is_verb and not word.kind]
+    after = [i for i, word in enumerate(words) if word.token > predicate.token and not word.is_verb and not word.kind]
     agent = before[-1] if before else -1
-    if predicate.place in wording.passive_verbs:
+    if predicate.token in wording.passive_verbs:
         return _head(words, [i for i in after if words[i].preposition == "by"]), agent
     direct = [i for i in after if not words[i].preposition]
     linked = [i for i in after if words[i].preposition in lexicon.LINKS_PATIENT]
@@ -276,7 +276,7 @@ def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
     """The last of the words that stand next to each other; -1 of none."""
     head = -1
     for i in phrase:
-        if head >= 0 and (words[i].place != words[head].place + 1 or words[i].weak):  # "lent Tom her bicycle"
+        if head >= 0 and (words[i].token != words[head].token + 1 or words[i].weak):  # "lent Tom her bicycle"
             break
         head = i
     return head
@@ -300,7 +300,7 @@ def _prepositions(alignment: Alignment) -> Iterator[Difference]:
 
 def _marker(wording: Wording, word: Word) -> Marker:
     """The preposition before a word that has one."""
-    before = (marker for marker in reversed(wording.markers) if marker.place < word.place)
+    before = (marker for marker in reversed(wording.markers) if marker.token < word.token)
     return next(marker for marker in before if marker.text == word.preposition)
 
 

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from enum import StrEnum
 
-from facets.texts import lexicon
+from facets.language import lexicon
 
 _IS_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _IS_TIME = re.compile(r"^(\d{1,2}):(\d{2})$")

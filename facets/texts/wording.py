@@ -1,26 +1,25 @@
-"""What a sentence says word by word: content words with their polarity, numbers, dates, quantifiers, roles.
+"""Reads a sentence word by word: content words with their polarity, numbers, dates, quantifiers, roles.
 
-Polarity follows explicit cues with a scope, as NegEx does (Chapman et al. 2001): a cue counts up to the next border of
-its clause, two cues cancel each other, and a word that is itself a negation ("unlocked", "non-residents") is read as
-the word that it negates. Verbs that imply that their complement did not happen are cues ("forgot to", "failed to";
-implicatives, Karttunen 1971); those that imply that it did ("managed to") are read past.
+A word that is itself a negation ("unlocked", "non-residents") is read as the word that it negates; other negations
+come from :mod:`facets.language.negation`. Verbs that imply their complement ("managed to") weigh little.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
+from facets.language import lexicon
+from facets.language.negation import negations
 from facets.language.tokenizer import Token
 from facets.language.wordnet import WordNet, wordnet
-from facets.texts import lexicon
 from facets.texts.quantities import ValueKind, values_of
 
-MAX_TOKENS = 128  # of a sentence; what follows is not compared word by word
+MAX_TOKENS = 128  # of a sentence; the rest is not compared word by word
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """What turns the polarity of the words in its scope."""
+    """A negation cue, with its place in the text."""
 
     text: str
     start: int
@@ -31,31 +30,31 @@ class Cue:
 class Word:
     """A word that is compared."""
 
-    text: str  # in lower case; of a negative word ("unlocked") what it negates ("locked")
-    place: int  # which token of the sentence
-    start: int  # first character in the text
-    end: int  # one past the last
-    cues: tuple[Cue, ...] = ()  # what turns its polarity, an odd number negates it
-    weak: bool = False  # it says little: a pronoun, a light verb, an implicative verb
-    is_verb: bool = False  # it is used as a verb here
-    preposition: str = ""  # what links it to the sentence, e.g. `in`; empty: nothing.
-    kind: ValueKind | None = None  # of a number or date; None: any other word
+    text: str  # in lower case; of a negative word ("unlocked") the word that it negates ("locked")
+    token: int  # index of its token in the sentence
+    start: int  # offset of its first character in the text
+    end: int  # offset behind its last character
+    cues: tuple[Cue, ...] = ()  # cues that negate it
+    weak: bool = False  # a pronoun, a light verb or an implicative verb, which says little
+    is_verb: bool = False
+    preposition: str = ""  # the preposition of its phrase, e.g. `in`, or an empty string
+    kind: ValueKind | None = None  # set for numbers and dates
     value: str = ""  # of a number or date, normalized
 
     @property
     def negated(self) -> bool:
-        """Whether an odd number of cues turns it."""
+        """Whether an odd number of cues negates it."""
         return len(self.cues) % 2 == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """A function word that decides; ``value`` is what it says, of a preposition whether anything follows it."""
+    """A preposition, quantifier or modal verb; ``value`` is its class."""
 
     text: str
     kind: str
     value: str
-    place: int
+    token: int
     start: int
     end: int
 
@@ -64,20 +63,19 @@ class Marker:
 class Wording:
     """A sentence, read."""
 
-    words: tuple[Word, ...]  # what is compared, in order
-    # Of each word the word that it belongs to, an adjective to its noun, an argument to its verb, and how: `mod`,
-    # `agent`, `patient`, `prep` or `verb`; -1 and `root` where it belongs to none.
+    words: tuple[Word, ...]  # the words that are compared, in order
+    # For each word the index of its head word and the relation to it: `mod`, `agent`, `patient`, `prep` or `verb`;
+    # -1 and `root` for a word without a head.
     links: tuple[tuple[int, str], ...]
-    markers: tuple[Marker, ...]  # prepositions, quantifiers, modal verbs, in order
-    passive_verbs: frozenset[int]  # places of participles in the passive voice with an agent behind `by`
-    indefinite: bool  # it introduces whom it is about: "A man is playing", "There is no man playing"
+    markers: tuple[Marker, ...]  # in order
+    passive_verbs: frozenset[int]  # tokens of passive participles that have an agent after `by`
+    indefinite: bool  # it introduces its subject: "A man is playing", "There is no man playing"
 
 
 def read_wording(tokens: Sequence[Token]) -> Wording:
     """Reads a sentence.
 
-    Args:
-        tokens: Of one sentence, with offsets in its text; beyond 128 none is read.
+    ``tokens``: its tokens; those beyond ``MAX_TOKENS`` are ignored.
 
     Example:
         >>> from facets.language.tokenizer import Tokenizer
@@ -87,40 +85,40 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
     """
     tokens = tokens[:MAX_TOKENS]
     forms = [token.text.lower().replace("\u2019", "'") for token in tokens]
-    cues = _cues(forms, tokens)
+    found_negations = negations(forms)
     values = values_of(forms)
-    # A capital inside a sentence begins a name, unless a headline has one everywhere.
+    # A capital inside a sentence begins a name, except in headlines, where most words have one.
     capitals = [i for i, token in enumerate(tokens) if i and token.text[0].isupper() and token.text.lower() != "i"]
     names = frozenset(capitals if 2 * len(capitals) < len(tokens) else ())
     verbs = _verbs(forms, wordnet()) - names
     words: list[Word] = []
-    for place, (form, token) in enumerate(zip(forms, tokens, strict=True)):
-        kind, value = values.get(place, (None, ""))
-        is_continued = kind is ValueKind.NUMBER and not value  # a part of the number before it
-        if is_continued or (kind is None and not _is_compared(form)):
+    for i, (form, token) in enumerate(zip(forms, tokens, strict=True)):
+        kind, value = values.get(i, (None, ""))
+        continues_number = kind is ValueKind.NUMBER and not value
+        if continues_number or (kind is None and not _is_compared(form)):
             continue
         text, is_negative = (form, False) if kind else _without_prefix(form, wordnet())
-        found = tuple(cue for scope, cue in cues if place in scope and cue.start != token.start)
+        cues = [tokens[negation.cue] for negation in found_negations if i in negation.scope and negation.cue != i]
         if is_negative:
-            found += (Cue(token.text.lower(), token.start, token.end),)
+            cues.append(token)
         words.append(
             Word(
                 lexicon.PRONOUNS.get(text, text),
-                place,
+                i,
                 token.start,
                 token.end,
-                cues=found,
+                cues=tuple(Cue(cue.text.lower(), cue.start, cue.end) for cue in cues),
                 weak=kind is None and _is_weak(form),
-                is_verb=place in verbs,
-                preposition=_preposition(forms, place, verbs),
+                is_verb=i in verbs,
+                preposition=_preposition(forms, i, verbs),
                 kind=kind,
                 value=value,
             )
         )
-    passive = _passive(forms, verbs)
-    return Wording(
-        tuple(words), tuple(_links(words, passive)), tuple(_markers(forms, tokens)), passive, _is_indefinite(forms)
-    )
+    passive = _passive_verbs(forms, verbs)
+    first, second = ([*forms, "", ""])[:2]
+    indefinite = (first in lexicon.INDEFINITE or first in lexicon.NUMBERS) and second != "of"
+    return Wording(tuple(words), tuple(_links(words, passive)), tuple(_markers(forms, tokens)), passive, indefinite)
 
 
 def _is_compared(form: str) -> bool:
@@ -133,13 +131,8 @@ def _is_weak(form: str) -> bool:
     return is_light or form in lexicon.PRONOUNS or form in lexicon.IMPLICATIVES
 
 
-def _is_indefinite(forms: Sequence[str]) -> bool:
-    first, second = ([*forms, "", ""])[:2]
-    return (first in lexicon.INDEFINITE or first in lexicon.NUMBERS) and second != "of"
-
-
 def _links(words: Sequence[Word], passive: frozenset[int]) -> Iterator[tuple[int, str]]:
-    """Head of each word and the link to it, by what stands around it."""
+    """Head and relation of each word, by the verbs and prepositions around it."""
     verbs = [i for i, word in enumerate(words) if word.is_verb]
     for i, word in enumerate(words):
         before = max((verb for verb in verbs if verb < i), default=-1)
@@ -149,11 +142,11 @@ def _links(words: Sequence[Word], passive: frozenset[int]) -> Iterator[tuple[int
         elif _is_modifier(words, i):
             yield i + 1, "mod"
         elif word.preposition:
-            is_agent = word.preposition == "by" and before >= 0 and words[before].place in passive
+            is_agent = word.preposition == "by" and before >= 0 and words[before].token in passive
             head = before if before >= 0 else i - 1 if i else after
             yield head, ("agent" if is_agent else "prep") if head >= 0 else "root"
         elif after >= 0 and _is_subject(words, i, before, after):
-            yield after, "patient" if words[after].place in passive else "agent"
+            yield after, "patient" if words[after].token in passive else "agent"
         elif before >= 0:
             yield before, "patient"
         else:
@@ -161,18 +154,18 @@ def _links(words: Sequence[Word], passive: frozenset[int]) -> Iterator[tuple[int
 
 
 def _is_modifier(words: Sequence[Word], i: int) -> bool:
-    return i + 1 < len(words) and words[i + 1].place == words[i].place + 1 and not words[i + 1].is_verb
+    return i + 1 < len(words) and words[i + 1].token == words[i].token + 1 and not words[i + 1].is_verb
 
 
 def _is_subject(words: Sequence[Word], i: int, before: int, after: int) -> bool:
-    """Nothing but modifiers and phrases with prepositions stands between it and its verb, and it is no object."""
-    is_object = before >= 0 and words[before].place >= words[i].place - 3
+    """Whether only modifiers and prepositional phrases separate a word from the next verb, and it is no object."""
+    is_object = before >= 0 and words[before].token >= words[i].token - 3
     return not is_object and all(words[k].preposition or _is_modifier(words, k) for k in range(i + 1, after))
 
 
 @lru_cache(50_000)
 def _without_prefix(form: str, words: WordNet) -> tuple[str, bool]:
-    """What a negative word negates, and whether it is one: ``unlocked`` is ``locked`` and True."""
+    """The word that a negative word negates, and whether it is negative: ``unlocked`` is ``locked`` and True."""
     for prefix in ("un", "in", "im", "ir", "il", "dis", "non"):
         stem = form.removeprefix(prefix).lstrip("-")
         if stem != form and len(stem) > 3 and words.lemmas(stem):
@@ -181,75 +174,25 @@ def _without_prefix(form: str, words: WordNet) -> tuple[str, bool]:
     return form, False
 
 
-def _cues(forms: Sequence[str], tokens: Sequence[Token]) -> list[tuple[range, Cue]]:
-    """Cues with the places that they turn; those of "no room without a balcony" turn nothing."""
-    found = []
-    for place, form in enumerate(forms):
-        following = forms[place + 1] if place + 1 < len(forms) else ""
-        cue = Cue(tokens[place].text.lower(), tokens[place].start, tokens[place].end)
-        if form in lexicon.FORBIDDEN:
-            found.append((range(_clause_start(forms, place), _clause_end(forms, place)), cue))
-        elif form in lexicon.NOT and (form, following) not in lexicon.PSEUDO:
-            if form == "nor" and "neither" in forms[:place]:
-                continue
-            end = _phrase_end(forms, place) if form == "without" else _clause_end(forms, place)
-            outer = [one for one in found if place in one[0] and one[1].text in lexicon.WHOLE_CLAUSE]
-            if form == "without" and outer:
-                found = [one for one in found if one not in outer]
-                continue
-            found.append((range(place + 1, end), cue))
-        elif form in lexicon.NEGATIVE_IMPLICATIVES and _has_complement(form, following):
-            found.append((range(place + 1, _clause_end(forms, place)), cue))
-    return found
-
-
-def _has_complement(form: str, following: str) -> bool:
-    """``failed to``, ``avoided paying``, ``lacks``: what did not happen follows."""
-    return following in lexicon.COMPLEMENT or following.endswith("ing") or form.startswith(("lack", "miss", "prevent"))
-
-
-def _clause_end(forms: Sequence[str], place: int) -> int:
-    """The next border of a clause, or the end."""
-    for end in range(place + 1, len(forms)):
-        if forms[end] in lexicon.BORDERS and not (forms[end] == "-" and end + 1 < len(forms)):
-            return end
-    return len(forms)
-
-
-def _clause_start(forms: Sequence[str], place: int) -> int:
-    for start in range(place - 1, -1, -1):
-        if forms[start] in lexicon.BORDERS and forms[start] != "-":
-            return start + 1
-    return 0
-
-
-def _phrase_end(forms: Sequence[str], place: int) -> int:
-    """Behind the noun phrase after a preposition."""
-    end = place + 1
-    while end < len(forms) and forms[end] not in lexicon.BORDERS and forms[end] not in lexicon.PREPOSITIONS | {"and"}:
-        end += 1
-    return end
-
-
 def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:
-    """Places of words that are used as verbs, by what stands before them."""
-    found: list[int] = []
+    """Tokens used as verbs, by the words before them."""
+    verbs: list[int] = []
     has_subject = False
-    for place, form in enumerate(forms):
+    for i, form in enumerate(forms):
         if form in lexicon.BORDERS or form in lexicon.RELATIVE:
             has_subject = form in lexicon.RELATIVE
         elif not form.isalpha() or form in lexicon.FUNCTION_WORDS:
             has_subject |= form in lexicon.SUBJECTS
-        elif words.is_verb(form) and _is_verb_place(forms, place, has_subject, words):
-            found.append(place)
+        elif words.is_verb(form) and _may_be_verb(forms, i, has_subject, words):
+            verbs.append(i)
         else:
             has_subject = True
-    return frozenset(found)
+    return frozenset(verbs)
 
 
-def _is_verb_place(forms: Sequence[str], place: int, has_subject: bool, words: WordNet) -> bool:
-    form, before = forms[place], ""
-    for other in reversed(forms[max(0, place - 4) : place]):
+def _may_be_verb(forms: Sequence[str], i: int, has_subject: bool, words: WordNet) -> bool:
+    form, before = forms[i], ""
+    for other in reversed(forms[max(0, i - 4) : i]):
         if other not in ("not", "n't") and not other.endswith("ly"):
             before = other
             break
@@ -259,9 +202,9 @@ def _is_verb_place(forms: Sequence[str], place: int, has_subject: bool, words: W
         return True
     if before in lexicon.HAVE:
         return _is_past(form, words)
-    is_noun_place = before in lexicon.DETERMINERS or before in lexicon.PREPOSITIONS or before in lexicon.NUMBERS
+    follows_noun_marker = before in lexicon.DETERMINERS or before in lexicon.PREPOSITIONS or before in lexicon.NUMBERS
     is_finite = before in lexicon.PRONOUNS or before in lexicon.WHOLE_CLAUSE or _is_inflected(form, words)
-    return has_subject and not is_noun_place and not before[:1].isdigit() and is_finite
+    return has_subject and not follows_noun_marker and not before[:1].isdigit() and is_finite
 
 
 @lru_cache(50_000)
@@ -280,9 +223,9 @@ def _is_inflected(form: str, words: WordNet) -> bool:
     return form in lexicon.SAME_PAST or not any(lemma.startswith("n:") for lemma in lemmas)
 
 
-def _preposition(forms: Sequence[str], place: int, verbs: frozenset[int]) -> str:
-    """The preposition before the phrase that a word stands in."""
-    for before in range(place - 1, max(-1, place - 6), -1):
+def _preposition(forms: Sequence[str], token: int, verbs: frozenset[int]) -> str:
+    """The preposition of the phrase that a token belongs to."""
+    for before in range(token - 1, max(-1, token - 6), -1):
         form = forms[before]
         if form in lexicon.PREPOSITIONS:
             return form
@@ -291,35 +234,30 @@ def _preposition(forms: Sequence[str], place: int, verbs: frozenset[int]) -> str
     return ""
 
 
-def _passive(forms: Sequence[str], verbs: frozenset[int]) -> frozenset[int]:
-    found = set()
-    for place in verbs:
-        is_participle = not forms[place].endswith("ing") and any(
-            form in lexicon.BE for form in forms[max(0, place - 4) : place]
-        )
-        if is_participle and "by" in forms[place + 1 : place + 12]:
-            found.add(place)
-    return frozenset(found)
+def _passive_verbs(forms: Sequence[str], verbs: frozenset[int]) -> frozenset[int]:
+    return frozenset(
+        verb
+        for verb in verbs
+        if not forms[verb].endswith("ing")
+        and any(form in lexicon.BE for form in forms[max(0, verb - 4) : verb])
+        and "by" in forms[verb + 1 : verb + 12]
+    )
 
 
 def _markers(forms: Sequence[str], tokens: Sequence[Token]) -> Iterator[Marker]:
-    for place, form in enumerate(forms):
-        following = forms[place + 1] if place + 1 < len(forms) else ""
+    for i, form in enumerate(forms):
+        following = forms[i + 1] if i + 1 < len(forms) else ""
+        last = i
         if (form, following) in lexicon.BOUNDS:
-            kind, value = "quantifier", lexicon.BOUNDS[form, following]
+            kind, value, last = "quantifier", lexicon.BOUNDS[form, following], i + 1
         elif form in lexicon.PREPOSITIONS:
             kind, value = "preposition", "" if following and following not in lexicon.BORDERS else lexicon.PARTICLE
         elif form in lexicon.QUANTIFIERS:
             kind, value = "quantifier", lexicon.QUANTIFIERS[form]
-        elif (
-            form in lexicon.OBLIGING
-            or (form in ("have", "has", "need", "needs") and following == "to")
-            or form == "need"
-        ):
+        elif form in lexicon.OBLIGING or form == "need" or (form in ("have", "has", "needs") and following == "to"):
             kind, value = "modal", "must"
         elif form in lexicon.PERMITTING:
             kind, value = "modal", "may"
         else:
             continue
-        last = place + 1 if (form, following) in lexicon.BOUNDS else place
-        yield Marker(" ".join(forms[place : last + 1]), kind, value, place, tokens[place].start, tokens[last].end)
+        yield Marker(" ".join(forms[i : last + 1]), kind, value, i, tokens[i].start, tokens[last].end)

@@ -1,7 +1,7 @@
-"""Word lists that similarity reads: cues of negation, quantifiers, modal verbs, units, dates, opposites.
+"""English word lists: function words, cues of negation, quantifiers, modal verbs, units, dates, opposites.
 
-What WordNet has not: function words, implicative verbs (Karttunen 1971), opposites of prepositions and of adverbs,
-pairs of opposites that it keeps under other senses. All lists were written by hand for this project.
+They hold what WordNet lacks: function words, implicative verbs (Karttunen 1971), opposites of prepositions and adverbs,
+and opposites that WordNet files under other senses. All lists were written by hand for this project.
 """
 
 
@@ -46,32 +46,30 @@ LIGHT = _words(
 NOT = _words(
     "not n't n\u2019t never no neither nor none nobody nothing nowhere without cannot hardly scarcely barely non"
 )
-# These stand for "all ... not" and "somewhere ... not": the negation reaches the whole clause.
+# These stand for "all ... not" and "somewhere ... not": they negate the whole clause.
 WHOLE_CLAUSE = _words("no nobody none nothing neither nor nowhere")
-PSEUDO = frozenset(
+# Pairs of tokens that look like a negation and are none.
+NOT_NEGATIVE = frozenset(
     tuple(pair.split())
     for pair in (
         *("not only", "not just", "not merely", "not simply", "no doubt", "without doubt", "nothing but", "not least"),
-        *("no longer", "no later", "no more", "no less", "no sooner"),
+        *("no later", "no more", "no less", "no sooner"),
     )
-) - {("no", "longer")}
-# Verbs and adjectives after which what follows did not happen, or does not hold.
+)
+# Verbs and adjectives that say of their complement that it did not happen or does not hold.
 NEGATIVE_IMPLICATIVES = _words(
     "forget forgets forgot forgotten forgetting fail fails failed failing refuse refuses refused refusing decline "
-    "declines "
-    "declined neglect neglects neglected avoid avoids avoided avoiding prevent prevents prevented preventing stop "
-    "stops "
-    "stopped stopping cease ceases ceased quit quits lack lacks lacked lacking deny denies denied denying unable "
+    "declines declined neglect neglects neglected avoid avoids avoided avoiding prevent prevents prevented preventing stop "
+    "stops stopped stopping cease ceases ceased quit quits lack lacks lacked lacking deny denies denied denying unable "
     "impossible miss misses missed omit omits omitted abstain abstains abstained refrain refrains refrained unwilling "
     "reluctant false untrue unlikely reject rejects rejected"
 )
-# They turn what stands before them, too: "Smoking is prohibited".
+# They also negate what comes before them: "Smoking is prohibited".
 FORBIDDEN = _words("prohibited forbidden banned disallowed prohibits forbids bans illegal prohibit forbid ban")
 POSITIVE_IMPLICATIVES = _words(
     "manage manages managed managing succeed succeeds succeeded succeeding remember remembers remembered remembering "
     "happen happens happened bother bothers bothered able allowed permitted possible true likely willing try tries "
-    "tried "
-    "allow allows permit permits want wants wanted"
+    "tried allow allows permit permits want wants wanted"
 )
 COMPLEMENT = _words("to from in that of using")  # between an implicative verb and what it implies
 ALL = _words("all every each everyone everybody everything both always everywhere entire whole")
@@ -123,8 +121,7 @@ NUMBERS = {
     name: float(value)
     for value, name in enumerate(
         "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
-        "seventeen "
-        "eighteen nineteen".split()
+        "seventeen eighteen nineteen".split()
     )
 } | {
     name: 10.0 * (value + 2)
@@ -188,29 +185,20 @@ OPPOSITE_PREPOSITIONS = {
     frozenset(pair.split())
     for pair in (
         *("in out", "inside outside", "before after", "with without", "on off", "above below", "over under", "up down"),
-        *(
-            "to from",
-            "into out",
-            "onto off",
-            "for against",
-            "until since",
-            "above under",
-            "over below",
-            "beside inside",
-        ),
+        *("to from", "into out", "onto off", "for against", "until since", "above under", "over below"),
+        "beside inside",
         *("on under", "towards away", "before since", "in outside", "within outside"),
     )
 }
-# Who does it and to whom it is done change places with the verb: "sold to" and "bought from".
+# Agent and patient change places with the verb: "sold to" and "bought from".
 CONVERSE = {
     frozenset(pair.split())
     for pair in ("buy sell", "borrow lend", "teach learn", "give receive", "send receive", "give get", "lend borrow")
 }
-# They say the same of both sides.
+# They say the same of both arguments.
 MUTUAL = frozenset(
     "meet marry differ equal resemble cooperate collaborate border be and talk speak chat married met similar "
-    "different "
-    "near between sister cousin friend neighbour neighbor colleague partner dance play fight argue agree match".split()
+    "different near between sister cousin friend neighbour neighbor colleague partner dance play fight argue agree match".split()
 )
 BEFORE_MONTH = _words("in of since until by late early mid last next this")
 SUBJECTS = frozenset(PRONOUNS) | _words("it this that nobody everyone everybody someone somebody all none something")
@@ -218,14 +206,13 @@ INDEFINITE = _words("a an some there no nobody someone somebody people")
 SAME_PAST = _words("beat hit cut put let hurt cost set shut quit bet")
 PHRASE_BORDERS = BORDERS | RELATIVE | BE | MODALS | {"and", "or"}
 FUNCTION_WORDS = DETERMINERS | BE | HAVE | DO | MODALS | FILLERS | PREPOSITIONS | NOT | frozenset(QUANTIFIERS)
-# They exclude each other of one person, but a text on the one seldom denies what is said of the other.
+# They exclude each other for one person, but a text about one seldom denies a text about the other.
 COUNTERPARTS = _words(
     "man woman men women boy girl boys girls male female brother sister mother father son daughter lady gentleman "
-    "uncle "
-    "aunt king queen husband wife guy kid child adult day night"
+    "uncle aunt king queen husband wife guy kid child adult day night"
 )
 OPPOSITE_QUANTIFIERS = {frozenset(pair.split()) for pair in ("many few", "all few", "above below")}
-# Whom a verb without an object concerns: "gave it to", "cheaper than".
+# Prepositions that introduce the patient of a verb without an object: "gave it to", "cheaper than".
 LINKS_PATIENT = _words("than to from at against over before after of above below behind under")
 IMPLICATIVES = POSITIVE_IMPLICATIVES | NEGATIVE_IMPLICATIVES | FORBIDDEN
 PARTICLE = "particle"  # a preposition without a phrase: "went up"

@@ -1,0 +1,77 @@
+"""Negation cues and what they negate, by explicit cues with a scope as in NegEx (Chapman et al. 2001).
+
+A cue ("not", "never", "without") negates the words up to the end of its clause. Verbs that imply that their complement
+did not happen are cues too ("forgot to", "failed to"; implicatives, Karttunen 1971). Phrases that only look like a
+negation ("not only") are no cues, "neither ... nor" is one cue, and in "no room without a balcony" the two cancel out.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from facets.language import lexicon
+
+_CUES = lexicon.FORBIDDEN | lexicon.NOT | lexicon.NEGATIVE_IMPLICATIVES
+_CLAUSE_BORDERS = lexicon.BORDERS - {"-"}
+
+
+@dataclass(frozen=True, slots=True)
+class Negation:
+    """A cue and the tokens that it negates, as indexes of tokens."""
+
+    cue: int
+    scope: range
+
+
+def negations(forms: Sequence[str]) -> list[Negation]:
+    """Finds the negations of a sentence, in order.
+
+    ``forms``: its tokens in lower case.
+
+    Example:
+        >>> forms = "she failed to lock the doors , but not the gate".split()
+        >>> [(forms[found.cue], [forms[token] for token in found.scope]) for found in negations(forms)]
+        [('failed', ['to', 'lock', 'the', 'doors']), ('not', ['the', 'gate'])]
+    """
+    found: list[Negation] = []
+    for token, form in enumerate(forms):
+        if form not in _CUES:
+            continue
+        following = forms[token + 1] if token + 1 < len(forms) else ""
+        end = clause_end(forms, token)
+        if form in lexicon.FORBIDDEN:
+            found.append(Negation(token, range(_clause_start(forms, token), end)))
+        elif form in lexicon.NOT and (form, following) not in lexicon.NOT_NEGATIVE:
+            if form == "nor" and "neither" in forms[:token]:
+                continue
+            if form == "without":
+                outer = [other for other in found if token in other.scope and forms[other.cue] in lexicon.WHOLE_CLAUSE]
+                if outer:
+                    found = [other for other in found if other not in outer]
+                    continue
+                end = _phrase_end(forms, token)
+            found.append(Negation(token, range(token + 1, end)))
+        elif form in lexicon.NEGATIVE_IMPLICATIVES and _has_complement(form, following):
+            found.append(Negation(token, range(token + 1, end)))
+    return found
+
+
+def clause_end(forms: Sequence[str], token: int) -> int:
+    """Index of the next border of a clause behind a token; the number of tokens when there is none."""
+    borders = (end for end in range(token + 1, len(forms)) if forms[end] in _CLAUSE_BORDERS)
+    return next(borders, len(forms))
+
+
+def _clause_start(forms: Sequence[str], token: int) -> int:
+    borders = (start for start in range(token - 1, -1, -1) if forms[start] in _CLAUSE_BORDERS)
+    return next(borders, -1) + 1
+
+
+def _phrase_end(forms: Sequence[str], token: int) -> int:
+    """Index behind the noun phrase that follows a preposition."""
+    ends = lexicon.BORDERS | lexicon.PREPOSITIONS | {"and"}
+    return next((end for end in range(token + 1, len(forms)) if forms[end] in ends), len(forms))
+
+
+def _has_complement(form: str, following: str) -> bool:
+    """Whether the verb says of what follows that it did not happen: "failed to", "avoided paying", "lacks"."""
+    return following in lexicon.COMPLEMENT or following.endswith("ing") or form.startswith(("lack", "miss", "prevent"))
