@@ -40,7 +40,7 @@ INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEN
 PINS := pyproject.toml clients/pyproject.toml server/pyproject.toml lab/pyproject.toml constraints.txt recognizer.txt scripts/install_torch.py
 INSTALL_RECOGNIZER := $(PIP) --no-deps --require-hashes -r recognizer.txt
 
-.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean typescript test-typescript test-go proto-check helm helm-check
+.PHONY: help serve test test-slow test-browser test-adapters install fix check proto packages sbom audit lock site container container-test bench clean distclean typescript test-typescript proto-check helm helm-check
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,10 +82,6 @@ typescript: $(VENV)/.installed-all ## Build the TypeScript client and fetch furt
 test-typescript: typescript ## Run the tests of the TypeScript client against a real server
 	$(PYTEST) tests/integration/test_typescript_client.py tests/unit/proto $(PYTEST_ARGS)
 
-test-go: $(VENV)/.installed-all ## Run the tests of the Go client against a real server
-	@if command -v go >/dev/null; then $(PYTEST) tests/integration/test_go_client.py $(PYTEST_ARGS); else \
-	echo "facets: go is not there (apt install golang-go golang-google-grpc-dev golang-google-protobuf-dev): the Go client was not tested" >&2; fi
-
 proto-check: ## Lint the protos with buf, and compare them with the released ones
 	@if command -v npm >/dev/null; then npm --prefix proto install --no-save --no-package-lock --silent && scripts/check_protos.sh; else \
 	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
@@ -112,7 +108,6 @@ proto: $(VENV)/.installed-all ## Generate the code of the protos, and the method
 	$(BIN)/python clients/facets_client/generate.py
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && \
 	$(BIN)/python $(TYPESCRIPT)/generate.py; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
-	@if command -v protoc-gen-go >/dev/null; then clients/go/generate.sh; else echo "facets: protoc-gen-go is not there: see clients/go/generate.sh" >&2; fi
 
 packages: $(VENV)/.installed-release ## Build every distribution into dist/, models too, and check them
 	rm -rf dist

@@ -1,82 +1,80 @@
-"""Open-loop load, and callers beside a bulk index: ``python -m benchmarks.load``; JSON on standard output.
+"""Overload, and callers beside a bulk index: ``python -m benchmarks.load``; prints JSON.
 
-A real server process on 127.0.0.1. Its capacity is measured by callers who wait for each answer; then calls are sent
-at half, one, two and ten times that, whether answers come or not: percentiles of the answered, refusals and how many
-of these say when to come back, memory of the server, percentiles of health. Then single Embed and Search calls
-beside a load of documents that are encoded and stored. ``--seconds`` bounds each phase.
+Measures the capacity of a real server process with callers that wait for each answer. Then sends calls at half, one,
+two and ten times that rate, whether answers arrive or not: latencies of answered calls, refusals and how many of them
+say when to retry, memory of the server, latency of health checks. Finally measures single Embed and Search calls
+beside a load of documents.
 """
 
 import argparse
+import contextlib
+import multiprocessing
 import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
+from multiprocessing.connection import Connection
 from pathlib import Path
 
 import grpc
 import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from grpc_health.v1 import health_pb2, health_pb2_grpc
 
-from benchmarks.callers import Load, Watched, call_all, watching
-from benchmarks.measuring import percentiles, print_report
-from benchmarks.server import EMBED, WORDS, Server, embed_request, make_untrained, serving
+from benchmarks.measuring import percentiles, print_report, resident_bytes
+from benchmarks.server import EMBED, WORDS, Server, call_all, embed_request, make_untrained, serving
 
 _FACTORS = (0.5, 1.0, 2.0, 10.0)
-_CALLERS = 32
-_BULK_DOCUMENTS = 64  # of one Upsert
-_BULK_WORDS = 120
+_NUM_CALLERS = 32
+_DOCUMENTS_PER_UPSERT = 64
+_WORDS_PER_DOCUMENT = 120
+_WATCH_EVERY_S = 0.05
 _REFUSED_STREAM = "RST_STREAM with error code 7"
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parses the flags, measures, writes JSON."""
+    """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each phase")
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
     parser.add_argument("--timeout", type=float, default=10.0, help="deadline of each call in seconds")
-    parser.add_argument("--calls", type=int, default=2000, help="by which capacity is measured")
-    parser.add_argument("--untrained", action="store_true", help="an untrained model of sentences alone, no bulk index")
+    parser.add_argument("--calls", type=int, default=2000, help="number of calls that measure the capacity")
+    parser.add_argument("--untrained", action="store_true", help="an untrained model of sentences, no bulk index")
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
     with tempfile.TemporaryDirectory() as directory:
         model = str(make_untrained(Path(directory) / "model")) if options.untrained else None
         with serving(model, Path(directory) / "data") as server:
-            capacity = capacity_of(server, options.calls)
+            requests = list(map(embed_request, range(options.calls)))
+            call_all(server.target, EMBED, requests, _NUM_CALLERS)  # the tokenizer sees every word once
+            capacity = options.calls / call_all(server.target, EMBED, requests, _NUM_CALLERS).seconds
             report["capacity_calls_per_s"] = round(capacity, 1)
             report["load"] = {
-                f"{factor:g}x": offered(
+                f"{factor:g}x": offer(
                     server, factor * capacity, seconds=options.seconds, timeout_s=options.timeout
                 ).report()
                 for factor in _FACTORS
             }
             if not options.untrained:
-                report["beside_bulk"] = beside_bulk(server, options.seconds)
+                report["beside_bulk"] = measure_beside_bulk(server, options.seconds)
     print_report(report)
 
 
-def capacity_of(server: Server, num_calls: int) -> float:
-    """Calls a second when callers wait for each answer."""
-    load = Load(
-        target=server.target, method=EMBED, requests=list(map(embed_request, range(num_calls))), callers=_CALLERS
-    )
-    call_all(load)  # words are read for the first time once
-    return num_calls / call_all(load)[0].seconds
-
-
 @dataclass
-class Seen:
-    """What became of the calls of one phase.
+class Outcome:
+    """Outcome of the calls of one phase.
 
     Attributes:
-        num_calls: That were sent.
-        seconds: Until the last one was.
-        codes: How many ended how.
-        latencies_ms: Of those that were answered.
-        num_hints: Refusals that say when to come back.
-        num_refused_streams: Refusals of HTTP/2 itself: the connection has too many calls open, nothing was begun.
-        watched: Health and memory meanwhile.
+        num_calls: Calls that were sent.
+        seconds: Time until the last one was sent.
+        codes: Number of calls by status code.
+        latencies_ms: Latencies of the answered calls.
+        num_hints: Refusals that say when to retry.
+        num_refused_streams: Refusals by HTTP/2: the connection has too many open calls, nothing was begun.
+        health_ms: Latencies of health checks during the phase.
+        memory: Resident bytes of the server at each health check.
     """
 
     num_calls: int
@@ -85,10 +83,11 @@ class Seen:
     latencies_ms: list[float] = field(default_factory=list)
     num_hints: int = 0
     num_refused_streams: int = 0
-    watched: Watched = field(default_factory=Watched)
+    health_ms: list[float] = field(default_factory=list)
+    memory: list[int] = field(default_factory=list)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
-    def take(self, call: grpc.Future, started: float) -> None:
+    def count(self, call: grpc.Future, started: float) -> None:
         """Counts a call that has ended."""
         code = call.code()
         with self.lock:
@@ -100,7 +99,7 @@ class Seen:
             self.num_refused_streams += code is grpc.StatusCode.UNAVAILABLE and _REFUSED_STREAM in call.details()
 
     def report(self) -> dict[str, object]:
-        """The figures of the phase."""
+        """Figures of the phase."""
         return {
             "calls": self.num_calls,
             "offered_per_s": round(self.num_calls / self.seconds, 1),
@@ -109,49 +108,81 @@ class Seen:
             "refusals_with_retry_hint": self.num_hints,
             "refused_streams": self.num_refused_streams,
             "latency_ms": percentiles(self.latencies_ms),
-            "health_ms": {**percentiles(self.watched.health_ms), "longest": round(max(self.watched.health_ms), 1)},
-            "most_memory_mib": round(max(self.watched.memory) / 2**20),
+            "health_ms": {**percentiles(self.health_ms), "longest": round(max(self.health_ms), 1)},
+            "max_memory_mib": round(max(self.memory) / 2**20),
         }
 
 
-def offered(server: Server, rate: float, *, seconds: float, timeout_s: float, connections: int = 1) -> Seen:
-    """Sends calls at a rate, whether answers come or not, then waits for what is left.
+def offer(server: Server, rate: float, *, seconds: float, timeout_s: float, connections: int = 1) -> Outcome:
+    """Sends calls at a rate, whether answers arrive or not, then waits until each has ended.
 
     Args:
-        server: Where to.
-        rate: Calls a second; those that the caller is late with are sent as fast as he can.
-        seconds: For how long.
-        timeout_s: Of each call.
-        connections: Among which the calls are shared.
+        server: Server to call.
+        rate: Calls per second; late calls are sent as fast as possible.
+        seconds: Length of the phase.
+        timeout_s: Deadline of each call.
+        connections: Number of connections that share the calls.
     """
-    seen = Seen(num_calls=round(rate * seconds))
+    outcome = Outcome(num_calls=round(rate * seconds))
     requests = list(map(embed_request, range(512)))
     with ExitStack() as stack:
-        seen.watched = stack.enter_context(watching(server.target, server.pid))
-        calls = [stack.enter_context(_connection(server)).unary_unary(EMBED) for _ in range(connections)]
-        begun = time.perf_counter()
-        for number in range(seen.num_calls):
-            wait = number / rate - (time.perf_counter() - begun)
+        stack.enter_context(watching(server, outcome))
+        channels = [
+            stack.enter_context(grpc.insecure_channel(server.target, [("grpc.use_local_subchannel_pool", 1)]))
+            for _ in range(connections)
+        ]
+        calls = [channel.unary_unary(EMBED) for channel in channels]
+        start = time.perf_counter()
+        for number in range(outcome.num_calls):
+            wait = number / rate - (time.perf_counter() - start)
             if wait > 0:
                 time.sleep(wait)
             started = time.perf_counter()
             future = calls[number % connections].future(requests[number % len(requests)], timeout=timeout_s)
-            future.add_done_callback(lambda done, started=started: seen.take(done, started))
-        seen.seconds = time.perf_counter() - begun
-        while seen.codes.total() < seen.num_calls:  # each ends, by its deadline at the latest
+            future.add_done_callback(lambda done, started=started: outcome.count(done, started))
+        outcome.seconds = time.perf_counter() - start
+        while outcome.codes.total() < outcome.num_calls:  # each ends by its deadline
             time.sleep(0.01)
-    return seen
+    return outcome
 
 
-def _connection(server: Server) -> grpc.Channel:
-    return grpc.insecure_channel(server.target, options=[("grpc.use_local_subchannel_pool", 1)])
+@contextlib.contextmanager
+def watching(server: Server, outcome: Outcome) -> Iterator[None]:
+    """Checks health and memory of a server from a process of its own until the block ends."""
+    context = multiprocessing.get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_watch, args=(theirs, server.target, server.pid), daemon=True)
+    process.start()
+    theirs.close()
+    ours.recv()  # the first check is done
+    try:
+        yield
+    finally:
+        ours.send(None)
+        outcome.health_ms, outcome.memory = ours.recv()
+        process.join()
 
 
-def beside_bulk(server: Server, seconds: float) -> dict[str, object]:
-    """Single calls, one after the other, alone and beside a load of documents."""
+def _watch(pipe: Connection, target: str, pid: int) -> None:
+    health_ms: list[float] = []
+    memory: list[int] = []
+    with grpc.insecure_channel(target) as channel:
+        health = health_pb2_grpc.HealthStub(channel)  # type: ignore[no-untyped-call]
+        while not memory or not pipe.poll(_WATCH_EVERY_S):
+            started = time.perf_counter()
+            health.Check(health_pb2.HealthCheckRequest(), timeout=120)
+            health_ms.append(1000 * (time.perf_counter() - started))
+            memory.append(resident_bytes(pid))
+            if len(memory) == 1:
+                pipe.send(None)
+    pipe.send((health_ms, memory))
+
+
+def measure_beside_bulk(server: Server, seconds: float) -> dict[str, object]:
+    """Measures single calls, alone and beside a load of documents."""
     stub = documents_pb2_grpc.DocumentServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    collections = server.channel.unary_unary("/facets.v1.CollectionService/CreateCollection")
-    collections(documents_pb2.CreateCollectionRequest(name="bulk").SerializeToString(), timeout=60)
+    collections = documents_pb2_grpc.CollectionServiceStub(server.channel)  # type: ignore[no-untyped-call]
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="bulk"), timeout=60)
     stub.Upsert(_documents(0), timeout=60)
     embed = server.channel.unary_unary(EMBED)
     search = documents_pb2.SearchRequest(collection="bulk", queries=[{"text": "who played the piano"}], top_k=3)
@@ -159,38 +190,40 @@ def beside_bulk(server: Server, seconds: float) -> dict[str, object]:
         "embed": lambda: embed(embed_request(1), timeout=60),
         "search": lambda: stub.Search(search, timeout=60),
     }
-    alone = {name: percentiles(_one_by_one(call, seconds)) for name, call in calls.items()}
-    stop, stored = threading.Event(), [0]
+    alone = {name: percentiles(_call_one_by_one(call, seconds)) for name, call in calls.items()}
+    stop = threading.Event()
+    num_upserts = 0
 
     def load() -> None:
+        nonlocal num_upserts
         while not stop.is_set():
-            stub.Upsert(_documents(stored[0] + 1), timeout=120)
-            stored[0] += 1
+            stub.Upsert(_documents(num_upserts + 1), timeout=120)
+            num_upserts += 1
 
     loader = threading.Thread(target=load)
     loader.start()
-    beside = {name: percentiles(_one_by_one(call, seconds)) for name, call in calls.items()}
+    beside = {name: percentiles(_call_one_by_one(call, seconds)) for name, call in calls.items()}
     stop.set()
     loader.join()
-    per_s = round(stored[0] * _BULK_DOCUMENTS / (seconds * len(calls)), 1)
-    return {"alone_ms": alone, "beside_ms": beside, "documents_per_s": per_s}
+    documents_per_s = round(num_upserts * _DOCUMENTS_PER_UPSERT / (seconds * len(calls)), 1)
+    return {"alone_ms": alone, "beside_ms": beside, "documents_per_s": documents_per_s}
 
 
-def _one_by_one(call: Callable[[], object], seconds: float) -> list[float]:
+def _call_one_by_one(call: Callable[[], object], seconds: float) -> list[float]:
     call()
-    taken: list[float] = []
-    begun = time.perf_counter()
-    while (started := time.perf_counter()) - begun < seconds:
+    latencies_ms: list[float] = []
+    start = time.perf_counter()
+    while (started := time.perf_counter()) - start < seconds:
         call()
-        taken.append(1000 * (time.perf_counter() - started))
-    return taken
+        latencies_ms.append(1000 * (time.perf_counter() - started))
+    return latencies_ms
 
 
 def _documents(number: int) -> documents_pb2.UpsertRequest:
     random = np.random.default_rng(number)
     documents = [
-        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(WORDS, _BULK_WORDS)))
-        for n in range(_BULK_DOCUMENTS)
+        documents_pb2.Document(id=f"{number}-{n}", text=" ".join(random.choice(WORDS, _WORDS_PER_DOCUMENT)))
+        for n in range(_DOCUMENTS_PER_UPSERT)
     ]
     return documents_pb2.UpsertRequest(collection="bulk", documents=documents)
 

@@ -1,22 +1,26 @@
-"""Texts per second through gRPC: ``python -m benchmarks.server [--model NAME|PATH]``; JSON on standard output.
+"""Texts per second through gRPC: ``python -m benchmarks.server [--model NAME|PATH]``; prints JSON.
 
-A real server process, called from other processes on the same machine: one text a call with 1 and with 64 callers,
-16 texts a call, batches, and the ordered stream. The baseline is the bare model on the same texts in the same run;
-with ``--minilm`` also sentence-transformers' MiniLM. Without a model on disk, ``--untrained`` makes one of the default
-size: the arithmetic is the same.
+Calls a real server process from other processes of the same machine: one text per call with 1 and with 64 callers, 16
+texts per call, batches, and the ordered stream. The baseline is the bare model on the same texts in the same run,
+with ``--minilm`` also MiniLM through sentence-transformers. ``--untrained`` needs no model on disk: it makes one of
+the default size.
 """
 
 import argparse
 import contextlib
+import multiprocessing
 import os
 import socket
 import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from multiprocessing.synchronize import Event, Semaphore
 from pathlib import Path
 from typing import Protocol
 
@@ -25,7 +29,6 @@ import numpy as np
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from grpc_health.v1 import health_pb2
 
-from benchmarks.callers import Load, call_all
 from benchmarks.measuring import minilm, percentiles, print_report, spent
 from facets.config import FacetModelConfig
 from facets.language.vectors import WordVectors
@@ -35,36 +38,39 @@ from facets.model.facet_model import FacetModel, new_model
 from facets.model.loading import load
 
 _START_S = 600.0
-_VOCABULARY = 50_000
-_SOME = 16  # texts of a call between one and a batch
-_PROCESSES = 2  # of callers
+_TIMEOUT_S = 120.0
+_NUM_WORDS = 50_000  # of an untrained model
+_TEXTS_PER_CALL = 16  # between one text and a batch
+_NUM_PROCESSES = 2  # of callers
 _LETTERS = "etaoinshrdlucmfw"
 EMBED = "/facets.v1.EmbeddingService/Embed"
-WORDS = "the river ran past an old stone house where a man played the piano and nobody listened to him".split()
+WORDS = "the river ran past an old stone house where a man played the piano and a dog listened to him".split()
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parses the flags, measures, writes JSON."""
+    """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     parser.add_argument("--untrained", action="store_true", help="an untrained model of the default size instead")
-    parser.add_argument("--texts", type=Path, help="file with one text a line (default: made from the vocabulary)")
+    parser.add_argument("--texts", type=Path, help="file with one text a line (default: drawn from the vocabulary)")
     parser.add_argument("--num-texts", type=int, default=4096)
-    parser.add_argument("--words", type=int, default=15, help="mean words of a made text")
+    parser.add_argument("--words", type=int, default=15, help="mean number of words of a drawn text")
     parser.add_argument("--batch", type=int, default=256)
     parser.add_argument("--callers", type=int, default=64)
     parser.add_argument("--minilm", action="store_true", help="compare with sentence-transformers' MiniLM too")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
-        folder = str(make_untrained(Path(directory) / "model")) if options.untrained else options.model
-        model = load(folder)
+        name = str(make_untrained(Path(directory) / "model")) if options.untrained else options.model
+        model = load(name)
         texts = read_texts(options.texts, model, options.num_texts, options.words)
-        figures = {"bare_model": bare(model, texts, options.batch)}
-        with serving(folder, Path(directory) / "data") as server:
-            figures |= through_grpc(server, texts, options.batch, options.callers)
+        figures = {"bare_model": measure_bare(model, texts, options.batch)}
+        with serving(name, Path(directory) / "data") as server:
+            figures |= measure_grpc(server, texts, options.batch, options.callers)
         if options.minilm:
-            figures["minilm"] = _encoded(minilm(batch_size=options.batch), texts, options.batch)
-    bare_figures = figures["bare_model"]
+            encode = minilm(batch_size=options.batch)
+            encode(texts[: options.batch])
+            figures["minilm"] = per_text(len(texts), *spent(lambda: encode(texts)))
+    bare = figures["bare_model"]
     report = {
         "benchmark": "server",
         "model": {"name": model.name, "revision": model.revision, "facets": model.num_facets, "dim": model.dim},
@@ -73,96 +79,162 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "threads": int(os.environ.get("OMP_NUM_THREADS", os.cpu_count() or 1)),
         "figures": figures,
         "ratio_to_bare_model": {
-            name: round(figure["texts_per_s"] / bare_figures["texts_per_s"], 3) for name, figure in figures.items()
+            name: round(figure["texts_per_s"] / bare["texts_per_s"], 3) for name, figure in figures.items()
         },
-        # What other processes take of the machine, callers among them, changes this less.
+        # Other load on the machine, callers included, changes this ratio less.
         "bare_cpu_over_server_cpu": {
-            name: round(bare_figures["cpu_ms_per_text"] / figure["cpu_ms_per_text"], 3)
-            for name, figure in figures.items()
+            name: round(bare["cpu_ms_per_text"] / figure["cpu_ms_per_text"], 3) for name, figure in figures.items()
         },
     }
     print_report(report)
 
 
-def bare(model: FacetModel, texts: Sequence[str], batch: int) -> dict[str, float]:
-    """The model without a server, in the same batches; and one text at a time."""
+def measure_bare(model: FacetModel, texts: Sequence[str], batch: int) -> dict[str, float]:
+    """Measures the model without a server, in the same batches and one text at a time."""
     model.encode(texts[:batch])
-    start, cpu = time.perf_counter(), time.process_time()
-    for at in range(0, len(texts), batch):
-        model.encode(texts[at : at + batch])
-    figure = per_text(len(texts), time.perf_counter() - start, time.process_time() - cpu)
-    singles = texts[: min(len(texts), 300)]
-    start = time.perf_counter()
-    for text in singles:
-        model.encode([text])
-    one = (time.perf_counter() - start) / len(singles)
-    return {**figure, "single_ms": round(1000 * one, 3)}
+
+    def encode_all() -> None:
+        for part in cut(texts, batch):
+            model.encode(part)
+
+    figure = per_text(len(texts), *spent(encode_all))
+    singles = texts[:300]
+    one_by_one = spent(lambda: [model.encode([text]) for text in singles])
+    return {**figure, "single_ms": round(1000 * one_by_one.wall / len(singles), 3)}
 
 
 def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, float]:
-    """Texts a second, and the processor time of one text, which other load on the machine changes less."""
-    return {
-        "texts_per_s": round(num_texts / seconds, 1),
-        "cpu_ms_per_text": round(1000 * cpu_seconds / num_texts, 3),
-    }
+    """Texts per second, and processor time per text."""
+    return {"texts_per_s": round(num_texts / seconds, 1), "cpu_ms_per_text": round(1000 * cpu_seconds / num_texts, 3)}
 
 
-def through_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
-    """One text a call by one and by many callers, some texts a call, batches, and the stream."""
+def measure_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
+    """Measures single texts, several texts per call, batches and the stream."""
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    for part in parts(texts, batch):  # words are read for the first time once
-        stub.Embed(texts_pb2.EmbedRequest(texts=part), timeout=120)
-    singles = texts[: min(len(texts), 500)]
+    for part in cut(texts, batch):  # the tokenizer sees every word once before the clock starts
+        stub.Embed(texts_pb2.EmbedRequest(texts=part), timeout=_TIMEOUT_S)
     return {
-        "grpc_single_1_caller": called(server, parts(singles, 1), 1),
-        f"grpc_single_{callers}_callers": called(server, parts(texts, 1), callers),
-        f"grpc_{_SOME}_texts_{callers}_callers": called(server, parts(texts, _SOME), callers),
-        "grpc_batch_1_caller": called(server, parts(texts, batch), 1),
-        "grpc_batch_2_callers": called(server, parts(texts, batch), 2),
-        "grpc_stream": streamed(server, stub, parts(texts, batch)),
+        "grpc_single_1_caller": measure_calls(server, cut(texts[:500], 1), 1),
+        f"grpc_single_{callers}_callers": measure_calls(server, cut(texts, 1), callers),
+        f"grpc_{_TEXTS_PER_CALL}_texts_{callers}_callers": measure_calls(server, cut(texts, _TEXTS_PER_CALL), callers),
+        "grpc_batch_1_caller": measure_calls(server, cut(texts, batch), 1),
+        "grpc_batch_2_callers": measure_calls(server, cut(texts, batch), 2),
+        "grpc_stream": measure_stream(server, stub, cut(texts, batch)),
     }
 
 
-def parts(texts: Sequence[str], size: int) -> list[Sequence[str]]:
-    """The texts of each call."""
-    return [texts[at : at + size] for at in range(0, len(texts), size)]
+def cut(texts: Sequence[str], size: int) -> list[Sequence[str]]:
+    """Texts of each call."""
+    return [texts[start : start + size] for start in range(0, len(texts), size)]
 
 
-def called(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> dict[str, float]:
-    """Makes the calls from processes of their own; texts a second, latencies, what a text costs on either side."""
-    load = Load(
-        target=server.target,
-        method=EMBED,
-        requests=[texts_pb2.EmbedRequest(texts=part).SerializeToString() for part in calls],
-        callers=callers,
-        processes=min(callers, _PROCESSES),
-    )
-    taken, cpu = call_all(load, cpu_seconds=server.cpu_seconds)
+def measure_calls(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> dict[str, float]:
+    """Measures Embed from processes of its own: texts per second, latencies, processor time of both sides."""
+    requests = [texts_pb2.EmbedRequest(texts=texts).SerializeToString() for texts in calls]
+    cpu = server.cpu_seconds()
+    taken = call_all(server.target, EMBED, requests, callers)
+    cpu = server.cpu_seconds() - cpu
     num_texts = sum(map(len, calls))
-    client_ms = round(1000 * taken.client_cpu_s / num_texts, 3)
-    latencies = percentiles(taken.latencies_ms, (50, 99), digits=2, unit="_ms")
-    return {**per_text(num_texts, taken.seconds, cpu), "client_cpu_ms_per_text": client_ms, **latencies}
+    return {
+        **per_text(num_texts, taken.seconds, cpu),
+        "client_cpu_ms_per_text": round(1000 * taken.client_cpu_s / num_texts, 3),
+        **percentiles(taken.latencies_ms, (50, 99), digits=2, unit="_ms"),
+    }
 
 
-def streamed(
+def measure_stream(
     server: "Server", stub: texts_pb2_grpc.EmbeddingServiceStub, batches: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """All batches down one stream."""
+    """Measures all batches in one stream."""
     requests = (
-        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=part))
-        for i, part in enumerate(batches)
+        texts_pb2.EmbedStreamRequest(sequence=sequence, request=texts_pb2.EmbedRequest(texts=texts))
+        for sequence, texts in enumerate(batches)
     )
     start, cpu = time.perf_counter(), server.cpu_seconds()
-    replies = sum(1 for _ in stub.EmbedStream(requests, timeout=600))
+    num_replies = sum(1 for _ in stub.EmbedStream(requests, timeout=600))
+    if num_replies != len(batches):
+        raise RuntimeError(f"the stream gave {num_replies} replies for {len(batches)} requests")
+    return per_text(sum(map(len, batches)), time.perf_counter() - start, server.cpu_seconds() - cpu)
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """How long a set of calls took.
+
+    Attributes:
+        seconds: From the first call to the last answer.
+        latencies_ms: Latency of each call.
+        client_cpu_s: Processor time of the callers.
+    """
+
+    seconds: float
+    latencies_ms: tuple[float, ...]
+    client_cpu_s: float
+
+
+def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
+    """Sends every request once, from callers that wait for each answer, in processes of their own.
+
+    Raises:
+        RuntimeError: A call failed.
+    """
+    context = multiprocessing.get_context("spawn")
+    ready, go = context.Semaphore(0), context.Event()
+    num_processes = min(callers, _NUM_PROCESSES)
+    pool = []
+    for number in range(num_processes):
+        ours, theirs = context.Pipe()
+        share = requests[number::num_processes]
+        num_callers = callers // num_processes + (number < callers % num_processes)
+        process = context.Process(
+            target=_call, args=(target, method, share, num_callers, ready, go, theirs), daemon=True
+        )
+        process.start()
+        pool.append((process, ours))
+    for _ in pool:
+        ready.acquire()
+    start = time.perf_counter()
+    go.set()
+    taken = [ours.recv() for _, ours in pool]
     seconds = time.perf_counter() - start
-    if replies != len(batches):
-        raise RuntimeError(f"the stream gave {replies} replies for {len(batches)} requests")
-    return per_text(sum(map(len, batches)), seconds, server.cpu_seconds() - cpu)
+    for process, _ in pool:
+        process.join()
+    latencies = tuple(latency for part in taken for latency in part.latencies_ms)
+    if len(latencies) != len(requests):
+        raise RuntimeError(f"{len(requests) - len(latencies)} of {len(requests)} calls failed")
+    return Taken(seconds, latencies, sum(part.client_cpu_s for part in taken))
 
 
-def _encoded(encode: Callable[[Sequence[str]], object], texts: Sequence[str], batch: int) -> dict[str, float]:
-    encode(texts[:batch])
-    return per_text(len(texts), *spent(lambda: encode(texts)))
+def _call(
+    target: str,
+    method: str,
+    requests: Sequence[bytes],
+    callers: int,
+    ready: Semaphore,
+    go: Event,
+    answer: Connection,
+) -> None:
+    latencies: list[float] = []
+    with grpc.insecure_channel(target, options=[("grpc.max_receive_message_length", -1)]) as channel:
+        call = channel.unary_unary(method)
+        grpc.channel_ready_future(channel).result(_TIMEOUT_S)
+        left = iter(requests)  # threads may share it: next() of an iterator over a sequence is one step
+
+        def work() -> None:
+            for request in left:
+                start = time.perf_counter()
+                call(request, timeout=_TIMEOUT_S)
+                latencies.append(1000 * (time.perf_counter() - start))
+
+        threads = [threading.Thread(target=work) for _ in range(callers)]
+        ready.release()
+        go.wait()
+        start, cpu = time.perf_counter(), time.process_time()
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        answer.send(Taken(time.perf_counter() - start, tuple(latencies), time.process_time() - cpu))
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,49 +250,35 @@ class Server:
         fields = Path(f"/proc/{self.pid}/stat").read_text(encoding="ascii").rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
-    def peak_mib(self) -> float:
-        """The most memory that the process has had."""
-        lines = Path(f"/proc/{self.pid}/status").read_text(encoding="ascii").splitlines()
-        return int(next(line for line in lines if line.startswith("VmHWM")).split()[1]) / 1024
-
 
 def server_arguments(port: int, data_dir: Path, models: Iterable[str | Path]) -> list[str]:
-    """Those of ``facets-server``."""
+    """Arguments of ``facets-server``."""
     named = [part for model in models for part in ("--model", str(model))]
     return ["--port", str(port), "--data-dir", str(data_dir), *named]
 
 
 def free_port() -> int:
-    """One that nobody listens on."""
+    """A free port of localhost."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
 
 
 @contextlib.contextmanager
-def serving(
-    model: str | Sequence[str] | None,
-    data_dir: Path,
-    settings: Mapping[str, str] | None = None,
-    *,
-    port: int | None = None,
-) -> Iterator[Server]:
-    """A server process of our own, with settings as variables of the environment; on any free port.
+def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | None = None) -> Iterator[Server]:
+    """Runs a server process on a free port.
 
     Args:
-        model: Name or folder, or several; None or empty: the shipped ones.
-        data_dir: Made when absent.
-        settings: ``FACETS_SERVER_...``.
-        port: Where it listens; None: any free one.
+        model: Name or folder; None: the shipped models.
+        data_dir: Data directory, created if absent.
+        settings: Environment variables ``FACETS_SERVER_...``.
     """
-    port = port or free_port()
-    arguments = server_arguments(port, data_dir, [model] if isinstance(model, str) else model or ())
-    command = [sys.executable, "-m", "facets_server", *arguments]
-    paths = os.pathsep.join(sys.path)
-    environment = {**os.environ, "FACETS_SERVER_LOG_LEVEL": "WARNING", **(settings or {}), "PYTHONPATH": paths}
-    process = subprocess.Popen(command, env=environment)
-    options = [("grpc.max_receive_message_length", -1)]
+    port = free_port()
+    command = [sys.executable, "-m", "facets_server", *server_arguments(port, data_dir, [model] if model else [])]
+    environment = {**os.environ, "FACETS_SERVER_LOG_LEVEL": "WARNING", **(settings or {})}
+    process = subprocess.Popen(command, env={**environment, "PYTHONPATH": os.pathsep.join(sys.path)})
     try:
+        options = [("grpc.max_receive_message_length", -1)]
         with grpc.insecure_channel(f"127.0.0.1:{port}", options=options) as channel:
             wait_until_serving(channel, process)
             yield Server(f"127.0.0.1:{port}", channel, process.pid)
@@ -230,18 +288,18 @@ def serving(
 
 
 class Process(Protocol):
-    """What may end while it starts."""
+    """A process that may end while it starts."""
 
     def poll(self) -> int | None:
-        """The exit code, or None while it runs."""
+        """Exit code; None while it runs."""
         ...
 
 
 def wait_until_serving(channel: grpc.Channel, process: Process, *, log: Path | None = None) -> None:
-    """Waits for the health of the server.
+    """Waits until health says SERVING.
 
     Raises:
-        RuntimeError: It ended, or does not say it in time; with the end of its log.
+        RuntimeError: The process ended, or did not serve in time; with the end of its log.
     """
     check = channel.unary_unary(
         "/grpc.health.v1.Health/Check",
@@ -255,19 +313,19 @@ def wait_until_serving(channel: grpc.Channel, process: Process, *, log: Path | N
             if reply.status == health_pb2.HealthCheckResponse.SERVING:
                 return
         time.sleep(0.02)
-    said = "" if log is None else log.read_text(errors="replace")[-2000:]
-    raise RuntimeError(f"the server ended, or was not SERVING within {_START_S:.0f} s: {said}")
+    log_end = "" if log is None else log.read_text(errors="replace")[-2000:]
+    raise RuntimeError(f"the server ended, or was not SERVING within {_START_S:.0f} s: {log_end}")
 
 
 def embed_request(number: int, *, num_texts: int = 1) -> bytes:
-    """Texts of some words, different ones for each of many numbers."""
+    """Serialized request with texts of twelve words, different ones for each number."""
     random = np.random.default_rng(number)
     texts = [" ".join(random.choice(WORDS, 12)) for _ in range(num_texts)]
     return texts_pb2.EmbedRequest(texts=texts).SerializeToString()
 
 
 def read_texts(file: Path | None, model: FacetModel, count: int, num_words: int) -> list[str]:
-    """The texts to encode: lines of a file, or words drawn by their frequency with a fixed seed."""
+    """Lines of a file, or words drawn by their frequency with a fixed seed."""
     if file is not None:
         lines = [line.strip() for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
         return (lines * (count // max(1, len(lines)) + 1))[:count]
@@ -279,9 +337,9 @@ def read_texts(file: Path | None, model: FacetModel, count: int, num_words: int)
 
 
 def make_untrained(folder: Path) -> Path:
-    """A checkpoint of the default size with random weights and words."""
+    """Writes a checkpoint of the default size with random weights and words."""
     random = np.random.default_rng(1)
-    words = sorted({"".join(random.choice(list(_LETTERS), size=7)) for _ in range(_VOCABULARY)})
+    words = sorted({"".join(random.choice(list(_LETTERS), size=7)) for _ in range(_NUM_WORDS)})
     config = FacetModelConfig()
     counts = np.maximum(1, 10_000_000 // np.arange(1, len(words) + 1))
     vectors = random.normal(size=(len(words), config.dim)).astype(np.float32)

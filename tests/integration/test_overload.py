@@ -9,7 +9,7 @@ import grpc
 import pytest
 from server_process import ROOT, free_port, server_environment
 
-from benchmarks.load import offered
+from benchmarks.load import offer
 from benchmarks.server import Server, wait_until_serving
 
 TEXT_S = 0.02
@@ -43,19 +43,19 @@ def slow_server(tmp_path_factory):
 
 
 def load(server, rate, seconds, connections=1):
-    """What became of the calls; every one has been answered, or refused in a way that says so."""
-    seen = offered(server, rate, seconds=seconds, timeout_s=TIMEOUT_S, connections=connections)
-    assert seen.codes.total() == seen.num_calls
-    assert seen.codes["OK"] > 0
-    assert seen.codes["OK"] + seen.num_hints + seen.num_refused_streams == seen.num_calls, seen.codes
-    assert max(seen.watched.health_ms) < HEALTH_MS
-    assert max(seen.watched.memory) - seen.watched.memory[0] < MEMORY_BYTES
-    return seen
+    """Offers calls; each one is answered, or refused with a hint when to retry."""
+    outcome = offer(server, rate, seconds=seconds, timeout_s=TIMEOUT_S, connections=connections)
+    assert outcome.codes.total() == outcome.num_calls
+    assert outcome.codes["OK"] > 0
+    assert outcome.codes["OK"] + outcome.num_hints + outcome.num_refused_streams == outcome.num_calls, outcome.codes
+    assert max(outcome.health_ms) < HEALTH_MS
+    assert max(outcome.memory) - outcome.memory[0] < MEMORY_BYTES
+    return outcome
 
 
 def test_half_the_capacity_is_answered(slow_server):
-    seen = load(slow_server, 0.5 * CAPACITY, 2)
-    assert seen.codes["OK"] == seen.num_calls
+    outcome = load(slow_server, 0.5 * CAPACITY, 2)
+    assert outcome.codes["OK"] == outcome.num_calls
 
 
 @pytest.mark.parametrize("connections", [1, 4])
@@ -65,5 +65,5 @@ def test_ten_times_the_capacity_is_answered_or_refused_with_a_hint(slow_server, 
 
 @pytest.mark.parametrize("connections", [1, 8])
 def test_thousands_of_calls_at_once_are_answered_or_refused_with_a_hint(slow_server, connections):
-    seen = load(slow_server, 1e9, 4000 / 1e9, connections)
-    assert seen.codes["OK"] < seen.num_calls
+    outcome = load(slow_server, 1e9, 4000 / 1e9, connections)
+    assert outcome.codes["OK"] < outcome.num_calls

@@ -5,7 +5,6 @@ import re
 from pathlib import Path
 
 import pytest
-import test_code_shape
 from source_tree import PACKAGES, ROOT, TASK_ROOMS, modules
 from test_layers import LIBRARY_ROOMS, strongly_connected
 
@@ -66,13 +65,6 @@ def test_make_targets_that_are_named_exist() -> None:
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     for target in re.findall(r"(?:^|`)make ([a-z-]+)", CONTRIBUTING, re.MULTILINE):
         assert re.search(rf"^{target}:", makefile, re.MULTILINE), target
-
-
-def test_sizes_are_those_that_are_checked() -> None:
-    habit = " ".join(CONTRIBUTING.split())
-    assert f"{test_code_shape.MAX_FILE_LINES} the most" in habit
-    assert f"fits a screen ({test_code_shape.MAX_FUNCTION_LINES} lines without its docstring)" in habit
-    assert f"a handler has at most {test_code_shape.MAX_HANDLER_LINES} lines" in habit
 
 
 def test_models_are_as_small_as_their_page_says() -> None:

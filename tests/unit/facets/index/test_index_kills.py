@@ -9,7 +9,7 @@ from multiprocessing.connection import Connection
 import numpy as np
 import pytest
 
-from benchmarks.forked_server import FORKS
+from benchmarks.faults.process import FORKS
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.index import live, qdrant_points
 
