@@ -1,51 +1,52 @@
-"""Papers and authors added at run time: checked, fitted, stored, and then part of the state."""
+"""Papers and authors added at run time: checked, fitted, stored, then part of the state that readers see."""
 
 import logging
-from collections import ChainMap
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.errors import NotFoundError, StorageError
 from facets.language.interruption import check_interrupted, interrupted_by
 from facets.papers.fitting import VectorFitter
+from facets.papers.membership import AddedPapers, TrainedLookup, affected_candidates
 from facets.papers.model import PaperModel
-from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_papers
-from facets.papers.state import BankGrowth, EngineState, StateBuilder, TableGrowth, live_candidates
-from facets.papers.store import Added, AddedPapers, AddedVector, AdditionStore, Change
-from facets.papers.trained import TrainedLookup
+from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_added_papers, check_new_authors
+from facets.papers.store import Added, AddedVector, AdditionStore
+from facets.papers.tables import EngineState, StateGrowth, trained_state
 from facets.storage import NO_NEWS, News, RecordFollower, SqlDatabase
 
 logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 1024
+# The state is rebuilt when this many rows, and a quarter of all papers, have become dead since it was last built.
+_REBUILT_AFTER = 20_000
+
+Vectors = Mapping[str, NDArray[np.float32]]
 
 
 class Additions(RecordFollower[AdditionStore]):
-    """The additions to a model; one writer at a time, readers never wait.
+    """The additions to a model: one writer at a time; readers take ``state`` and never wait.
 
-    A reader takes ``state`` and keeps to it; a writer puts the next one in its place when that is complete.
-
-    ``place``: folder of the additions, or the database that servers share; None: nothing can be added.
-    ``rebuilt_after``: see ``PaperEngine``.
+    ``place``: folder of the additions, or a database shared by several servers; None: nothing can be added.
 
     Raises:
         StorageError: The store cannot be opened, or belongs to another model.
     """
 
     _state: EngineState | None = None
-    _is_behind = False  # something is stored that could not be shown
-    _foreign = ""  # version of the model whose additions another server has written
+    _added: AddedPapers
+    _growth: StateGrowth
+    _num_dead = 0  # dead rows when the state was last built
+    _is_behind = False  # the store holds something that `_state` does not show
+    _foreign = ""  # revision of the model with which another server has taken over the additions
 
-    def __init__(self, model: PaperModel, place: Path | SqlDatabase | None, *, rebuilt_after: int) -> None:
+    def __init__(self, model: PaperModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AdditionStore(place, model.name))
         self._model = model
-        self._rebuilt_after = rebuilt_after
         self._trained = TrainedLookup(model.papers)
-        self._builder = StateBuilder(model, self._trained)
         self._fitter = VectorFitter(model, self._trained)
         with self.lock:
             self.follow(now=True)
@@ -54,7 +55,7 @@ class Additions(RecordFollower[AdditionStore]):
 
     @property
     def state(self) -> EngineState:
-        """What is known now."""
+        """The latest state."""
         self.follow()
         assert self._state is not None
         return self._state
@@ -62,65 +63,108 @@ class Additions(RecordFollower[AdditionStore]):
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
         """See ``PaperEngine.add_papers``."""
         store = self._writable()
-        check_papers(papers)
-        _check_ids(papers)
-        change = Change({paper.id: paper for paper in papers})
+        check_added_papers(papers)
         with self._adding(store):
-            named = {key: None for paper in papers for key in paper.cited_by_ids}
-            unknown = sorted(key for key in named if not self._is_known(key) and key not in change.papers)
-            result = self._add(store, change)
-        return AddResult(len(papers), *result, unknown_citations=tuple(unknown))
+            added = self._added.extended({paper.id: paper for paper in papers})
+            cited_by = {key for paper in papers for key in paper.cited_by_ids}
+            unknown = sorted(key for key in cited_by if not added.is_known(key))
+            num_authors, num_citing = self._add(store, added, papers)
+        return AddResult(len(papers), num_authors, num_citing, tuple(unknown))
 
     def add_authors(self, authors: Sequence[NewAuthor]) -> AddResult:
         """See ``PaperEngine.add_authors``."""
         store = self._writable()
-        own = _papers_of_authors(authors)
-        papers = [paper for of_one in own for paper in of_one]
-        given = {
-            (new.author.key, paper_id)
-            for new, of_one in zip(authors, own, strict=True)
-            for paper_id in (*new.paper_ids, *(paper.id for paper in of_one))
-        }
-        change = Change({paper.id: paper for paper in papers}, frozenset(given))
+        check_new_authors(authors)
+        papers: dict[str, Paper] = {}
+        given: set[tuple[str, str]] = set()
+        for new in authors:
+            for paper in new.papers:
+                # A paper without an id belongs to this author alone.
+                paper_id = paper.id or f"{new.author.key}/{paper.title}"
+                papers[paper_id] = paper if paper.id else Paper(paper.title, paper.abstract, paper_id, year=paper.year)
+                given.add((new.author.key, paper_id))
+            given.update((new.author.key, paper_id) for paper_id in new.paper_ids)
+        names = {new.author.key: new.author.name for new in authors}
         with self._adding(store):
             for place, new in enumerate(authors):
                 for number, paper_id in enumerate(new.paper_ids):
-                    if not self._is_known(paper_id):
+                    if not self._added.is_known(paper_id):
                         raise NotFoundError(
                             f"authors[{place}].paper_ids[{number}] is no known paper: {paper_id!r}",
                             resource_type="paper",
                             resource_name=paper_id,
                         )
-            result = self._add(store, change, {new.author.key: new.author.name for new in authors})
-        return AddResult(len(papers), *result)
+            added = self._added.extended(papers, given)
+            num_authors, num_citing = self._add(store, added, list(papers.values()), names=names, given=given)
+        return AddResult(sum(len(new.papers) for new in authors), num_authors, num_citing)
+
+    def take(self, news: News) -> None:
+        """Applies what was written to the store, by this server or another."""
+        with interrupted_by(lambda: None):  # a caller in a hurry must not keep later callers from these additions
+            stored = Added.of(news)
+            if news.is_all or self._is_behind:
+                self._load(stored if news.is_all else self._writable().content())
+            elif stored.revision != self._model.revision:
+                self._foreign = stored.revision
+                logger.error("another server added to %s with its revision %s", self._model.name, self._foreign)
+            else:
+                added = self._added.extended(stored.papers, stored.given)
+                documents = self._documents(list(stored.papers.values()), stored.sentences)
+                self._is_behind = True
+                self._show(added, list(stored.papers.values()), documents, stored.vectors, stored.given)
 
     @contextmanager
     def _adding(self, store: AdditionStore) -> Iterator[None]:
-        """Nobody else adds, and everything that was added is known."""
+        """Excludes other writers and applies their additions first."""
         with self.lock, store.alone(check_interrupted):
             if self._is_behind:
                 self.seen = 0
             self.follow(now=True)
             if self._foreign:
                 raise StorageError(
-                    f"{self._model.name} of version {self._foreign} has taken over the additions on another server: "
-                    "nothing is added by this one any more; give it the same version"
+                    f"another server has taken over the additions with revision {self._foreign} of {self._model.name}; "
+                    f"this server has revision {self._model.revision} and can add nothing: give it the same model"
                 )
             yield
 
-    def _add(self, store: AdditionStore, change: Change, names: dict[str, str] | None = None) -> tuple[int, int]:
-        """Fits, stores and shows; how many vectors of authors and of citing papers there were."""
-        names = _author_names(change.papers.values()) | (names or {})
+    def _add(
+        self,
+        store: AdditionStore,
+        added: AddedPapers,
+        papers: Sequence[Paper],
+        *,
+        names: Mapping[str, str] | None = None,
+        given: Set[tuple[str, str]] = frozenset(),
+    ) -> tuple[int, int]:
+        """Fits, stores and shows an addition.
 
-        def name(kind: CandidateKind, key: str) -> str:
-            if kind is CandidateKind.CITATIONS:
-                cited = change.papers.get(key) or self._added.papers.get(key)
-                return cited.title if cited else self._name(kind, key)
-            return names.get(key) or self._name(kind, key)
+        Args:
+            store: Where to store it.
+            added: All papers, these included.
+            papers: The added papers.
+            names: Names of authors by id; they take precedence over names in papers.
+            given: Pairs of author and paper id.
 
-        concerned = self._added.concerned(change)
-        vectors = self._fitter.fit(concerned, self._added, change, name=name)
-        papers = list(change.papers.values())
+        Returns:
+            Numbers of fitted authors and citing papers.
+        """
+        state = self._state
+        assert state is not None
+        author_names: dict[str, str] = {}
+        for author in (author for paper in papers for author in paper.authors):
+            author_names[author.key] = author.name or author_names.get(author.key, "")
+        author_names |= names or {}
+
+        def name_of(kind: CandidateKind, key: str) -> str:
+            if kind is CandidateKind.CITATIONS and key in added.papers:
+                return added.papers[key].title
+            table = state.tables[kind]
+            known = table.names[table.row_of_id[key]] if key in table.row_of_id else ""
+            return (author_names.get(key) if kind is CandidateKind.AUTHORS else None) or known
+
+        ids = [paper.id for paper in papers]
+        affected = affected_candidates(self._added, added, ids, {author for author, _ in given})
+        vectors = self._fitter.fit(affected, added, changed=ids, name=name_of)
         sentences = self._sentences(papers)
         documents = self._documents(papers, sentences)
         self.seen = store.add(
@@ -128,182 +172,109 @@ class Additions(RecordFollower[AdditionStore]):
             papers=papers,
             vectors=vectors,
             sentences=sentences,
-            given=change.given,
+            given=given,
             after=self.seen,
         )
-        self._is_behind = True  # until all of it is shown
-        with interrupted_by(lambda: None):  # what is stored is shown, also when its caller has gone
-            self._added.apply(change)
-            self._show(change, concerned, vectors, documents)
-        self._is_behind = False
+        self._is_behind = True  # until the addition is shown
+        with interrupted_by(lambda: None):  # what is stored is shown even if its caller has gone
+            self._show(added, papers, documents, vectors, given)
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors
 
     def _show(
         self,
-        change: Change,
-        concerned: dict[CandidateKind, list[str]],
-        vectors: Sequence[AddedVector],
+        added: AddedPapers,
+        papers: Sequence[Paper],
         documents_AW: NDArray[np.float32],
+        vectors: Sequence[AddedVector],
+        given: Set[tuple[str, str]],
     ) -> None:
-        """Puts the next state in the place of this one."""
-        state = self._state
-        assert state is not None
-        bank = self._bank_growth.grown(state.bank, list(change.papers.values()), documents_AW)
-        new_rows = {paper_id: len(state.bank.ids) + place for place, paper_id in enumerate(change.papers)}
-        # An added paper that cites others has a year and a title now.
-        concerned[CandidateKind.CITATIONS] = list(dict.fromkeys([*concerned[CandidateKind.CITATIONS], *change.papers]))
-        tables = {
-            kind: self._table_growths[kind].grown(
-                state.tables[kind],
-                concerned[kind],
-                vectors={vector.id: vector for vector in vectors if vector.kind is kind},
-                added=self._added,
-                bank=bank,
-                row_of_paper=ChainMap(new_rows, self._row_of_paper),
-            )
-            for kind in CandidateKind
-        }
-        self._state = EngineState(bank, tables)
-        self._row_of_paper.update(new_rows)
-        if self._is_due(self._state):
-            rows = [self._row_of_paper[paper_id] for paper_id in self._added.papers]
-            self._put_together(self._builder.build(self._added, live_candidates(self._state), bank.documents[rows]))
+        """Replaces the state by one with an addition."""
+        assert self._state is not None
+        given_to = {author for author, _ in given}
+        affected = affected_candidates(self._added, added, [paper.id for paper in papers], given_to)
+        state = self._growth.grown(self._state, papers, documents_AW, affected=affected, vectors=vectors, added=added)
+        self._state, self._added = state, added
+        self._is_behind = False
+        if rebuild_is_due(state, self._num_dead):
+            current = [
+                AddedVector(kind, key, table.names[row], table.vectors[row])
+                for kind, table in state.tables.items()
+                for key in self._changed_candidates(kind, table.row_of_id)
+                for row in [table.row_of_id[key]]
+            ]
+            rows = [state.row_of_paper[paper_id] for paper_id in added.papers]
+            self._rebuild(state.bank.documents[rows], current)
 
-    def _is_due(self, state: EngineState) -> bool:
-        least = self._rebuilt_after
-        return self._bank_growth.is_due(state.bank, len(self._row_of_paper), rebuilt_after=least) or any(
-            growth.is_due(state.tables[kind], rebuilt_after=least) for kind, growth in self._table_growths.items()
-        )
+    def _changed_candidates(self, kind: CandidateKind, row_of_id: Mapping[str, int]) -> list[str]:
+        """Candidates in a table whose row is not that of the training."""
+        num_trained = len(self._model.papers.column_ids[kind])
+        return [key for key, row in row_of_id.items() if row >= num_trained]
 
-    def _put_together(self, state: EngineState) -> None:
-        """Shows a state that was put together anew, from which the next ones grow."""
-        self._row_of_paper = {paper_id: row for row, paper_id in enumerate(state.bank.ids)}
-        self._bank_growth = BankGrowth(state.bank)
-        self._table_growths = {kind: TableGrowth(kind, table) for kind, table in state.tables.items()}
-        self._state = state
+    def _load(self, stored: Added) -> None:
+        """Builds the state from the model and everything in the store."""
+        self._added, self._foreign = AddedPapers(self._trained).extended(stored.papers, stored.given), ""
+        vectors, sentences = self._current_vectors(stored)
+        self._rebuild(self._documents(list(self._added.papers.values()), sentences), vectors)
+        self._is_behind = False
+
+    def _rebuild(self, documents_AW: NDArray[np.float32], vectors: Sequence[AddedVector]) -> None:
+        """Builds the state from the model and all added papers, without dead rows of earlier versions.
+
+        ``documents_AW``: documents of the added papers, in their order. ``vectors``: all added vectors.
+        """
+        state = trained_state(self._model)
+        self._growth = StateGrowth(state)
+        added, papers = self._added, list(self._added.papers.values())
+        if papers or vectors:
+            before = AddedPapers(self._trained)
+            affected = affected_candidates(before, added, added.papers, added.given_authors())
+            affected = {kind: [v.id for v in vectors if v.kind is kind] + affected[kind] for kind in CandidateKind}
+            state = self._growth.grown(state, papers, documents_AW, affected=affected, vectors=vectors, added=added)
+        self._state, self._num_dead = state, state.num_dead
+
+    def _current_vectors(self, stored: Added) -> tuple[Sequence[AddedVector], Vectors]:
+        """Vectors of candidates, and sentence vectors of papers by id.
+
+        All are made again when the model's revision has changed, because their spaces have.
+        """
+        papers = list(self._added.papers.values())
+        if stored.revision == self._model.revision or not (papers or stored.vectors):
+            return stored.vectors, stored.sentences
+        logger.info("%s has a new revision: making the vectors of %d papers again", self._model.name, len(papers))
+        sentences = self._sentences(papers)
+        names = {(vector.kind, vector.id): vector.name for vector in stored.vectors}
+        keys: dict[CandidateKind, list[str]] = {kind: [] for kind in CandidateKind}
+        for kind, key in names:
+            keys[kind].append(key)
+        fitted = self._fitter.fit(keys, self._added, name=lambda kind, key: names[kind, key])
+        self._writable().add(revision=self._model.revision, vectors=fitted, sentences=sentences)
+        return fitted, sentences
 
     def _sentences(self, papers: Sequence[Paper]) -> dict[str, NDArray[np.float32]]:
-        """Sentence vectors by id; none where the model has none."""
+        """Sentence vectors by id; empty for a model without them."""
         vectors = self._model.sentence_vectors([paper.title for paper in papers], [paper.abstract for paper in papers])
-        return {paper.id: own for paper, own in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
+        return {paper.id: row for paper, row in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
 
-    def _documents(self, papers: Sequence[Paper], sentences: Mapping[str, NDArray[np.float32]]) -> NDArray[np.float32]:
-        none = self._model.sentence_vectors([], [])
-        parts = [self._model.document_vectors([], none)]
+    def _documents(self, papers: Sequence[Paper], sentences: Vectors) -> NDArray[np.float32]:
+        """Documents ``[A, W]`` of papers with the given sentence vectors."""
+        no_sentences = self._model.sentence_vectors([], [])
+        parts = [self._model.document_vectors([], no_sentences)]
         for first in range(0, len(papers), _ENCODED_AT_A_TIME):
-            some = papers[first : first + _ENCODED_AT_A_TIME]
-            rows = self._model.paper_rows([paper.title for paper in some], [paper.abstract for paper in some])
-            own = np.zeros((len(some), none.shape[1]), dtype=np.float32)
-            if own.size:
-                own[:] = [sentences[paper.id] for paper in some]
-            parts.append(self._model.document_vectors(rows, own))
+            part = papers[first : first + _ENCODED_AT_A_TIME]
+            rows = self._model.paper_rows([paper.title for paper in part], [paper.abstract for paper in part])
+            vectors = np.zeros((len(part), no_sentences.shape[1]), dtype=np.float32)
+            if vectors.size:
+                vectors[:] = [sentences[paper.id] for paper in part]
+            parts.append(self._model.document_vectors(rows, vectors))
         return np.concatenate(parts)
-
-    def _name(self, kind: CandidateKind, key: str) -> str:
-        table = self.state.tables[kind]
-        return table.names[table.row_of_id[key]] if key in table.row_of_id else ""
-
-    def _is_known(self, paper_id: str) -> bool:
-        return paper_id in self._added.papers or paper_id in self._trained.row_of
 
     def _writable(self) -> AdditionStore:
         if self.store is None:
             raise StorageError("nothing can be added: the papers were opened without a data directory")
         return self.store
 
-    @interrupted_by(lambda: None)  # a caller in a hurry must not keep all who come after him from what others added
-    def take(self, news: News) -> None:
-        """Has what was added by whichever server."""
-        added = Added.of(news)
-        if news.is_all or self._is_behind:
-            self._put_all(added if news.is_all else self._writable().content())
-            return
-        if added.revision != self._model.revision:
-            self._foreign = added.revision
-            logger.error("%s has other additions on another server, of version %s", self._model.name, self._foreign)
-            return
-        change = Change(added.papers, frozenset(added.given))
-        concerned = self._added.concerned(change)
-        documents = self._documents(list(added.papers.values()), added.sentences)
-        self._is_behind = True
-        self._added.apply(change)
-        self._show(change, concerned, added.vectors, documents)
-        self._is_behind = False
 
-    def _put_all(self, added: Added) -> None:
-        """Puts together what the model and the store hold."""
-        self._added, self._foreign = AddedPapers(self._trained), ""
-        self._added.apply(Change(added.papers, frozenset(added.given)))
-        vectors, sentences = self._vectors(added)
-        documents = self._documents(list(self._added.papers.values()), sentences)
-        self._put_together(self._builder.build(self._added, self._builder.trained_candidates(vectors), documents))
-        self._is_behind = False
-
-    def _vectors(self, added: Added) -> tuple[Sequence[AddedVector], Mapping[str, NDArray[np.float32]]]:
-        """The vectors of candidates, and of papers by id.
-
-        All are made again when the model is another version: its spaces are others.
-        """
-        vectors, papers = added.vectors, list(self._added.papers.values())
-        if added.revision == self._model.revision or not (papers or vectors):
-            return vectors, added.sentences
-        logger.info("%s is another version: making the vectors of %d added papers again", self._model.name, len(papers))
-        sentences = self._sentences(papers)
-        names = {(vector.kind, vector.id): vector.name for vector in vectors}
-        keys: dict[CandidateKind, list[str]] = {kind: [] for kind in CandidateKind}
-        for kind, key in names:
-            keys[kind].append(key)
-        fitted = self._fitter.fit(keys, self._added, Change({}), name=lambda kind, key: names[kind, key])
-        self._writable().add(revision=self._model.revision, vectors=fitted, sentences=sentences)
-        return fitted, sentences
-
-
-def _author_names(papers: Iterable[Paper]) -> dict[str, str]:
-    """The last name that papers give each author; a name wins over none."""
-    names: dict[str, str] = {}
-    for paper in papers:
-        for author in paper.authors:
-            names[author.key] = author.name or names.get(author.key, "")
-    return names
-
-
-def _papers_of_authors(authors: Sequence[NewAuthor]) -> list[list[Paper]]:
-    """The papers given with each author, each with an id."""
-    seen: set[str] = set()
-    result = []
-    for place, new in enumerate(authors):
-        where = ("authors", place)
-        if not new.author.key:
-            raise InvalidInputError("has neither id nor name, expected one", path=where)
-        if new.author.key in seen:
-            raise InvalidInputError(f"is given twice: {new.author.key!r}", path=where)
-        seen.add(new.author.key)
-        if not new.papers and not new.paper_ids:
-            raise InvalidInputError("has no items, expected at least one", path=(*where, "papers"))
-        check_papers(new.papers, (*where, "papers"))
-        # A paper without an id belongs to this author alone.
-        own = [
-            paper
-            if paper.id
-            else Paper(paper.title, paper.abstract, f"{new.author.key}/{paper.title}", year=paper.year)
-            for paper in new.papers
-        ]
-        result.append(own)
-    return result
-
-
-def _check_ids(papers: Sequence[Paper]) -> None:
-    seen: set[str] = set()
-    for place, paper in enumerate(papers):
-        where = ("papers", place, "id")
-        if not paper.id:
-            raise InvalidInputError("is empty, expected an id", path=where)
-        if paper.id in seen:
-            raise InvalidInputError(f"is given twice: {paper.id!r}", path=where)
-        seen.add(paper.id)
-        for number, author in enumerate(paper.authors):
-            if not author.key:
-                raise InvalidInputError(
-                    "has neither id nor name, expected one", path=("papers", place, "authors", number)
-                )
+def rebuild_is_due(state: EngineState, num_dead: int) -> bool:
+    """Whether a state has many more dead rows than it had when it was last built, ``num_dead``."""
+    return state.num_dead - num_dead > max(_REBUILT_AFTER, len(state.bank.ids) // 4)

@@ -1,8 +1,8 @@
-"""Confidence: how probable it is that a paper lies in the field of a candidate at all, comparable across papers.
+"""Confidence: the probability that a paper lies in a candidate's field at all, comparable across papers.
 
-The score of a candidate orders the candidates of one paper; the best of many is the best for any text, of cooking too.
-Confidence is a logistic curve over what spoke for the candidate, fitted on papers of the model's field and as many
-texts of others (``facets-eval calibrate-recommendation``). Its weights lie in ``relevance.json`` of the model::
+A score only orders the candidates of one paper: some candidate is the best one even for a cooking recipe. Confidence is
+a logistic curve over what speaks for a candidate, fitted on papers of the model's field and as many texts of other
+fields (``facets-eval calibrate-recommendation``). Its weights lie in ``relevance.json`` of the model::
 
     {"format": 1, "revision": "0123456789ab", "source": "papers and texts it was fitted on",
      "kinds": {"authors": {"intercept": -9.1, "document": 20.3, "facet": 1.2}, "citations": ...}}
@@ -17,44 +17,40 @@ from facets.papers.records import CandidateKind
 from facets.storage import LogisticCurves
 
 FEATURES = ("document", "facet", "known", "words", "document_words")
-"""What a curve weighs.
+"""Inputs of a curve.
 
 - ``document``: greatest cosine of the paper with one of the candidate's papers.
 - ``facet``: ``log(1 + x)`` of the relevance by facets, eq. 3.13.
 - ``known``: share of the paper's words that the model knows.
-- ``words``: ``log(1 + number of its words)``, 100 at most: a title alone is less like any
-  paper than an abstract is.
-- ``document_words``: product of these.
+- ``words``: ``log(1 + number of its words)``, at most 100 words: a title alone is less similar to any paper than an
+  abstract is.
+- ``document_words``: ``document`` times ``words``.
 """
-_MOST_WORDS = 100
+_MAX_WORDS = 100
 
 
 def text_features(rows: NDArray[np.integer], *, vocabulary_size: int) -> tuple[float, float]:
-    """``known`` and ``words`` of a paper.
-
-    Args:
-        rows: Its typed rows (``facets.papers.reading``).
-        vocabulary_size: V.
+    """Features ``known`` and ``words`` of a paper, given its typed rows (``facets.papers.reading``).
 
     Example:
         >>> [round(value, 2) for value in text_features(np.array([0, 2, 3]), vocabulary_size=2)]
         [0.67, 1.39]
     """
     known = float(np.mean(rows % (vocabulary_size + 1) < vocabulary_size)) if len(rows) else 0.0
-    return known, float(np.log1p(min(_MOST_WORDS, len(rows))))
+    return known, float(np.log1p(min(_MAX_WORDS, len(rows))))
 
 
 def features_of(
     documents_C: NDArray[np.floating], facets_C: NDArray[np.floating], *, known: float, words: float
 ) -> NDArray[np.float64]:
-    """The features of the candidates of one paper, ``[C, F]`` in the order of :data:`FEATURES`."""
+    """Features of the candidates of one paper, ``[C, F]`` in the order of :data:`FEATURES`."""
     documents_C = np.asarray(documents_C, dtype=np.float64)
     columns = (documents_C, np.log1p(facets_C), np.full(len(documents_C), known), np.full(len(documents_C), words))
     return np.stack([*columns, documents_C * words], axis=1)
 
 
 class PaperConfidence(LogisticCurves):
-    """Weights of a logistic curve, by kind of candidates.
+    """Weights of one logistic curve per kind of candidates.
 
     Example:
         >>> curve = PaperConfidence(revision="r", weights={"authors": {"intercept": -2.0, "document": 4.0}})
@@ -67,9 +63,6 @@ class PaperConfidence(LogisticCurves):
     GROUP, NAMES, FEATURES = "kinds", tuple(CandidateKind), FEATURES
 
     def confidence(self, kind: CandidateKind, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """Probabilities ``[C]`` in [0, 1], in the order of a ranking: none is above one before it.
-
-        None where nothing was fitted for the kind.
-        """
-        found_C = self.probabilities(kind, features_CF)
-        return None if found_C is None else np.minimum.accumulate(found_C)
+        """Probabilities ``[C]`` in [0, 1] for a ranking, made non-increasing; None: no curve for the kind."""
+        probabilities_C = self.probabilities(kind, features_CF)
+        return None if probabilities_C is None else np.minimum.accumulate(probabilities_C)

@@ -1,6 +1,6 @@
-"""A model of papers: titles and abstracts in, facets with magnitudes for authors and citing papers out.
+"""The model of papers: titles and abstracts in, facets with magnitudes for authors and citing papers out.
 
-Shape suffixes: B papers, L words, K facets, D dimensions, W of the word vectors.
+Shape suffixes: B papers, L words, K facets, D dimensions, P width of sentence vectors, W width of word vectors.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ from facets.papers.trained import (
     write_sentence_vectors,
 )
 
-# Words of one forward pass, padding included.
+# Words of one forward pass, including padding.
 _BATCH_TOKENS = 8192
 
 
@@ -51,10 +51,10 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     Attributes:
         tables: Vectors of authors and citing papers.
-        settings: How scores are mixed and vectors fitted.
+        settings: How scores are mixed.
         papers: The papers the tables come from.
         sentences: Their sentence vectors; None: documents are word averages alone.
-        confidence: What the signals of a recommendation say; None: nothing was fitted.
+        confidence: Curves of confidence; None: nothing was fitted.
     """
 
     def __init__(
@@ -80,17 +80,14 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         self.confidence: PaperConfidence | None = None
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
-        """Typed rows of papers (``facets.papers.reading``)."""
+        """Typed rows of papers; see ``facets.papers.reading``."""
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets of papers given as one text each, without magnitudes.
-
-        Args:
-            texts: The title, then, after the first newline, the abstract.
+        """Facets without magnitudes of papers given as one text each: the title, a newline, the abstract.
 
         Returns:
-            ``[len(texts), K, D]`` float32, in the order of the texts.
+            ``[len(texts), K, D]`` float32.
 
         Raises:
             InvalidInputError: A text has no title.
@@ -105,7 +102,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return self.encode_papers(rows).facets
 
     def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
-        """``[B, P]`` unit sentence vectors of papers; P is 0 where the model has none."""
+        """Unit sentence vectors of papers, ``[B, P]``; P is 0 for a model without sentence vectors."""
         if self.sentences is None:
             return np.empty((len(titles), 0), dtype=np.float32)
         return self.sentences.encode(titles, abstracts)
@@ -114,10 +111,11 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def encode_papers(
         self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
     ) -> PaperFacets:
-        """Facets, magnitudes and documents, batched by length, in the given order.
+        """Facets, magnitudes and documents of papers, in the given order.
 
-        ``sentences``: of the same papers, as ``sentence_vectors`` gives them; None where nobody asks for documents: the
-        sentences of these are zero then.
+        Args:
+            rows: Typed rows.
+            sentences: ``sentence_vectors`` of the same papers; None, if documents are not needed: zeros.
         """
         if sentences is None:
             width = 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
@@ -140,11 +138,11 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
     def document_vectors(
         self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Word averages, and beside them sentence vectors where the model has them; inner products are cosines."""
+        """Documents ``[B, W]`` or ``[B, W + P]``: word averages, and sentence vectors if the model has them."""
         return self._beside(self.word_averages(rows), sentences)
 
     def trained_documents(self) -> NDArray[np.float32]:
-        """``document_vectors`` of the papers of the training."""
+        """``document_vectors`` of the training papers."""
         averages = self.word_averages_of(self.papers.rows, self.papers.offsets[:-1])
         return averages if self.sentences is None else self._beside(averages, self.sentences.trained.units())
 
@@ -154,7 +152,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     @torch.inference_mode()
     def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
-        """Unit weighted word averages ``[B, W]`` of all words of papers; zero where none is known (eq. B.4)."""
+        """Unit weighted averages ``[B, W]`` of the words of papers (eq. B.4); zero where no word is known."""
         if not rows:
             return np.empty((0, self.words.dim), dtype=np.float32)
         lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
@@ -163,7 +161,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     @torch.inference_mode()
     def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """As ``word_averages``, of papers that lie one after the other; ``starts`` says where each begins."""
+        """``word_averages`` of papers whose rows are concatenated; paper i begins at ``starts[i]``."""
         vectors = torch.from_numpy(self.words.unit_vectors)
         words = torch.from_numpy((rows % np.uint16(len(vectors) + 1)).astype(np.int32))
         weights = self.network.word_weights.cpu()[words]
@@ -175,14 +173,14 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return torch.nn.functional.normalize(mapped_BD, dim=-1).numpy()
 
     def words_as_facets(self, rows_V: NDArray[np.int64]) -> NDArray[np.float32]:
-        """Vectors of some words in the space of the facets, through H of eq. B.4, ``[V, D]``."""
+        """Vectors of words in the space of the facets, mapped by H of eq. B.4, ``[V, D]``."""
         return self.words.unit_vectors[rows_V] @ self.network.word_map.weight.detach().cpu().numpy().T
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder; words and papers too, unless another folder's are shared."""
+        """Writes a checkpoint folder; words and papers only if they are not shared with another folder."""
         write_checkpoint(folder, self.config, self.network.state_without_words())
         for name in ("modules.json", "config_sentence_transformers.json"):
-            (folder / name).unlink(missing_ok=True)  # facets of papers are no sentence embeddings
+            (folder / name).unlink(missing_ok=True)  # facets of papers are not sentence embeddings
         if self.config.words == ".":
             self.words.save(folder, quantized=True)
         write_papers_part(folder, self.tables, self.settings, papers=self.papers, papers_path=self._papers_path)
@@ -194,7 +192,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         """Loads a checkpoint folder whose task is ``papers``.
 
         Raises:
-            NotFoundError: There is no such folder, or the model that makes its sentence vectors is not installed.
+            NotFoundError: The folder does not exist, or the encoder of its sentence vectors is not installed.
             CheckpointError: It is incomplete, damaged, or of another task.
         """
         files = FilesRead()
@@ -236,7 +234,7 @@ def _sentence_encoder(folder: Path, settings: SentenceSettings, device: str) -> 
     encoder = PassageModel.shared(borrowed_folder(folder, settings.encoder), device=device)
     if encoder.space != settings.space:
         raise CheckpointError(
-            f"{folder}: its sentence vectors are of the space {settings.space!r}, "
-            f"expected an encoder of that space, {encoder.name} is of {encoder.space!r}"
+            f"{folder}: sentence vectors are of the space {settings.space!r}, "
+            f"expected an encoder of that space, {encoder.name} has {encoder.space!r}"
         )
     return encoder

@@ -1,7 +1,7 @@
-"""The network of papers: facets, per-facet output maps, magnitudes for authors and citations (Chang 2022, 3.4.2).
+"""The network of papers: facets, and their magnitudes for authors and citations (Chang 2022, section 3.4.2).
 
-Shape suffixes: B papers, L words, K facets, D dimensions of the target space, W of the word vectors, H hidden width,
-V words.
+Shape suffixes: B papers, L words, K facets, D dimensions of the target space, W width of word vectors, H hidden width,
+V words in the vocabulary.
 """
 
 from typing import NamedTuple
@@ -19,9 +19,9 @@ _KEY_DIM = 64
 
 
 class EncodedPapers(NamedTuple):
-    """What the network says of a batch."""
+    """Output for a batch."""
 
-    facets: Tensor  # `[B, K, D]`, the p_k, before any magnitude
+    facets: Tensor  # `[B, K, D]`, p_k, without magnitudes
     author_magnitudes: Tensor  # `[B, K]`, rho, > 0
     citation_magnitudes: Tensor  # `[B, K]`, tau, > 0
     averages: Tensor  # `[B, W]`, weighted word averages at unit length (eq. B.4 without H); zero without a known word
@@ -33,10 +33,10 @@ class EncodedPapers(NamedTuple):
 
 
 class TypedTokenEmbedding(nn.Module):
-    """Unit word vectors plus a learned vector for the type, title or abstract, of the word (B.5).
+    """Unit word vectors plus a learned vector for the word's type, title or abstract (B.5).
 
-    Takes the typed rows of ``facets.papers.reading``; stands in for ``TokenEmbedding`` in any encoder. The word
-    vectors are kept with the vocabulary, not in the state; while they are trained they are a parameter.
+    Replaces ``TokenEmbedding`` in an encoder; takes the typed rows of ``facets.papers.reading``. The word vectors are
+    stored with the vocabulary; they are a parameter only during training.
     """
 
     word_vectors: Tensor
@@ -52,7 +52,7 @@ class TypedTokenEmbedding(nn.Module):
         self.types = nn.Parameter(torch.randn(2, word_vectors_VW.shape[1]) * 0.5 * scale)  # title, abstract
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """``[B, L]`` typed rows -> ``[B, L + 1, W]`` vectors with <eos> after the last word."""
+        """Vectors ``[B, L + 1, W]`` of typed rows ``[B, L]``, with <eos> after the last word."""
         num_words = self.word_vectors.shape[0]
         words_BL, types_BL = rows_BL % (num_words + 1), rows_BL // (num_words + 1)
         vectors_BLW = functional.embedding(words_BL.clamp_max(num_words - 1), self.word_vectors)
@@ -64,7 +64,7 @@ class TypedTokenEmbedding(nn.Module):
 
 
 class MagnitudeHead(nn.Module):
-    """A two-layer transformer over [facet; decoder input], then two networks of three layers (eq. 3.15)."""
+    """Two transformer layers over [facet; decoder input], then a three-layer network per magnitude (eq. 3.15)."""
 
     def __init__(self, config: FacetModelConfig) -> None:
         super().__init__()
@@ -97,16 +97,15 @@ def _magnitude_layers(width: int) -> nn.Sequential:
 class PaperNetwork(nn.Module):
     """Typed word rows in, K facets in the space of authors and citing papers out, with two magnitudes each.
 
-    To the maps G_k of the decoder's states each facet adds a linear map of a word average of its own: the weights
-    of eq. B.4 times an attention of the facet to the words. All these maps start as the same projection, so that
-    training begins in a space in which papers on one subject lie together, and the attention lets each facet
-    take other words from the start.
+    Each facet adds two linear maps: G_k of the decoder's state, and one of a word average of its own, which weights
+    words by eq. B.4 times the facet's attention. The latter maps all start as the same projection, so training begins
+    in a space where papers on one subject are close; the attention lets facets differ from the start.
 
     Args:
-        config: Shape; ``dim`` is the width of the target space.
+        config: Shape of the network; ``dim`` is the width of the target space.
         word_vectors_VW: Unit word vectors.
-        probabilities_V: p(w) of eq. B.4, where the weights of the words start.
-        train_words: Let training change vectors and weights of the words (B.5).
+        probabilities_V: p(w) of eq. B.4, from which the word weights start.
+        train_words: Whether training changes word vectors and weights (B.5).
     """
 
     def __init__(
@@ -129,7 +128,7 @@ class PaperNetwork(nn.Module):
         self.average_maps = nn.Parameter(torch.randn(num_facets, word_dim, config.dim) * config.dim**-0.5)
         self.word_keys = nn.Linear(hidden, _KEY_DIM)
         self.facet_queries = nn.Linear(hidden, _KEY_DIM)
-        with torch.no_grad():  # at the default start all facets would take the same average
+        with torch.no_grad():  # with the default scale all facets would start with the same average
             self.word_keys.weight.mul_(3.0)
             self.facet_queries.weight.mul_(3.0)
         self.magnitudes = MagnitudeHead(config)
@@ -139,7 +138,7 @@ class PaperNetwork(nn.Module):
 
     @property
     def word_weights(self) -> Tensor:
-        """Weight of every word in an average, ``[V + 1]``; row V is the unknown word and counts nothing."""
+        """Weight of each word in an average, ``[V + 1]``; 0 for row V, the unknown word."""
         return functional.pad(self.log_word_weights.exp(), (0, 1))
 
     @property
@@ -148,16 +147,16 @@ class PaperNetwork(nn.Module):
         return self.encoder.embedding.word_vectors
 
     def state_without_words(self) -> dict[str, Tensor]:
-        """The state without the word vectors, which are kept with the vocabulary."""
+        """The state without the word vectors, which are stored with the vocabulary."""
         return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
 
     @torch.no_grad()
     def normalize_words(self) -> None:
-        """Brings the word vectors back to unit length after a step of training."""
+        """Scales the word vectors to unit length after a training step."""
         self.word_vectors.div_(torch.linalg.vector_norm(self.word_vectors, dim=1, keepdim=True).clamp_min(1e-12))
 
     def start_from(self, projection_WD: Tensor) -> None:
-        """Sets what the facets make of the word average, and H, to a projection ``[W, D]``."""
+        """Sets the maps of word averages, and H, to a projection ``[W, D]``."""
         with torch.no_grad():
             self.average_maps.copy_(projection_WD.expand_as(self.average_maps))
             self.word_map.weight.copy_(projection_WD.T)
@@ -167,7 +166,7 @@ class PaperNetwork(nn.Module):
 
         Args:
             rows_BL: Typed rows, ``[B, L]`` int64, padded at the end with any valid row.
-            lengths_B: Real words, ``[B]`` int64, in ``[0, L]``.
+            lengths_B: Number of words, ``[B]`` int64, in ``[0, L]``.
 
         References:
             Chang 2022, section 3.4.2, eq. 3.15.
@@ -195,15 +194,15 @@ class PaperNetwork(nn.Module):
         mask_BL = mask_BL & (weights_BL > 0)
         keys_BLE = self.word_keys(states_BLH[:, :length])
         logits_BKL = (self.facet_queries(decoded_BKH) @ keys_BLE.mT).float() * _KEY_DIM**-0.5
-        # A bounded attention: no word is lost for good, and an <eos>-only text divides nothing by nothing.
+        # Bounded logits keep some weight on every word; the large negative mask keeps a text without words finite.
         logits_BKL = 4.0 * torch.tanh(logits_BKL / 4.0) + torch.log(weights_BL.clamp_min(1e-9)).unsqueeze(1)
         attention_BKL = logits_BKL.masked_fill(~mask_BL.unsqueeze(1), -1e4).softmax(dim=-1) * mask_BL.unsqueeze(1)
         values_BLW = functional.embedding(words_BL.clamp_max(len(vectors) - 1), vectors)
         return functional.normalize((attention_BKL.to(values_BLW.dtype) @ values_BLW).float(), dim=-1)
 
-    @torch.no_grad()  # what facets are drawn to, not what is drawn to facets
+    @torch.no_grad()  # a target of the training, not a part of it
     def averages(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Weighted word averages (eq. B.4 without H) at unit length, ``[B, W]``; without a gradient."""
+        """Unit weighted word averages (eq. B.4 without H), ``[B, W]``, without gradient."""
         vectors = self.word_vectors
         words_BL = rows_BL % (len(vectors) + 1)
         mask_BL = torch.arange(rows_BL.shape[1], device=rows_BL.device) < lengths_B[:, None]

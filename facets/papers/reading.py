@@ -1,14 +1,14 @@
-"""How a paper is read: typed rows of its words, and a sentence vector where the model has them (Chang 2022, B.5).
+"""Reading a paper: typed rows of its words, and a sentence vector if the model has them (Chang 2022, B.5).
 
-A typed row is a vocabulary row for a word of the title, and the row plus ``V + 1`` for one of the abstract; row ``V``
-of either half is the unknown word. Stop words and punctuation are left out: half of the words of an abstract, and half
-of the time, for nothing that tells papers apart.
+A typed row is the vocabulary row of a word of the title, or that row plus ``V + 1`` for a word of the abstract; row
+``V`` of either half is the unknown word. Stop words and punctuation are left out: they are half of an abstract and do
+not tell papers apart.
 
-Beside the word averages of a document stand sentence vectors. A model of passages reads the title and the beginning of
-the abstract as one text; of its vector the principal components are kept that tell the papers of the training apart. A
-document is ``[sqrt(1 - s) words ; sqrt(s) sentences]``, so that one inner product is the weighted sum of both cosines,
-in every search and in every index.
-Shape letters: N papers, I papers of the training, E of the encoder, P components that are kept, W of word averages.
+For sentence vectors, a model of passages reads the title and the beginning of the abstract as one text, and the
+principal components of its vector are kept in which the papers of the training differ most. A document is
+``[sqrt(1 - s) words ; sqrt(s) sentences]``, so one inner product is the weighted sum of both cosines.
+
+Shape letters: N papers, I papers of the training, E width of the encoder, P components, W width of word averages.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_model import PassageModel
 
-# Characters that are looked at: many times what any model reads.
+# Characters that are looked at, many more than any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000
 
@@ -32,9 +32,8 @@ def typed_rows(
 ) -> list[NDArray[np.uint16]]:
     """Typed rows of papers, title first.
 
-    ``vocabulary``: at most 32,766 words. ``titles``: one a paper; a title of nothing but stop words keeps them.
-    ``abstracts``: one a paper, may be empty. Returns one uint16 array ``[L]`` a paper; not empty where the title has a
-    token.
+    ``vocabulary`` has at most 32,766 words. A title of nothing but stop words keeps them. Returns one uint16 array
+    ``[L]`` per paper, which is empty only if the title has no token.
 
     Example:
         >>> vocabulary = Vocabulary(["the", "parser", "works"], np.array([3, 2, 1]))
@@ -54,7 +53,7 @@ def typed_rows(
 
 
 def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of the words that are neither stop words nor punctuation; unknown words stay."""
+    """Rows of the words that are neither stop words nor punctuation; unknown words count."""
     rows = vocabulary.rows(words)
     is_word = np.fromiter((any(map(str.isalnum, word)) for word in words), dtype=np.bool_, count=len(words))
     return rows[np.where(rows == vocabulary.unknown_row, is_word, ~vocabulary.is_stop[rows])]
@@ -66,18 +65,15 @@ _ENCODED_AT_A_TIME = 2048
 
 @dataclass(frozen=True, slots=True)
 class SentenceVectors:
-    """Sentence vectors of the papers of a training, few numbers each."""
+    """Reduced sentence vectors of the papers of a training."""
 
-    axes: NDArray[np.float32]  # `[E, P]` float32, what an encoder's vector is multiplied by
-    center: NDArray[np.float32]  # `[E]` float32, what is taken from it before
+    axes: NDArray[np.float32]  # `[E, P]` float32, projects an encoder's vector
+    center: NDArray[np.float32]  # `[E]` float32, subtracted first
     values: NDArray[np.int8]  # `[I, P]` int8, unit vectors times 127
 
     @classmethod
     def of(cls, vectors_IE: NDArray[np.float32], num_components: int) -> "SentenceVectors":
-        """Finds the axes on which the papers of the training differ most.
-
-        ``vectors_IE``: the encoder's, unit norm.
-        """
+        """Reduces unit vectors of the encoder to their principal components."""
         center_E = vectors_IE.mean(axis=0)
         centered_IE = vectors_IE - center_E
         _, axes_EE = np.linalg.eigh(centered_IE.T @ centered_IE)
@@ -86,24 +82,24 @@ class SentenceVectors:
         return cls(axes_EP, center_E.astype(np.float32), np.rint(units_IP * _LARGEST).astype(np.int8))
 
     def project(self, vectors_NE: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Unit vectors ``[N, P]`` of vectors of the encoder."""
+        """Unit vectors ``[N, P]`` for vectors of the encoder."""
         return unit_rows((vectors_NE - self.center) @ self.axes)
 
     def units(self) -> NDArray[np.float32]:
-        """Those of the training, ``[I, P]`` float32, unit norm."""
+        """Unit vectors of the training papers, ``[I, P]`` float32."""
         return unit_rows(self.values.astype(np.float32))
 
 
 @dataclass(frozen=True, slots=True)
 class SentenceSide:
-    """Sentence vectors of a model of papers and what makes further ones."""
+    """Sentence vectors of a model of papers, and their encoder."""
 
-    trained: SentenceVectors  # those of the papers of the training
-    encoder: PassageModel  # reads the papers
-    abstract_chars: int  # characters of an abstract that it reads
+    trained: SentenceVectors  # vectors of the training papers
+    encoder: PassageModel
+    abstract_chars: int  # characters of an abstract that the encoder reads
 
     def encode(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors ``[N, P]`` of papers, in order."""
+        """Unit vectors ``[N, P]`` of papers."""
         texts = sentence_texts(titles, abstracts, self.abstract_chars)
         parts = [np.empty((0, self.trained.axes.shape[1]), dtype=np.float32)]
         for first in range(0, len(texts), _ENCODED_AT_A_TIME):
@@ -112,7 +108,7 @@ class SentenceSide:
 
 
 def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_chars: int) -> list[str]:
-    """What the encoder reads of papers.
+    """The text that the encoder reads for each paper.
 
     Example:
         >>> sentence_texts(["A parser", "A tree"], ["It parses everything.", ""], 9)

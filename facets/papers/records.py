@@ -1,6 +1,6 @@
-"""What is asked about papers and what comes back: plain frozen values.
+"""Records of papers: what a caller gives and what comes back.
 
-Shape letters: N papers, K facets, D dimensions, W of documents, T top_k.
+Shape letters: N papers, K facets, D dimensions, W width of documents, T top_k.
 """
 
 import re
@@ -20,7 +20,7 @@ MAX_EXAMPLE_WEIGHT = 1_000.0  # far more than any score; a sum with it stays a f
 
 
 class CandidateKind(StrEnum):
-    """What is recommended for a paper: who would write it, or which papers would cite it."""
+    """What is recommended for a paper: its likely authors, or the papers that would cite it."""
 
     AUTHORS = "authors"
     CITATIONS = "citations"
@@ -30,26 +30,26 @@ class CandidateKind(StrEnum):
 class Author:
     """An author of a paper."""
 
-    name: str  # as it is to be shown; names are matched as given, letter for letter
-    id: str = ""  # the author's own id, when there is one; it wins over the name. Empty: the name is the id.
+    name: str  # display name; matched exactly
+    id: str = ""  # the author's own id; takes precedence over the name. Empty: the name is the id.
 
     @property
     def key(self) -> str:
-        """What two mentions of the same person have in common: the id, else the name."""
+        """Identity of the author: the id, else the name."""
         return self.id or self.name
 
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper: its text, and what is known of it.
+    """A paper and what is known of it.
 
     Attributes:
         title: At least one word.
-        abstract: May be empty; then the title stands alone.
-        id: Unique among the papers of a call; needed by ``add_papers`` and ``rank_papers`` only.
-        authors: Who wrote it; used by ``add_papers``.
+        abstract: May be empty.
+        id: Unique among the papers of a call; required by ``add_papers``.
+        authors: Its authors; used by ``add_papers``.
         cited_by_ids: Ids of the papers that cite it; used by ``add_papers``.
-        year: Of publication; None when unknown.
+        year: Year of publication; None: unknown.
         excluded_ids: Candidates never recommended for this paper (conflicts of interest); ids or names.
     """
 
@@ -64,34 +64,34 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class NewAuthor:
-    """An author to add after training; the vector is fitted from what he or she wrote."""
+    """An author to add after training; the vector is fitted to the author's papers."""
 
     author: Author  # name and optional id
-    papers: tuple[Paper, ...] = ()  # what was written, at least one
-    paper_ids: tuple[str, ...] = ()  # further papers, by id, that are known already (trained on or added)
+    papers: tuple[Paper, ...] = ()  # papers of the author; at least one here or in `paper_ids`
+    paper_ids: tuple[str, ...] = ()  # ids of further papers, which must be known already
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperOptions:
-    """How candidates are filtered and scored; the same for every paper of a call.
+    """Filters and scoring options of a call.
 
     Attributes:
-        top_k: Most results a paper, at least 1; fewer come back when fewer candidates are left.
-        excluded_ids: Ids of candidates never recommended; unknown ids are ignored, an empty list excludes nobody.
-        candidates: Ids to choose from, None for all known; an empty list gives empty answers.
-        from_year: Authors: with a paper of this year or later. Citing papers: published in or after. None: any.
-        to_year: Likewise, up to this year. With either bound, candidates of unknown year are left out.
-        positive_ids: Ids of candidates whose like is wanted: those near one of them in the space of candidates rise.
-        negative_ids: Ids of candidates whose like is not wanted.
-        example_weight: What a cosine of 1 to an example adds to (takes from) a score, in [0, 1000].
-        facet_weight: Share of the facets in the hybrid score, in [0, 1]: 1 is facets only, 0 document similarity
-            only, None the weight tuned for the model.
-        evidence: Also say why, at the cost of some milliseconds a paper.
-        diversify: How much the candidates shall differ, in [0, 1]; above 0 they are not in the order of scores: who
-            shares papers with one above (authors), or cites the same (citing papers), comes later.
+        top_k: Maximum number of results per paper, >= 1.
+        excluded_ids: Candidates never recommended; unknown ids are ignored.
+        candidates: Ids to choose from; None: all. An empty list gives empty answers.
+        from_year: Authors: with a paper of this year or later. Citing papers: published in it or later.
+        to_year: The same, up to this year. With either bound, candidates of unknown year are left out.
+        positive_ids: Ids of candidates; similar candidates move up.
+        negative_ids: Ids of candidates; similar candidates move down.
+        example_weight: What a cosine of 1 to an example adds to a score or takes from it, in [0, 1000].
+        facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. None: the weight
+            tuned for the model.
+        evidence: Also return why each candidate is there; takes some milliseconds per paper.
+        diversify: How much the candidates should differ, in [0, 1]. Above 0 they are not in the order of scores:
+            candidates that share papers with a better one come later.
 
     Raises:
-        InvalidInputError: A value breaks its rule.
+        InvalidInputError: A value is out of range.
     """
 
     top_k: int = 10
@@ -124,31 +124,83 @@ class PaperOptions:
 
 
 def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
-    """Refuses papers without a title.
+    """Checks that every paper has a title.
+
+    ``path``: where the papers stand in the caller's input.
 
     Raises:
-        InvalidInputError: Names the first such paper in ``field``.
-        TypeError: ``papers`` is a string or holds something else.
+        InvalidInputError: A paper has no title; ``field`` is ``papers[i].title``.
+        TypeError: ``papers`` is a string or holds something else than papers.
     """
     if isinstance(papers, str):
         raise TypeError(f"{path_text(path)} must be a sequence of Paper, got one str")
     for number, paper in enumerate(papers):
+        where = (*path, number)
         if not isinstance(paper, Paper):
-            raise TypeError(f"{path_text((*path, number))} must be a Paper, got {type(paper).__name__}")
+            raise TypeError(f"{path_text(where)} must be a Paper, got {type(paper).__name__}")
         if not paper.title or paper.title.isspace():
-            where = (*path, number, "title")
-            raise InvalidInputError("has no words, expected at least one", path=where)
+            raise InvalidInputError("has no words, expected at least one", path=(*where, "title"))
+
+
+def check_distinct_ids(papers: Sequence[Paper]) -> None:
+    """Checks that no id is given twice; papers without an id are allowed.
+
+    Raises:
+        InvalidInputError: An id is given twice; ``field`` is ``papers[i].id``.
+    """
+    seen: set[str] = set()
+    for number, paper in enumerate(papers):
+        if paper.id and paper.id in seen:
+            raise InvalidInputError(f"must be distinct, got {paper.id!r} twice", path=("papers", number, "id"))
+        seen.add(paper.id)
+
+
+def check_added_papers(papers: Sequence[Paper]) -> None:
+    """Checks that papers to add have a title, a distinct id, and authors with an id or a name.
+
+    Raises:
+        InvalidInputError: A paper breaks a rule.
+        TypeError: As for ``check_papers``.
+    """
+    check_papers(papers)
+    for number, paper in enumerate(papers):
+        if not paper.id:
+            raise InvalidInputError("is empty, expected an id", path=("papers", number, "id"))
+        for place, author in enumerate(paper.authors):
+            _check_author(author, ("papers", number, "authors", place))
+    check_distinct_ids(papers)
+
+
+def check_new_authors(authors: Sequence[NewAuthor]) -> None:
+    """Checks that authors are distinct and have papers with titles.
+
+    Raises:
+        InvalidInputError: An author has neither id nor name, no papers, or is given twice; a paper has no title.
+    """
+    seen: set[str] = set()
+    for place, new in enumerate(authors):
+        where = ("authors", place)
+        _check_author(new.author, (*where, "author"))
+        if new.author.key in seen:
+            raise InvalidInputError(f"must be distinct, got {new.author.key!r} twice", path=(*where, "author"))
+        seen.add(new.author.key)
+        if not new.papers and not new.paper_ids:
+            raise InvalidInputError("has no items, expected at least one", path=(*where, "papers"))
+        check_papers(new.papers, (*where, "papers"))
+
+
+def _check_author(author: Author, path: ErrorPath) -> None:
+    if not author.key.strip():
+        raise InvalidInputError("has neither id nor name, expected one", path=path)
 
 
 @dataclass(frozen=True, slots=True)
 class CandidateEvidence:
-    """Why a candidate was recommended."""
+    """Why a candidate is recommended."""
 
-    facet: int  # number of the paper's facet that brought the candidate in, from 0; the one of the best inner product
-    # Words nearest to that facet with their cosine in [-1, 1], best first.
-    nearest_words: tuple[tuple[str, float], ...] = ()
-    # Papers of the candidate most like the paper: id, title, cosine in [-1, 1], best first. For a citing paper these
-    # are papers that it cites.
+    facet: int  # the paper's facet with the largest inner product with the candidate, in `[0, K)`
+    nearest_words: tuple[tuple[str, float], ...] = ()  # words nearest to that facet, and cosines; best first
+    # The candidate's papers (for a citing paper: papers that it cites) most like the paper: id, title, cosine.
     nearest_papers: tuple[tuple[str, str, float], ...] = ()
 
 
@@ -156,38 +208,38 @@ class CandidateEvidence:
 class RankedCandidate:
     """A candidate for a paper."""
 
-    id: str  # of the author (id, else name) or of the citing paper
-    name: str  # the author's name; the citing paper's title, empty when it is not known
-    score: float  # the score that ranks, higher is better; hybrid of the next two
+    id: str  # id of the author (else the name) or of the citing paper
+    name: str  # name of the author, title of the citing paper; empty: unknown
+    score: float  # ranks the candidates, higher is better: the mixture of the next two, and the examples
     facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
-    document_score: float  # greatest cosine of the paper with one of the candidate's papers, in [-1, 1]
-    evidence: CandidateEvidence | None = None  # only when asked for
-    # How probable it is that the paper lies in the candidate's field at all, in [0, 1]; never above that of a candidate
-    # above. None where the model has no curve for it, or the papers were encoded before.
+    document_score: float  # similarity of the paper with the candidate's papers, in [-1, 1]
+    evidence: CandidateEvidence | None = None  # only on request
+    # Probability that the paper lies in the candidate's field at all, in [0, 1]; it never rises with the rank. None:
+    # the model has no curve for it, or the papers were given encoded.
     confidence: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class RankedPaper:
-    """A paper for an author or a citing paper."""
+    """A paper for an author or a citing paper; scores as in ``RankedCandidate``."""
 
-    position: int  # its place among the papers given
-    id: str  # its id
-    score: float  # as in `RankedCandidate`
-    facet_score: float  # as in `RankedCandidate`
-    document_score: float  # as in `RankedCandidate`
-    evidence: CandidateEvidence | None = None  # only when asked for
+    position: int  # position among the given papers
+    id: str
+    score: float
+    facet_score: float
+    document_score: float
+    evidence: CandidateEvidence | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class PaperFacets:
-    """Encoded papers, so that a collection need not be encoded again for every query."""
+    """Encoded papers; a collection that is ranked often is encoded once."""
 
-    facets: NDArray[np.float32]  # `[N, K, D]` float32, the `p_k` of eq. 3.15 without magnitudes
+    facets: NDArray[np.float32]  # `[N, K, D]` float32, p_k of eq. 3.15 without magnitudes
     author_magnitudes: NDArray[np.float32]  # `[N, K]` float32, rho
     citation_magnitudes: NDArray[np.float32]  # `[N, K]` float32, tau
-    # `[N, W]` float32, weighted averages of all words (eq. B.4), mapped as facets map theirs, zero without a known
-    # word; beside them a sentence vector where the model has them. Inner products are cosines.
+    # `[N, W]` float32, what papers are compared by: weighted word averages (eq. B.4), zero without a known word, beside
+    # a sentence vector where the model has them. Inner products are cosines.
     documents: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -195,22 +247,22 @@ class PaperFacets:
 
     @property
     def arrays(self) -> tuple[NDArray[np.float32], ...]:
-        """The arrays, in their order."""
+        """The arrays, in the order of the fields."""
         return self.facets, self.author_magnitudes, self.citation_magnitudes, self.documents
 
-    def part(self, places: "slice | NDArray[np.int64]") -> "PaperFacets":
+    def part(self, rows: "slice | NDArray[np.int64]") -> "PaperFacets":
         """Some of the papers."""
-        return PaperFacets(*(array[places] for array in self.arrays))
+        return PaperFacets(*(array[rows] for array in self.arrays))
 
     def scaled(self, kind: CandidateKind) -> NDArray[np.float32]:
-        """``[N, K, D]``: the facets with the magnitudes for authors or for citations (eq. 3.15)."""
+        """``[N, K, D]``: facets times the magnitudes for authors or for citations (eq. 3.15)."""
         magnitudes = self.author_magnitudes if kind is CandidateKind.AUTHORS else self.citation_magnitudes
         return self.facets * magnitudes[:, :, None]
 
 
 @dataclass(frozen=True, slots=True)
 class BulkCandidates:
-    """The best candidates of many papers, as arrays: a whole conference in two matrices."""
+    """The best candidates of many papers as arrays."""
 
     candidate_ids: Sequence[str]  # ids that `rows` points into
     rows: NDArray[np.int64]  # `[N, T]` int64, best first, ties by id; -1 where no candidate is left
@@ -219,12 +271,12 @@ class BulkCandidates:
 
 @dataclass(frozen=True, slots=True)
 class AddResult:
-    """What an addition did; everything in it was durable when it came back."""
+    """Result of an addition; everything in it is durable."""
 
     num_papers: int = 0  # papers stored
     num_authors: int = 0  # authors whose vector is new or was fitted again
     num_citing_papers: int = 0  # citing papers whose vector is new or was fitted again
-    # Entries of `cited_by_ids` that are no known paper; they still count as citing papers.
+    # Entries of `cited_by_ids` that are not known papers; they still count as citing papers.
     unknown_citations: tuple[str, ...] = field(default=())
 
 

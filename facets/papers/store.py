@@ -1,7 +1,7 @@
-"""Papers and vectors added since the training: how they are stored, and in memory whose papers are whose."""
+"""Durable store of the papers added since the training and of the vectors fitted to them."""
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from facets.errors import DamagedError, InvalidInputError
 from facets.papers.records import Author, CandidateKind, Paper
-from facets.papers.trained import TrainedLookup
 from facets.storage import News, Record, RecordStore, SqlDatabase, record_schema
 
 _FILE = "recommendation.sqlite3"
@@ -31,22 +30,22 @@ class AddedVector:
 
 @dataclass(frozen=True, slots=True)
 class Added:
-    """What was added."""
+    """Content of the store, or of its latest writes."""
 
     papers: dict[str, Paper] = field(default_factory=dict)  # by id
-    vectors: list[AddedVector] = field(default_factory=list)  # fitted ones
-    # Sentence vectors `[P]` of papers, by id; of a model without any none.
+    vectors: list[AddedVector] = field(default_factory=list)
+    # Sentence vectors `[P]` of papers, by id; empty for a model without sentence vectors.
     sentences: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    # Author and paper: papers of an author beyond those that name him or her.
+    # Author and paper id: papers given to an author that do not name the author.
     given: set[tuple[str, str]] = field(default_factory=set)
-    revision: str = ""  # of the model that all vectors were made with; empty where nothing was added
+    revision: str = ""  # revision of the model that made all vectors; empty when nothing was added
 
     @classmethod
     def of(cls, news: News) -> "Added":
-        """What was written, by kind and key.
+        """Decodes records.
 
         Raises:
-            DamagedError: It is not what :meth:`AdditionStore.add` writes.
+            DamagedError: They are not what :meth:`AdditionStore.add` writes.
         """
         added, revision = cls(), ""
         try:
@@ -69,9 +68,9 @@ class Added:
 
 
 class AdditionStore(RecordStore):
-    """The papers added to one model, and what was fitted to them.
+    """The papers added to one model, and the vectors fitted to them.
 
-    ``place``: a folder, which is made when absent, or the database that servers share.
+    ``place``: a folder, created when absent, or a database shared by several servers.
 
     Raises:
         StorageError: See :class:`facets.storage.RecordStore`.
@@ -81,7 +80,7 @@ class AdditionStore(RecordStore):
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"papers/{model_name}", SCHEMA)
 
     def content(self) -> Added:
-        """Everything that was added."""
+        """Everything in the store."""
         return Added.of(self.news())
 
     def add(
@@ -94,7 +93,7 @@ class AdditionStore(RecordStore):
         given: Iterable[tuple[str, str]] = (),
         after: int | None = None,
     ) -> int:
-        """Stores everything in one durable transaction; papers and vectors of known ids are replaced.
+        """Stores papers and vectors in one durable transaction, replacing those of known ids.
 
         ``after``: see :meth:`facets.storage.RecordStore.write`.
 
@@ -102,16 +101,16 @@ class AdditionStore(RecordStore):
             InvalidInputError: An id or a name is no valid Unicode; nothing was stored.
             StorageError: It could not be written; nothing was stored.
         """
-        lines: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
-        lines += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]
-        lines += [(_VECTOR, [v.kind, v.id], _text(v.name) + b"\n" + _bytes(v.vector)) for v in vectors]
-        lines += [(_SENTENCES, key, _bytes(vector)) for key, vector in (sentences or {}).items()]
-        lines += [(_MEMBERSHIP, pair, b"") for pair in given]
-        return self.write([Record(kind, _text(key).decode(), value) for kind, key, value in lines], after=after)
+        entries: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
+        entries += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]
+        entries += [(_VECTOR, [v.kind, v.id], _text(v.name) + b"\n" + _bytes(v.vector)) for v in vectors]
+        entries += [(_SENTENCES, key, _bytes(vector)) for key, vector in (sentences or {}).items()]
+        entries += [(_MEMBERSHIP, pair, b"") for pair in given]
+        return self.write([Record(kind, _text(key).decode(), value) for kind, key, value in entries], after=after)
 
 
 def _text(value: object) -> bytes:
-    """JSON in ASCII, which any database holds."""
+    """JSON in ASCII, which every database can store."""
     try:
         json.dumps(value, ensure_ascii=False).encode()
     except UnicodeEncodeError as error:
@@ -147,107 +146,3 @@ def _decoded(values: Mapping[str, Any]) -> Paper:
         cited_by_ids=tuple(values["cited_by"]),
         year=values["year"],
     )
-
-
-# By kind and candidate: papers in order, as the keys of a dictionary.
-_Members = dict[CandidateKind, dict[str, dict[str, None]]]
-
-
-@dataclass(frozen=True, slots=True)
-class Change:
-    """What one call adds."""
-
-    papers: Mapping[str, Paper]  # by id; one of a known id takes the old one's place
-    # Author and paper: papers of an author beyond those that name him or her.
-    given: frozenset[tuple[str, str]] = frozenset()
-    named: _Members = field(init=False)  # by kind and candidate, the papers of this change that name it
-    given_to: dict[str, set[str]] = field(init=False)  # by author, what `given` says
-
-    def __post_init__(self) -> None:
-        named: _Members = {kind: {} for kind in CandidateKind}
-        for paper in self.papers.values():
-            for kind, key in candidates_of(paper):
-                named[kind].setdefault(key, {})[paper.id] = None
-        given_to: dict[str, set[str]] = {}
-        for key, paper_id in sorted(self.given):  # new authors stand in one order, whatever the order of a set
-            given_to.setdefault(key, set()).add(paper_id)
-        object.__setattr__(self, "named", named)
-        object.__setattr__(self, "given_to", given_to)
-
-
-_NOTHING = Change({})
-
-
-class AddedPapers:
-    """All papers added since the training, by id and by candidate.
-
-    Attributes:
-        papers: By id, in the order of their latest addition.
-    """
-
-    def __init__(self, trained: TrainedLookup) -> None:
-        self._trained = trained
-        self.papers: dict[str, Paper] = {}
-        self._named: _Members = {kind: {} for kind in CandidateKind}
-        self._given: dict[str, set[str]] = {}
-        self._given_by_paper: dict[str, set[str]] = {}
-
-    def concerned(self, change: Change) -> dict[CandidateKind, list[str]]:
-        """By kind, the candidates whose papers, or their texts, a change changes; each once."""
-        found: dict[CandidateKind, dict[str, None]] = {kind: {} for kind in CandidateKind}
-        for paper in change.papers.values():
-            for kind, key in self._known_candidates(paper.id):
-                found[kind][key] = None
-        for kind, named in change.named.items():
-            found[kind].update(dict.fromkeys(named))
-        found[CandidateKind.AUTHORS].update(dict.fromkeys(change.given_to))
-        return {kind: list(keys) for kind, keys in found.items()}
-
-    def papers_of(self, kind: CandidateKind, key: str, change: Change = _NOTHING) -> list[str]:
-        """Ids of a candidate's papers after a change: trained ones, added ones in order, those given by id."""
-        named = [paper_id for paper_id in self._named[kind].get(key, ()) if paper_id not in change.papers]
-        named += change.named[kind].get(key, ())
-        seen = set(named)
-        if kind is CandidateKind.AUTHORS:
-            given = self._given.get(key, set()) | change.given_to.get(key, set())
-            named += sorted(given - seen)
-            seen |= given
-        trained = [
-            paper_id
-            for paper_id in self._trained.papers_of(kind, key)
-            if paper_id not in seen and paper_id not in self.papers and paper_id not in change.papers
-        ]
-        return trained + named
-
-    def candidates(self, kind: CandidateKind) -> Iterable[str]:
-        """Candidates with an added paper, or with one given by id."""
-        given = self._given if kind is CandidateKind.AUTHORS else ()
-        return dict.fromkeys([*self._named[kind], *given])
-
-    def apply(self, change: Change) -> None:
-        """Takes a change in."""
-        for paper_id in change.papers:
-            for kind, key in candidates_of(self.papers[paper_id]) if paper_id in self.papers else ():
-                self._named[kind][key].pop(paper_id, None)
-            self.papers.pop(paper_id, None)  # the latest addition counts
-        self.papers.update(change.papers)
-        for kind, named in change.named.items():
-            for key, papers in named.items():
-                self._named[kind].setdefault(key, {}).update(papers)
-        for key, paper_id in change.given:
-            self._given.setdefault(key, set()).add(paper_id)
-            self._given_by_paper.setdefault(paper_id, set()).add(key)
-
-    def _known_candidates(self, paper_id: str) -> Iterator[tuple[CandidateKind, str]]:
-        """Who has a paper now: by its latest version, or by being given it."""
-        if paper_id in self.papers:
-            yield from candidates_of(self.papers[paper_id])
-        else:
-            yield from ((kind, key) for kind in CandidateKind for key in self._trained.candidates_of(kind, paper_id))
-        yield from ((CandidateKind.AUTHORS, key) for key in sorted(self._given_by_paper.get(paper_id, ())))
-
-
-def candidates_of(paper: Paper) -> list[tuple[CandidateKind, str]]:
-    """Kind and id of everybody whom a paper names."""
-    authors = [(CandidateKind.AUTHORS, author.key) for author in paper.authors]
-    return authors + [(CandidateKind.CITATIONS, key) for key in paper.cited_by_ids]

@@ -1,144 +1,93 @@
-"""The table of recommended authors, and that of citing papers: vectors, the papers they belong to, years, names.
+"""Tables of authors and of citing papers: their vectors, papers, years and names; how additions extend them.
 
-Tables are never changed, only replaced: arrays, lists and mappings grow by the rows added, while snapshots of a moment
-stay as they are. A snapshot is a view of the first rows; rows are written behind it, where nobody looks yet. One writer
-at a time, and what is extended is the latest snapshot that readers were given: rows of a change that failed are written
-over.
-Shape letters: I papers, J candidates, D dimensions, W of documents, P pairs, N query papers, C chosen candidates.
+A table is never changed: an addition makes a new one, so a call works on one state from beginning to end. A changed
+candidate or paper gets a new row behind the others, and its former row is dead. The two large arrays, vectors and
+documents, are shared between states: rows are written behind those that earlier states show.
+
+Shape letters: I papers, J rows of candidates, D dimensions, W width of documents, P pairs, N query papers, C chosen
+candidates, A added papers.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.near_names import NearNames
-
-KeyT = TypeVar("KeyT")
-ValueT = TypeVar("ValueT")
+from facets.papers.membership import AddedPapers
+from facets.papers.model import PaperModel
+from facets.papers.records import CandidateKind, Paper, year_of_id
+from facets.papers.store import AddedVector
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
-_GATHERED_SHARE = 8  # papers of chosen candidates are copied where they are at most an eighth of all
-_GROWTH = 1.5  # of the room, when it is used up: a row is moved a bounded number of times
-_MIN_FOLDED = 256
-_FOLDED_SHARE = 8  # a layer of an eighth of the mapping becomes part of it
-
-
-class GrowingArrays:
-    """Arrays that grow by rows; those given before do not change.
-
-    Args:
-        arrays: Their first rows, by name; taken over, not copied.
-    """
-
-    def __init__(self, **arrays: NDArray[Any]) -> None:
-        self._rooms = arrays
-
-    def extended(self, length: int, **rows: NDArray[Any]) -> dict[str, Any]:
-        """By name, the first ``length`` rows of an array and then these, ``[length + R, ...]``."""
-        return {name: self._extended(name, length, own) for name, own in rows.items()}
-
-    def _extended(self, name: str, length: int, rows: NDArray[Any]) -> NDArray[Any]:
-        room, total = self._rooms[name], length + len(rows)
-        if total > len(room):
-            room = np.empty((max(total, int(_GROWTH * length)), *room.shape[1:]), dtype=room.dtype)
-            room[:length] = self._rooms[name][:length]
-            self._rooms[name] = room
-        room[length:total] = rows
-        return room[:total]
-
-
-class LayeredMap(Mapping[KeyT, ValueT]):
-    """A mapping that is never changed, only replaced; most of it is shared with the one that it replaces."""
-
-    def __init__(self, base: dict[KeyT, ValueT], changes: dict[KeyT, ValueT] | None = None) -> None:
-        self._base = base
-        self._changes = changes or {}
-        self._length = len(base) + sum(key not in base for key in self._changes)
-
-    def updated(self, changes: Mapping[KeyT, ValueT]) -> "LayeredMap[KeyT, ValueT]":
-        """With other values of some keys."""
-        merged = {**self._changes, **changes}
-        if len(merged) > max(_MIN_FOLDED, len(self._base) // _FOLDED_SHARE):
-            return LayeredMap({**self._base, **merged})
-        return LayeredMap(self._base, merged)
-
-    def __getitem__(self, key: KeyT) -> ValueT:
-        return self._changes[key] if key in self._changes else self._base[key]
-
-    def __contains__(self, key: object) -> bool:
-        return key in self._changes or key in self._base
-
-    def __iter__(self) -> Iterator[KeyT]:
-        yield from self._base
-        yield from (key for key in self._changes if key not in self._base)
-
-    def __len__(self) -> int:
-        return self._length
+_GATHERED_SHARE = 8  # the papers of chosen candidates are copied when they are at most an eighth of all
+_GROWTH = 1.5  # factor by which a full array is enlarged
 
 
 @dataclass(frozen=True, slots=True)
 class PaperBank:
-    """The papers that authors wrote and that are cited."""
+    """All papers that candidates wrote or cite."""
 
-    ids: NDArray[np.object_]  # `[I]` texts
-    titles: NDArray[np.object_]  # `[I]` texts
-    years: NDArray[np.int32]  # `[I]` int32, 0 when unknown
-    documents: NDArray[np.float32]  # `[I, W]` float32, what papers are compared by: see `PaperFacets`
+    ids: NDArray[np.object_]  # `[I]` str
+    titles: NDArray[np.object_]  # `[I]` str
+    years: NDArray[np.int32]  # `[I]` int32, 0: unknown
+    documents: NDArray[np.float32]  # `[I, W]` float32, what papers are compared by; see `PaperFacets`
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class CandidateTable:
-    """All candidates of a kind; never changed, only replaced.
+    """All candidates of a kind."""
 
-    Whoever changes gets a new row behind all others, and the old one is no longer live; so a table shares all rows with
-    the table that it replaces.
-    """
-
-    ids: NDArray[np.object_]  # `[J]` texts, one a row
-    names: NDArray[np.object_]  # `[J]` names or titles
+    ids: NDArray[np.object_]  # `[J]` str
+    names: NDArray[np.object_]  # `[J]` str, names or titles
     vectors: NDArray[np.float32]  # `[J, D]` float32
-    papers: NDArray[np.int64]  # `[P]` int64, papers of candidate `j` are `papers[starts[j]:starts[j + 1]]`
+    papers: NDArray[np.int64]  # `[P]` int64, rows in the bank; candidate j has `papers[starts[j]:starts[j + 1]]`
     starts: NDArray[np.int64]  # `[J + 1]` int64
-    first_years: NDArray[np.int32]  # `[J]` int32, 0 when unknown
-    last_years: NDArray[np.int32]  # `[J]` int32, 0 when unknown
-    id_ranks: NDArray[np.float64]  # `[J]` float64, in the order of the ids, for ties
-    live: NDArray[np.bool_]  # `[J]`: False for rows that a later row of the same id has taken the place of
-    row_of_id: LayeredMap[str, int] = field(repr=False)  # id -> live row
-    rows_of_name: LayeredMap[str, tuple[int, ...]] = field(repr=False)  # name -> live rows
+    first_years: NDArray[np.int32]  # `[J]` int32, 0: unknown
+    last_years: NDArray[np.int32]  # `[J]` int32, 0: unknown
+    live: NDArray[np.bool_]  # `[J]`, False where a later row has replaced this one
+    row_of_id: Mapping[str, int] = field(repr=False)  # live rows
+    rows_of_name: Mapping[str, tuple[int, ...]] = field(repr=False)  # live rows; names may be shared
     labels: NearNames = field(repr=False)  # names, and ids that are no names
     label_ids: NDArray[np.object_] = field(repr=False)  # the id that each label belongs to
 
     def __len__(self) -> int:
-        """How many candidates there are."""
+        """Number of candidates."""
         return len(self.row_of_id)
 
     @property
     def num_rows(self) -> int:
-        """J, rows that are no longer live included."""
+        """J, dead rows included."""
         return len(self.ids)
 
     @property
     def live_rows(self) -> NDArray[np.int64]:
-        """One row a candidate, ascending."""
+        """One row per candidate, ascending."""
         return np.flatnonzero(self.live)
 
+    @cached_property
+    def id_ranks(self) -> NDArray[np.int64]:
+        """``[J]``: position of each id in alphabetical order; decides ties."""
+        ranks = np.empty(self.num_rows, dtype=np.int64)
+        ranks[np.argsort(self.ids, kind="stable")] = np.arange(self.num_rows)
+        return ranks
+
     def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of known ids; a text that is no id may be a name; what is neither is passed over."""
-        found: list[int] = []
+        """Rows of ids, or of names where no such id exists; unknown ones are left out."""
+        rows: set[int] = set()
         for text in ids_or_names:
             row = self.row_of_id.get(text)
-            found += self.rows_of_name.get(text, ()) if row is None else [row]
-        return np.array(sorted(set(found)), dtype=np.int64)
+            rows.update(self.rows_of_name.get(text, ()) if row is None else [row])
+        return np.array(sorted(rows), dtype=np.int64)
 
     def papers_of(self, row: int) -> NDArray[np.int64]:
         """Rows of a candidate's papers in the bank."""
         return self.papers[self.starts[row] : self.starts[row + 1]]
 
     def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
-        """``[J]``: candidates with a known paper of these years, as far as first and last year show."""
+        """``[J]``: candidates whose first and last year meet the range."""
         mask = self.last_years > 0
         if from_year is not None:
             mask &= self.last_years >= from_year
@@ -151,36 +100,74 @@ class CandidateTable:
     ) -> NDArray[np.float32]:
         """Greatest (``max``) or mean (``average``) cosine of each paper with the papers of each chosen candidate.
 
-        Returns ``[N, C]``; 0 without papers.
+        Returns ``[N, C]``; 0 for candidates without papers.
         """
         counts_C = self.starts[rows_C + 1] - self.starts[rows_C]
         result = np.zeros((len(rows_C), len(documents_NW)), dtype=np.float32)
-        chosen = np.flatnonzero(counts_C)
-        counts = counts_C[chosen]
-        places = np.cumsum(counts) - counts
-        pairs = np.repeat(self.starts[rows_C[chosen]] - places, counts) + np.arange(int(counts.sum()))
+        filled = np.flatnonzero(counts_C)
+        counts = counts_C[filled]
+        first_pairs = np.cumsum(counts) - counts
+        pairs = np.repeat(self.starts[rows_C[filled]] - first_pairs, counts) + np.arange(int(counts.sum()))
         papers_P, documents_IW = self.papers[pairs], bank.documents
-        # Of many papers a copy takes more than comparing all.
+        # Copying many papers takes longer than comparing all of them.
         if _GATHERED_SHARE * len(papers_P) < len(documents_IW):
             papers_P, documents_IW = np.arange(len(papers_P)), documents_IW[papers_P]
         combine = np.maximum if mode == "max" else np.add
         step = max(1, _SIMILARITIES_AT_A_TIME // max(1, len(papers_P), len(documents_IW)))
-        for first in range(0, len(documents_NW) if len(chosen) else 0, step):
+        for first in range(0, len(documents_NW) if len(filled) else 0, step):
             cosines_IN = documents_IW @ documents_NW[first : first + step].T
-            result[chosen, first : first + step] = combine.reduceat(cosines_IN[papers_P], places, axis=0)
+            result[filled, first : first + step] = combine.reduceat(cosines_IN[papers_P], first_pairs, axis=0)
         if mode != "max":
             result /= np.maximum(counts_C, 1)[:, None]
         return np.ascontiguousarray(result.T)
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most like a text, best first."""
-        found: dict[str, str] = {}
-        for place in self.labels.find(text, top_k=2 * top_k):  # a name and an id may be the same candidate's
-            key = self.label_ids[place]
+        similar: dict[str, str] = {}
+        for label in self.labels.find(text, top_k=2 * top_k):  # a candidate may have two labels
+            key = self.label_ids[label]
             name = self.names[self.row_of_id[key]]
-            if self.labels.name(place) in (key, name):  # else a former name
-                found[key] = name
-        return list(found.items())[:top_k]
+            if self.labels.name(label) in (key, name):  # else a former name
+                similar[key] = name
+        return list(similar.items())[:top_k]
+
+
+@dataclass(frozen=True, slots=True)
+class EngineState:
+    """All papers and candidates at one moment."""
+
+    bank: PaperBank
+    tables: Mapping[CandidateKind, CandidateTable]
+    row_of_paper: Mapping[str, int]  # row of the latest version of each paper
+
+    @property
+    def num_dead(self) -> int:
+        """Rows and pairs that later ones have replaced."""
+        dead = len(self.bank.ids) - len(self.row_of_paper)
+        for table in self.tables.values():
+            dead += table.num_rows - len(table) + int(np.diff(table.starts)[~table.live].sum())
+        return dead
+
+
+def trained_state(model: PaperModel) -> EngineState:
+    """The papers and candidates that a model was trained on."""
+    papers = model.papers
+    bank = PaperBank(_objects(papers.ids), _objects(papers.titles), papers.years, model.trained_documents())
+    row_of_paper = {paper_id: row for row, paper_id in enumerate(papers.ids)}
+    tables = {}
+    for kind in CandidateKind:
+        ids, own_years = papers.column_ids[kind], None
+        if kind is CandidateKind.CITATIONS:
+            own_years = np.array([_citing_year(key, bank, row_of_paper) for key in ids], dtype=np.int32)
+        tables[kind] = build_table(
+            ids,
+            papers.column_names[kind],
+            model.tables.vectors[kind],
+            pairs_P2=papers.pairs[kind],
+            bank=bank,
+            own_years=own_years,
+        )
+    return EngineState(bank, tables, row_of_paper)
 
 
 def build_table(
@@ -192,54 +179,174 @@ def build_table(
     bank: PaperBank,
     own_years: NDArray[np.int32] | None = None,
 ) -> CandidateTable:
-    """Sorts pairs of papers and candidates into a table.
+    """Makes a table from pairs of papers and candidates.
 
     Args:
         ids: ``J`` distinct ids.
         names: ``J`` names.
         vectors: ``[J, D]``.
-        pairs_P2: Paper of the bank, candidate.
+        pairs_P2: Rows of papers in the bank, and of candidates.
         bank: The papers.
         own_years: Years of the candidates themselves (citing papers); None: from their papers (authors).
     """
-    num = len(ids)
     order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
-    papers, columns = pairs_P2[order, 0], pairs_P2[order, 1]
-    starts = np.searchsorted(columns, np.arange(num + 1)).astype(np.int64)
-    first_years, last_years = years_of(papers, starts, bank) if own_years is None else (own_years, own_years)
-    id_ranks = np.empty(num, dtype=np.float64)
-    id_ranks[sorted(range(num), key=ids.__getitem__)] = np.arange(num)
+    papers, candidates = pairs_P2[order, 0], pairs_P2[order, 1]
+    starts = np.searchsorted(candidates, np.arange(len(ids) + 1)).astype(np.int64)
+    first_years, last_years = _years_of(papers, starts, bank) if own_years is None else (own_years, own_years)
     rows_of_name: dict[str, tuple[int, ...]] = {}
     for row, name in enumerate(names):
         if name:
             rows_of_name[name] = (*rows_of_name.get(name, ()), row)
-    labels = [label for key, name in zip(ids, names, strict=True) for label in labels_of(key, name)]
+    labels = [label for key, name in zip(ids, names, strict=True) for label in _labels_of(key, name)]
     return CandidateTable(
-        ids=objects(ids),
-        names=objects(names),
+        ids=_objects(ids),
+        names=_objects(names),
         vectors=np.ascontiguousarray(vectors, dtype=np.float32),
         papers=papers,
         starts=starts,
         first_years=first_years,
         last_years=last_years,
-        id_ranks=id_ranks,
-        live=np.ones(num, dtype=np.bool_),
-        row_of_id=LayeredMap({key: row for row, key in enumerate(ids)}),
-        rows_of_name=LayeredMap(rows_of_name),
+        live=np.ones(len(ids), dtype=np.bool_),
+        row_of_id={key: row for row, key in enumerate(ids)},
+        rows_of_name=rows_of_name,
         labels=NearNames([label for _, label in labels]),
-        label_ids=objects([key for key, _ in labels]),
+        label_ids=_objects([key for key, _ in labels]),
     )
 
 
-def objects(texts: Sequence[str]) -> NDArray[np.object_]:
-    """Texts as an array of objects, ``[len(texts)]``."""
-    return np.array(texts, dtype=np.object_)
+class GrowingRows:
+    """An array that grows by rows; arrays returned before stay as they are.
+
+    ``rows``: the first rows, used without copying.
+    """
+
+    def __init__(self, rows: NDArray[np.float32]) -> None:
+        self._room = rows
+
+    def extended(self, length: int, rows: NDArray[np.float32]) -> NDArray[np.float32]:
+        """The first ``length`` rows, then these. Rows behind ``length``, of a failed addition, are overwritten."""
+        total = length + len(rows)
+        if total > len(self._room):
+            room = np.empty((max(total, int(_GROWTH * length)), *self._room.shape[1:]), dtype=self._room.dtype)
+            room[:length] = self._room[:length]
+            self._room = room
+        self._room[length:total] = rows
+        return self._room[:total]
 
 
-def years_of(
+class StateGrowth:
+    """Extends a state, and those that follow from it, by additions; for one caller at a time."""
+
+    def __init__(self, state: EngineState) -> None:
+        self._documents = GrowingRows(state.bank.documents)
+        self._vectors = {kind: GrowingRows(table.vectors) for kind, table in state.tables.items()}
+
+    def grown(
+        self,
+        state: EngineState,
+        papers: Sequence[Paper],
+        documents_AW: NDArray[np.float32],
+        *,
+        affected: Mapping[CandidateKind, Sequence[str]],
+        vectors: Iterable[AddedVector],
+        added: AddedPapers,
+    ) -> EngineState:
+        """The next state.
+
+        Args:
+            state: The latest state.
+            papers: What is added; papers of known ids replace these.
+            documents_AW: The documents of the papers.
+            affected: By kind, ids of candidates that get a new row, if they are in the table or have a new vector.
+            vectors: New vectors; other candidates keep theirs.
+            added: All added papers, these included.
+        """
+        bank, first = state.bank, len(state.bank.ids)
+        bank = PaperBank(
+            np.concatenate([bank.ids, _objects([paper.id for paper in papers])]),
+            np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
+            np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
+            self._documents.extended(first, documents_AW),
+        )
+        row_of_paper = {**state.row_of_paper, **{paper.id: first + row for row, paper in enumerate(papers)}}
+        new_vectors: dict[CandidateKind, dict[str, AddedVector]] = {kind: {} for kind in CandidateKind}
+        for vector in vectors:
+            new_vectors[vector.kind][vector.id] = vector
+        keys = {kind: dict.fromkeys(affected[kind]) for kind in CandidateKind}
+        # A citing paper that was added itself has a title and a year now.
+        keys[CandidateKind.CITATIONS] |= dict.fromkeys(paper.id for paper in papers)
+        next_state = EngineState(bank, {}, row_of_paper)
+        tables = {
+            kind: self._grown_table(kind, state.tables[kind], keys[kind], new_vectors[kind], added, next_state)
+            for kind in CandidateKind
+        }
+        return EngineState(bank, tables, row_of_paper)
+
+    def _grown_table(
+        self,
+        kind: CandidateKind,
+        table: CandidateTable,
+        affected: Iterable[str],
+        vectors: Mapping[str, AddedVector],
+        added: AddedPapers,
+        state: EngineState,
+    ) -> CandidateTable:
+        keys = [key for key in affected if key in vectors or key in table.row_of_id]
+        if not keys:
+            return table
+        old_rows = {key: table.row_of_id[key] for key in keys if key in table.row_of_id}
+        old_names = {key: str(table.names[row]) for key, row in old_rows.items()}
+        names = [(vectors[key].name if key in vectors else "") or old_names.get(key, "") for key in keys]
+        papers = [sorted({state.row_of_paper[p] for p in added.papers_of(kind, key)}) for key in keys]
+        papers_P = np.array([row for rows in papers for row in rows], dtype=np.int64)
+        starts = np.concatenate([[0], np.cumsum([len(rows) for rows in papers])]).astype(np.int64)
+        if kind is CandidateKind.CITATIONS:
+            names = [added.papers[key].title if key in added.papers else n for key, n in zip(keys, names, strict=True)]
+            years = np.array([_citing_year(key, state.bank, state.row_of_paper) for key in keys], dtype=np.int32)
+            first_years, last_years = years, years
+        else:
+            first_years, last_years = _years_of(papers_P, starts, state.bank)
+        first_row = table.num_rows
+        rows = {key: first_row + number for number, key in enumerate(keys)}
+        live = np.concatenate([table.live, np.ones(len(keys), dtype=np.bool_)])
+        live[list(old_rows.values())] = False
+        rows_of_name = dict(table.rows_of_name)
+        for key, old_row in old_rows.items():
+            other_rows = tuple(row for row in rows_of_name.pop(old_names[key], ()) if row != old_row)
+            if other_rows:
+                rows_of_name[old_names[key]] = other_rows
+        labels: list[tuple[str, str]] = []
+        for key, name in zip(keys, names, strict=True):
+            if name:
+                rows_of_name[name] = (*rows_of_name.get(name, ()), rows[key])
+            known = _labels_of(key, old_names[key]) if key in old_names else []
+            labels += [label for label in _labels_of(key, name) if label not in known]
+        vectors_RD = np.stack([vectors[k].vector if k in vectors else table.vectors[old_rows[k]] for k in keys])
+        return CandidateTable(
+            ids=np.concatenate([table.ids, _objects(keys)]),
+            names=np.concatenate([table.names, _objects(names)]),
+            vectors=self._vectors[kind].extended(first_row, vectors_RD),
+            papers=np.concatenate([table.papers, papers_P]),
+            starts=np.concatenate([table.starts, len(table.papers) + starts[1:]]),
+            first_years=np.concatenate([table.first_years, first_years]),
+            last_years=np.concatenate([table.last_years, last_years]),
+            live=live,
+            row_of_id={**table.row_of_id, **rows},
+            rows_of_name=rows_of_name,
+            labels=table.labels.extended(label for _, label in labels),
+            label_ids=np.concatenate([table.label_ids, _objects([key for key, _ in labels])]),
+        )
+
+
+def _citing_year(key: str, bank: PaperBank, row_of_paper: Mapping[str, int]) -> int:
+    """The year of a citing paper, 0 when unknown."""
+    return (int(bank.years[row_of_paper[key]]) if key in row_of_paper else 0) or year_of_id(key) or 0
+
+
+def _years_of(
     papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
 ) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """First and last year ``[J]`` of the papers of each candidate, 0 when unknown; arguments as in the table."""
+    """First and last year ``[J]`` of the papers of each candidate, 0 when unknown."""
     first_years, last_years = np.zeros((2, len(starts) - 1), dtype=np.int32)
     filled = np.flatnonzero(np.diff(starts))
     if len(filled):
@@ -249,6 +356,10 @@ def years_of(
     return first_years, last_years
 
 
-def labels_of(key: str, name: str) -> list[tuple[str, str]]:
-    """What a candidate may be found by: id and label, for the name and for an id that is another text."""
+def _labels_of(key: str, name: str) -> list[tuple[str, str]]:
+    """Id and label for everything that a candidate may be found by: its name, and its id if that differs."""
     return [(key, name)] if key == name else [(key, name), (key, key)]
+
+
+def _objects(texts: Sequence[str]) -> NDArray[np.object_]:
+    return np.array(texts, dtype=np.object_)

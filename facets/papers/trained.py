@@ -1,13 +1,14 @@
-r"""What a model of papers knows besides its network: authors, citing papers, the papers they belong to.
+"""The files of a model of papers besides its network: authors, citing papers, and the papers they belong to.
 
 ::
 
-    tables.safetensors     vectors of authors and citing papers: one byte a number with scales, or half precision
-    recommendation.json    how scores are mixed, where the papers are, whose encoder made their sentence vectors
-    papers.safetensors.xz  words of the papers, who wrote and who cites them   \  or `papers` in
-    papers.json.xz         ids, names, titles                                   | recommendation.json names
-    sentences.safetensors.xz  sentence vectors of the papers, if the model      | another folder, relative
-                           has them                                            /
+    tables.safetensors        vectors of authors and citing papers, one byte a number with scales
+    recommendation.json       how scores are mixed, the folder of the papers, the encoder of their sentence vectors
+    papers.safetensors.xz     words of the papers, and pairs of papers and candidates
+    papers.json.xz            ids, names, titles
+    sentences.safetensors.xz  sentence vectors of the papers, if the model has them
+
+The last three may stand in another folder, which ``papers`` in ``recommendation.json`` names.
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C components of sentence vectors.
 """
@@ -17,7 +18,6 @@ import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
@@ -32,37 +32,36 @@ from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
 from facets.storage import write_whole
 
-KINDS = ("authors", "citations")
 _FORMAT = 1
-_SENTENCES_FILE = "sentences.safetensors.xz"
-_SCALES_SUFFIX = ".scales"
-_BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # bytes that stand for themselves
+_SETTINGS_FILE, _TABLES_FILE = "recommendation.json", "tables.safetensors"
+_PAPERS_FILE, _TEXTS_FILE, _SENTENCES_FILE = "papers.safetensors.xz", "papers.json.xz", "sentences.safetensors.xz"
+_BYTE_FILTERS = [{"id": lzma.FILTER_LZMA2, "preset": 6, "lc": 0, "lp": 0, "pb": 0}]  # for independent bytes
+
+Read = Callable[[Path], bytes]
 
 
 @dataclass(frozen=True, slots=True)
 class TrainedPapers:
-    """The papers a model was trained on, as far as an author or a citing paper of the tables needs them."""
+    """The papers a model was trained on: those of the authors and citing papers in its tables."""
 
     ids: Sequence[str]  # `I` ids
     titles: Sequence[str]  # `I` titles
-    years: NDArray[np.int32]  # `[I]` int32, 0 when unknown
-    rows: NDArray[np.uint16]  # typed word rows of all papers, uint16
+    years: NDArray[np.int32]  # `[I]` int32, 0: unknown
+    rows: NDArray[np.uint16]  # typed word rows of all papers
     offsets: NDArray[np.int64]  # `[I + 1]` int64 into `rows`
     column_ids: Mapping[str, Sequence[str]]  # by kind, `J` ids of authors or citing papers, ascending
-    # By kind, `J` names of authors, titles of citing papers (empty when unknown).
-    column_names: Mapping[str, Sequence[str]]
-    # By kind, `[P, 2]` int64: paper, author or citing paper; ascending by the second.
-    pairs: Mapping[str, NDArray[np.int64]]
+    column_names: Mapping[str, Sequence[str]]  # by kind, `J` names of authors, or titles (empty: unknown)
+    pairs: Mapping[str, NDArray[np.int64]]  # by kind, `[P, 2]` int64: paper, candidate; ascending by the second
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceSettings:
-    """Sentence vectors beside the word averages of a document."""
+    """How documents combine sentence vectors with word averages."""
 
-    share: float  # s, their weight beside the words, in (0, 1); tuned on development data
+    share: float  # s, weight of the sentence vectors, in (0, 1); tuned on development data
     encoder: str  # folder of the model of passages that makes them, relative to the checkpoint
-    space: str  # name of the space of its vectors
-    abstract_chars: int  # characters of an abstract that are read for it
+    space: str  # name of the encoder's vector space
+    abstract_chars: int  # characters of an abstract that the encoder reads
 
     def __post_init__(self) -> None:
         if not 0 < self.share < 1:
@@ -75,13 +74,11 @@ class SentenceSettings:
 class ScoringSettings:
     """How scores are mixed."""
 
-    # By kind, the share of the facets in the hybrid score, tuned on development data.
-    facet_weights: Mapping[str, float]
-    # By kind, `max` or `average`: how cosines with a candidate's papers become one score.
-    document_modes: Mapping[str, str]
-    # Name of another document similarity -> weights like `facet_weights`, for evaluation.
+    facet_weights: Mapping[str, float]  # by kind, share of the facets in the score; tuned on development data
+    document_modes: Mapping[str, str]  # by kind, `max` or `average` of the cosines with a candidate's papers
+    # Name of another document similarity -> weights like `facet_weights`; for evaluation.
     other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
-    sentences: SentenceSettings | None = None  # of the documents; None: these are word averages alone
+    sentences: SentenceSettings | None = None  # None: documents are word averages alone
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,13 +86,12 @@ class PaperTables:
     """The trained vectors."""
 
     vectors: Mapping[str, NDArray[np.float32]]  # by kind, `[J, D]` float32
-    # By kind, `[D, D]` float32, what the sum of a candidate's facets is multiplied by.
-    spreads: Mapping[str, NDArray[np.float32]]
+    spreads: Mapping[str, NDArray[np.float32]]  # by kind, `[D, D]` float32, see `spread_matrix`
 
 
 @dataclass(frozen=True, slots=True)
 class PapersPart:
-    """What ``read_papers_part`` has read; ``sentences`` is None where the settings have none."""
+    """Result of ``read_papers_part``; ``sentences`` is None where the settings have none."""
 
     tables: PaperTables
     settings: ScoringSettings
@@ -109,50 +105,38 @@ def write_papers_part(
     tables: PaperTables,
     settings: ScoringSettings,
     *,
-    papers: TrainedPapers | None,
+    papers: TrainedPapers,
     papers_path: str = ".",
 ) -> None:
-    """Writes the files above but for sentence vectors; ``papers`` only where ``papers_path`` is ``.``.
-
-    Each file appears whole or not at all.
-    """
+    """Writes the files except sentence vectors; ``papers`` only if ``papers_path`` is ``.``. Each write is atomic."""
     arrays: dict[str, NDArray[Any]] = {}
-    for kind in KINDS:
-        name = f"{kind}.vectors"
-        arrays[name], arrays[name + _SCALES_SUFFIX] = quantize(tables.vectors[kind])
-    arrays |= {f"{kind}.spread": tables.spreads[kind].astype(np.float32) for kind in KINDS}
-    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    write_whole(folder / "tables.safetensors", save(contiguous))
-    if papers_path == "." and papers is not None:
+    for kind in CandidateKind:
+        arrays[f"{kind}.vectors"], arrays[f"{kind}.vectors.scales"] = quantize(tables.vectors[kind])
+        arrays[f"{kind}.spread"] = tables.spreads[kind].astype(np.float32)
+    write_whole(folder / _TABLES_FILE, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
+    if papers_path == ".":
         arrays = {
             "rows": papers.rows,
             "lengths": np.diff(papers.offsets).astype(np.int32),
             "years": papers.years.astype(np.int16),
+            **{f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in CandidateKind},
         }
-        arrays |= {f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in KINDS}
-        write_whole(folder / "papers.safetensors.xz", lzma.compress(save(arrays)))  # words compress to two thirds
+        write_whole(folder / _PAPERS_FILE, lzma.compress(save(arrays)))  # words compress to two thirds
         texts = {
             "ids": list(papers.ids),
             "titles": list(papers.titles),
-            **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in KINDS},
-            **{f"{kind}.names": list(papers.column_names[kind]) for kind in KINDS},
+            **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in CandidateKind},
+            **{f"{kind}.names": list(papers.column_names[kind]) for kind in CandidateKind},
         }
-        write_whole(folder / "papers.json.xz", lzma.compress(json.dumps(texts, ensure_ascii=False).encode()))
-    values = {
-        "format": _FORMAT,
-        "papers": papers_path,
-        "facet_weights": dict(settings.facet_weights),
-        "document_modes": dict(settings.document_modes),
-        "other_weights": {name: dict(weights) for name, weights in settings.other_weights.items()},
-        "sentences": None if settings.sentences is None else asdict(settings.sentences),
-    }
-    write_whole(folder / "recommendation.json", json.dumps(values, indent=2) + "\n")
+        write_whole(folder / _TEXTS_FILE, lzma.compress(json.dumps(texts, ensure_ascii=False).encode()))
+    values = {"format": _FORMAT, "papers": papers_path, **asdict(settings)}
+    write_whole(folder / _SETTINGS_FILE, json.dumps(values, indent=2) + "\n")
 
 
 def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
-    """Writes the sentence vectors of the papers of a folder."""
+    """Writes the sentence vectors of a folder's papers."""
     arrays: dict[str, NDArray[Any]] = {
-        # A component is followed by itself: components of small variance then compress well.
+        # One component after the other: those of small variance compress well.
         "values": np.ascontiguousarray(sentences.values.T),
         "axes": sentences.axes,
         "center": sentences.center,
@@ -166,181 +150,107 @@ def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
     Raises:
         CheckpointError: The file is missing or damaged.
     """
-    path = folder / "recommendation.json"
-    values = {**_json(path, Path.read_bytes), **changes}
-    write_whole(path, json.dumps(values, indent=2) + "\n")
+    path = folder / _SETTINGS_FILE
+    write_whole(path, json.dumps({**_read_json(path, Path.read_bytes), **changes}, indent=2) + "\n")
 
 
-def read_papers_part(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> PapersPart:
-    """Reads what ``write_papers_part`` and ``write_sentence_vectors`` wrote; ``read`` gives the content of a file.
+def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPart:
+    """Reads the files that ``write_papers_part`` and ``write_sentence_vectors`` wrote.
+
+    ``read``: returns the content of a file.
 
     Raises:
-        CheckpointError: A file is missing, damaged, or they do not fit each other.
+        CheckpointError: A file is missing, damaged, or they do not belong together.
     """
-    path = folder / "recommendation.json"
-    values = _json(path, read)
+    settings_path, tables_path = folder / _SETTINGS_FILE, folder / _TABLES_FILE
+    values = _read_json(settings_path, read)
     if values.get("format") != _FORMAT:
-        raise CheckpointError(f"{path}: expected format {_FORMAT}, got {values.get('format')!r}")
-    with _reading(path):
+        raise CheckpointError(f"{settings_path}: expected format {_FORMAT}, got {values.get('format')!r}")
+    with _reading(settings_path):
         settings = ScoringSettings(
-            facet_weights={kind: float(values["facet_weights"][kind]) for kind in KINDS},
-            document_modes={kind: str(values["document_modes"][kind]) for kind in KINDS},
+            facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
+            document_modes={kind: str(values["document_modes"][kind]) for kind in CandidateKind},
             other_weights=dict(values.get("other_weights", {})),
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
         )
         papers_folder = (folder / str(values["papers"])).resolve()
-    tables_path = folder / "tables.safetensors"
-    arrays = _load(tables_path, read)
+    papers = _read_papers(papers_folder, read)
+    arrays = _read_arrays(tables_path, read)
     with _reading(tables_path):
-        tables = PaperTables(
-            {kind: _vectors(arrays, f"{kind}.vectors") for kind in KINDS},
-            {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in KINDS},
-        )
-    papers, files = _read_known_papers(papers_folder, read)
-    for kind in KINDS:
-        if len(tables.vectors[kind]) != len(papers.column_ids[kind]):
-            raise CheckpointError(
-                f"{tables_path}: expected {len(papers.column_ids[kind])} vectors of {kind}, "
-                f"got {len(tables.vectors[kind])}"
-            )
-        if not np.isfinite(tables.vectors[kind]).all():
-            raise CheckpointError(f"{tables_path}: vectors of {kind} have NaN or infinite values")
-    files = [path, tables_path, *files]
+        vectors: dict[str, NDArray[np.float32]] = {
+            k: dequantize(arrays[f"{k}.vectors"], arrays[f"{k}.vectors.scales"]) for k in CandidateKind
+        }
+        tables = PaperTables(vectors, {kind: arrays[f"{kind}.spread"].astype(np.float32) for kind in CandidateKind})
+        for kind in CandidateKind:
+            if len(vectors[kind]) != len(papers.column_ids[kind]):
+                expected = f"{len(papers.column_ids[kind])} vectors of {kind}"
+                raise ValueError(f"expected {expected}, got {len(vectors[kind])}")
+            if not np.isfinite(vectors[kind]).all():
+                raise ValueError(f"vectors of {kind} have NaN or infinite values")
+    files = [settings_path, tables_path, papers_folder / _PAPERS_FILE, papers_folder / _TEXTS_FILE]
     sentences = None
     if settings.sentences is not None:
-        sentences = _read_sentence_vectors(papers_folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
         files.append(papers_folder / _SENTENCES_FILE)
+        sentences = _read_sentence_vectors(files[-1], read, num_papers=len(papers.ids))
     return PapersPart(tables, settings, papers, sentences, files)
 
 
-def _read_sentence_vectors(path: Path, read: Callable[[Path], bytes], *, num_papers: int) -> SentenceVectors:
-    arrays = _load(path, read)
-    with _reading(path):
-        axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
-    if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
-        raise CheckpointError(
-            f"{path}: expected vectors of {num_papers} papers and axes for them, got {values.shape} and {axes.shape}"
-        )
-    if not (np.isfinite(axes).all() and np.isfinite(center).all()):
-        raise CheckpointError(f"{path}: axes have NaN or infinite values")
-    return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
-
-
-def _read_known_papers(folder: Path, read: Callable[[Path], bytes]) -> tuple[TrainedPapers, list[Path]]:
-    arrays_path, texts_path = folder / "papers.safetensors.xz", folder / "papers.json.xz"
-    arrays = _load(arrays_path, read)
-    texts = _json(texts_path, read)
-    with _reading(arrays_path):
+def _read_papers(folder: Path, read: Read) -> TrainedPapers:
+    arrays, texts = _read_arrays(folder / _PAPERS_FILE, read), _read_json(folder / _TEXTS_FILE, read)
+    with _reading(folder / _PAPERS_FILE):
         papers = TrainedPapers(
             ids=texts["ids"],
             titles=texts["titles"],
             years=arrays["years"].astype(np.int32),
             rows=arrays["rows"],
             offsets=np.concatenate([[0], np.cumsum(arrays["lengths"], dtype=np.int64)]).astype(np.int64),
-            column_ids={kind: texts[f"{kind}.ids"] for kind in KINDS},
-            column_names={kind: texts[f"{kind}.names"] for kind in KINDS},
-            pairs={kind: arrays[f"{kind}.pairs"].astype(np.int64) for kind in KINDS},
+            column_ids={kind: texts[f"{kind}.ids"] for kind in CandidateKind},
+            column_names={kind: texts[f"{kind}.names"] for kind in CandidateKind},
+            pairs={kind: arrays[f"{kind}.pairs"].astype(np.int64) for kind in CandidateKind},
         )
-    num_papers = len(papers.ids)
-    fits = (
-        len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
-        and papers.offsets[-1] == len(papers.rows)
-        and all(
-            not len(papers.pairs[k]) or (papers.pairs[k].max(axis=0) < (num_papers, len(papers.column_ids[k]))).all()
-            for k in KINDS
-        )
-    )
-    if not fits:
-        raise CheckpointError(f"{arrays_path} and {texts_path} do not belong together")
-    return papers, [arrays_path, texts_path]
+        num_papers = len(papers.ids)
+        fits = len(papers.titles) == num_papers == len(papers.years) == len(papers.offsets) - 1
+        fits = fits and papers.offsets[-1] == len(papers.rows)
+        for kind, pairs in papers.pairs.items():
+            lengths = num_papers, len(papers.column_ids[kind])
+            fits = fits and (not len(pairs) or bool((pairs.max(axis=0) < lengths).all()))
+        if not fits:
+            raise ValueError(f"it does not belong to {_TEXTS_FILE}")
+    return papers
 
 
-def _vectors(arrays: Mapping[str, NDArray[Any]], name: str) -> NDArray[np.float32]:
-    """A matrix of one byte a number, or of half precision."""
-    if name + _SCALES_SUFFIX in arrays:
-        return dequantize(arrays[name], arrays[name + _SCALES_SUFFIX])
-    vectors: NDArray[np.float32] = arrays[name].astype(np.float32)
-    return vectors
+def _read_sentence_vectors(path: Path, read: Read, *, num_papers: int) -> SentenceVectors:
+    arrays = _read_arrays(path, read)
+    with _reading(path):
+        axes, center, values = arrays["axes"], arrays["center"], arrays["values"]
+        if axes.shape != (len(center), len(values)) or values.shape != (len(values), num_papers):
+            shapes = f"{values.shape} and {axes.shape}"
+            raise ValueError(f"expected vectors of {num_papers} papers and axes for them, got {shapes}")
+        if not (np.isfinite(axes).all() and np.isfinite(center).all()):
+            raise ValueError("axes have NaN or infinite values")
+    return SentenceVectors(axes, center, np.ascontiguousarray(values.T))
 
 
 @contextmanager
 def _reading(path: Path) -> Iterator[None]:
-    """Whatever is wrong with a file is a CheckpointError that names it."""
+    """Turns errors about a file's content into a CheckpointError that names the file."""
     try:
         yield
     except KeyError as error:
         raise CheckpointError(f"{path}: expected a value or tensor named {error}") from error
-    except (SafetensorError, TypeError, ValueError) as error:
+    except FileNotFoundError as error:
+        raise CheckpointError(f"{path}: the file is missing") from error
+    except (SafetensorError, TypeError, ValueError, lzma.LZMAError, EOFError, OSError) as error:
         raise CheckpointError(f"{path}: it is damaged, or a value is wrong: {error}") from error
 
 
-def _load(path: Path, read: Callable[[Path], bytes]) -> dict[str, NDArray[Any]]:
+def _read_arrays(path: Path, read: Read) -> dict[str, NDArray[Any]]:
     with _reading(path):
-        return dict(load(_content(path, read)))
-
-
-def _json(path: Path, read: Callable[[Path], bytes]) -> dict[str, Any]:
-    with _reading(path):
-        return dict(json.loads(_content(path, read)))
-
-
-def _content(path: Path, read: Callable[[Path], bytes]) -> bytes:
-    try:
         content = read(path)
-        return lzma.decompress(content) if path.suffix == ".xz" else content
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: the file is missing") from error
-    except (lzma.LZMAError, EOFError, OSError) as error:
-        raise CheckpointError(f"{path}: it is damaged: {error}") from error
+        return dict(load(lzma.decompress(content) if path.suffix == ".xz" else content))
 
 
-class TrainedLookup:
-    """The pairs of the training by paper and by candidate.
-
-    Attributes:
-        row_of: Row of each paper, by id.
-        column_of: By kind, column of each candidate, by id.
-    """
-
-    def __init__(self, papers: TrainedPapers) -> None:
-        self._papers = papers
-        self.row_of = {paper_id: row for row, paper_id in enumerate(papers.ids)}
-        self.column_of = {
-            kind: {key: column for column, key in enumerate(papers.column_ids[kind])} for kind in CandidateKind
-        }
-        self._starts = {
-            kind: np.searchsorted(papers.pairs[kind][:, 1], np.arange(len(papers.column_ids[kind]) + 1))
-            for kind in CandidateKind
-        }
-
-    def papers_of(self, kind: CandidateKind, key: str) -> list[str]:
-        """Ids of a candidate's papers; none of an unknown one."""
-        column = self.column_of[kind].get(key)
-        if column is None:
-            return []
-        first, last = self._starts[kind][column : column + 2]
-        return [self._papers.ids[row] for row in self._papers.pairs[kind][first:last, 0]]
-
-    def candidates_of(self, kind: CandidateKind, paper_id: str) -> list[str]:
-        """Ids of who wrote, or who cites, a paper; none of an unknown one."""
-        row = self.row_of.get(paper_id)
-        if row is None:
-            return []
-        papers_P, columns_P = self._by_paper[kind]
-        first, last = np.searchsorted(papers_P, [row, row + 1])
-        return [self._papers.column_ids[kind][column] for column in columns_P[first:last]]
-
-    def words_of(self, paper_id: str) -> NDArray[np.uint16]:
-        """Typed word rows of a known paper."""
-        row, offsets = self.row_of[paper_id], self._papers.offsets
-        return self._papers.rows[offsets[row] : offsets[row + 1]]
-
-    @cached_property
-    def _by_paper(self) -> dict[CandidateKind, tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """By kind, papers ``[P]``, ascending, and their candidates ``[P]``; the first addition needs them."""
-        found = {}
-        for kind in CandidateKind:
-            pairs_P2 = self._papers.pairs[kind]
-            order = np.argsort(pairs_P2[:, 0], kind="stable")
-            found[kind] = pairs_P2[order, 0], pairs_P2[order, 1]
-        return found
+def _read_json(path: Path, read: Read) -> dict[str, Any]:
+    with _reading(path):
+        content = read(path)
+        return dict(json.loads(lzma.decompress(content) if path.suffix == ".xz" else content))

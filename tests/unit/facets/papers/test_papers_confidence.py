@@ -16,7 +16,7 @@ from facets.papers.confidence import (
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
-from facets.papers.scoring import group_similarities
+from facets.papers.scoring import shared_papers
 
 WEIGHTS = {"authors": {"intercept": -3.0, "known": 6.0, "document": 1.0}}
 
@@ -87,7 +87,7 @@ def test_diversity_keeps_the_best_and_parts_groups() -> None:
 def test_groups_are_who_shares_papers(engine: PaperEngine) -> None:
     table = engine.state.tables[CandidateKind.AUTHORS]
     rows = table.live_rows[:6]
-    found = group_similarities(table, rows)
+    found = shared_papers(table, rows)
     for i, one in enumerate(rows):
         for j, other in enumerate(rows):
             own, theirs = set(table.papers_of(int(one)).tolist()), set(table.papers_of(int(other)).tolist())

@@ -141,7 +141,7 @@ def test_bad_papers_are_refused(engine: PaperEngine) -> None:
     with pytest.raises(InvalidInputError, match="no words") as caught:
         engine.recommend_authors([PARSER, Paper("  ")])
     assert caught.value.field == "papers[1].title"
-    with pytest.raises(InvalidInputError, match="distinct ids"):
+    with pytest.raises(InvalidInputError, match="distinct"):
         engine.rank_papers(AUTHORS, ["parsing A"], [Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(TypeError, match="sequence"):
         engine.recommend_authors("a title")  # type: ignore[arg-type]

@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from safetensors.numpy import save_file
 
 import facets
 from facets.errors import CheckpointError, InvalidInputError
@@ -85,17 +84,6 @@ def test_tables_of_other_papers_are_refused(folder: Path, tmp_path: Path) -> Non
     (copy / "recommendation.json").write_text(json.dumps(values | {"format": 9}))
     with pytest.raises(CheckpointError, match="format 1"):
         facets.load(copy)
-
-
-def test_tables_in_half_precision_open(model: PaperModel, folder: Path, tmp_path: Path) -> None:
-    copy = tmp_path / "copy"
-    shutil.copytree(folder, copy)
-    arrays = {f"{kind}.vectors": own.astype(np.float16) for kind, own in model.tables.vectors.items()}
-    arrays |= {f"{kind}.spread": own for kind, own in model.tables.spreads.items()}
-    save_file(arrays, copy / "tables.safetensors")
-    again = PaperModel.from_folder(copy)
-    for kind, own in model.tables.vectors.items():
-        assert_allclose(again.tables.vectors[kind], own, atol=1e-3)
 
 
 def test_each_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

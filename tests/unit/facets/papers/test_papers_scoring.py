@@ -1,6 +1,8 @@
 """Relevance scores against the obvious; the best of many scores."""
 
 import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
 from facets.papers.scoring import best_columns, relevance_score
@@ -34,6 +36,20 @@ def test_relevance_does_not_depend_on_the_order_of_facets() -> None:
 
 def test_ties_fall_by_rank() -> None:
     scores = np.array([[1.0, 2.0, 2.0, 2.0, 0.0]], dtype=np.float32)
-    columns, best = best_columns(scores, np.array([0, 4, 2, 3, 1]), 2)
+    columns, best = best_columns(scores, 2, ranks=lambda: np.array([0, 4, 2, 3, 1]))
     assert columns.tolist() == [[2, 3]]
     assert best.tolist() == [[2.0, 2.0]]
+
+
+@given(
+    st.lists(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=6, max_size=6), max_size=4),
+    st.permutations(range(6)),
+    st.integers(1, 8),
+)
+def test_best_columns_are_those_of_sorting(rows: list[list[float]], ranks: list[int], top_k: int) -> None:
+    scores = np.array(rows, dtype=np.float32).reshape(-1, 6)
+    columns, best = best_columns(scores, top_k, ranks=lambda: np.array(ranks))
+    for row, own in enumerate(rows):
+        expected = sorted((c for c in range(6) if own[c] > -np.inf), key=lambda c: (-own[c], ranks[c]))[:top_k]
+        assert [column for column in columns[row] if column >= 0] == expected
+        assert best[row, : len(expected)].tolist() == [own[column] for column in expected]
