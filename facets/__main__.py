@@ -1,8 +1,7 @@
-"""A worker of bulk loads: encodes documents as a server would that stores them.
+"""Encodes documents in a process of its own, for bulk loads: ``python -m facets``.
 
-``python -m facets`` reads pickles from standard input and answers each on standard output: the model and the fields
-that are searched first, then documents, some at a time. Whoever starts it trusts it and is trusted; the end of the
-input is its end.
+The process reads pickles from standard input and writes one pickle for each to standard output: first the model and the
+searched fields, then lists of documents, until the input ends. It trusts the process that started it.
 """
 
 import os
@@ -18,71 +17,63 @@ from facets.errors import FacetsError
 from facets.model import load
 from facets.model.passage_model import PassageModel
 
-_TEXTS_AT_A_TIME = 128  # read by the model
+_BATCH_TEXTS = 128
 Sent: TypeAlias = tuple[str, str, Mapping[str, JsonValue]]  # id, text, payload
 Answer: TypeAlias = dict[str, object] | str
 
 
 def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mapping[str, float]) -> list[Answer]:
-    """What the model makes of each document, or why it cannot read it.
+    """Encodes documents as a server does that stores them.
 
-    Args:
-        model: Of passages.
-        documents: Id, text and payload of each.
-        search_fields: Fields of the payload that are read with the text.
-
-    Returns:
-        Of each document the fields of :class:`facets.documents.Document` that tell what was read, or the rule that its
-        text breaks.
+    ``search_fields``: fields of the payload that are encoded with the text. Returns for each document the encoded
+    fields of :class:`facets.documents.Document`, or the rule that its text breaks.
     """
     parts = [split_text(text) for _, text, _ in documents]
-    said = [
-        searched_parts(text, payload, search_fields, parts=own)
-        for (_, text, payload), own in zip(documents, parts, strict=True)
+    texts_of = [
+        searched_parts(text, payload, search_fields, parts=document_parts)
+        for (_, text, payload), document_parts in zip(documents, parts, strict=True)
     ]
     problems = [model.problem(searched_parts(text, payload, search_fields)[0].read) for _, text, payload in documents]
-    wanted = [
+    readable = [
         part.read
-        for one, problem in zip(said, problems, strict=True)
-        for part in one
+        for part_texts, problem in zip(texts_of, problems, strict=True)
+        for part in part_texts
         if not (problem or model.problem(part.read))
     ]
-    read, nothing = _readings(model, wanted), EncodedText.of_nothing(model.num_facets, model.dim)
+    encoded_texts, nothing = _encoded(model, readable), EncodedText.of_nothing(model.num_facets, model.dim)
     answers: list[Answer] = []
-    for document, own, one, problem in zip(documents, parts, said, problems, strict=True):
+    for document, document_parts, part_texts, problem in zip(documents, parts, texts_of, problems, strict=True):
         if problem:
             answers.append(problem)
             continue
-        encoded = [nothing if model.problem(part.read) else next(read) for part in one]
-        answers.append(_answer(from_encoded(*document, parts=own, said=one, encoded=encoded)))
+        encoded = [nothing if model.problem(part.read) else next(encoded_texts) for part in part_texts]
+        answers.append(_answer(from_encoded(*document, parts=document_parts, said=part_texts, encoded=encoded)))
     return answers
 
 
-def _readings(model: PassageModel, texts: Sequence[str]) -> Iterator[EncodedText]:
-    for start in range(0, len(texts), _TEXTS_AT_A_TIME):
-        found = model.encode_passages(texts[start : start + _TEXTS_AT_A_TIME])
-        for row in range(len(found.facets)):
-            yield EncodedText(*found.document(row), int(found.num_tokens[row]), int(found.num_read[row]))
+def _encoded(model: PassageModel, texts: Sequence[str]) -> Iterator[EncodedText]:
+    for start in range(0, len(texts), _BATCH_TEXTS):
+        passages = model.encode_passages(texts[start : start + _BATCH_TEXTS])
+        for row, num_tokens in enumerate(passages.num_tokens.tolist()):
+            yield EncodedText(*passages.document(row), num_tokens, num_tokens)
 
 
-def _answer(made: Document) -> dict[str, object]:
-    facets = made.facet_embeddings.astype("float32", copy=False)
-    several = made.part_facets if made.parts else ()
+def _answer(document: Document) -> dict[str, object]:
     return {
-        "facet_embeddings": facets,
-        "facet_spans": made.facet_spans,
-        "part_facets": list(several),
-        "num_tokens": made.num_tokens,
-        "num_read": made.num_read,
+        "facet_embeddings": document.facet_embeddings.astype("float32", copy=False),
+        "facet_spans": document.facet_spans,
+        "part_facets": list(document.part_facets) if document.parts else [],
+        "num_tokens": document.num_tokens,
+        "num_read": document.num_read,
     }
 
 
 def main() -> None:
     """Answers until the input ends."""
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # whatever a library prints is no answer
+    os.dup2(2, 1)  # what libraries print must not mix with the answers
 
-    def say(answer: object) -> None:
+    def send(answer: object) -> None:
         pickle.dump(answer, answers, protocol=5)
         answers.flush()
 
@@ -91,15 +82,15 @@ def main() -> None:
         model = load(name or None, PassageModel)
         fields = check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields)
     except (FacetsError, ImportError) as error:
-        return say(str(error))
-    about = {key: getattr(model, key) for key in ("name", "revision", "space", "num_facets", "dim")}
-    say(about | {"search_fields": fields})
+        return send(str(error))
+    info = {key: getattr(model, key) for key in ("name", "revision", "space", "num_facets", "dim")}
+    send(info | {"search_fields": fields})
     while True:
         try:
             documents = pickle.load(sys.stdin.buffer)
         except EOFError:
             return
-        say(encode(model, documents, fields))
+        send(encode(model, documents, fields))
 
 
 if __name__ == "__main__":

@@ -121,7 +121,7 @@ class FacetModelConfig(Settings):
     num_decoder_layers: AtLeastOne = 2
     max_tokens: AtLeastOne = 128  # longer texts are cut
     dropout: Probability = 0.0
-    encoder: Literal["transformer", "lstm", "gru", "backbone"] = "transformer"
+    encoder: Literal["transformer", "backbone"] = "transformer"
     cross_attention: bool = True  # False for phrases
     backbone: str = ""  # sentence-transformers model, when encoder is "backbone"
     tune_backbone: bool = False

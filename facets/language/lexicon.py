@@ -59,10 +59,10 @@ NOT_NEGATIVE = frozenset(
 # Verbs and adjectives that say of their complement that it did not happen or does not hold.
 NEGATIVE_IMPLICATIVES = _words(
     "forget forgets forgot forgotten forgetting fail fails failed failing refuse refuses refused refusing decline "
-    "declines declined neglect neglects neglected avoid avoids avoided avoiding prevent prevents prevented preventing stop "
-    "stops stopped stopping cease ceases ceased quit quits lack lacks lacked lacking deny denies denied denying unable "
-    "impossible miss misses missed omit omits omitted abstain abstains abstained refrain refrains refrained unwilling "
-    "reluctant false untrue unlikely reject rejects rejected"
+    "declines declined neglect neglects neglected avoid avoids avoided avoiding prevent prevents prevented preventing "
+    "stop stops stopped stopping cease ceases ceased quit quits lack lacks lacked lacking deny denies denied denying "
+    "unable impossible miss misses missed omit omits omitted abstain abstains abstained refrain refrains refrained "
+    "unwilling reluctant false untrue unlikely reject rejects rejected"
 )
 # They also negate what comes before them: "Smoking is prohibited".
 FORBIDDEN = _words("prohibited forbidden banned disallowed prohibits forbids bans illegal prohibit forbid ban")
@@ -198,7 +198,8 @@ CONVERSE = {
 # They say the same of both arguments.
 MUTUAL = frozenset(
     "meet marry differ equal resemble cooperate collaborate border be and talk speak chat married met similar "
-    "different near between sister cousin friend neighbour neighbor colleague partner dance play fight argue agree match".split()
+    "different near between sister cousin friend neighbour neighbor colleague partner dance play fight argue agree "
+    "match".split()
 )
 BEFORE_MONTH = _words("in of since until by late early mid last next this")
 SUBJECTS = frozenset(PRONOUNS) | _words("it this that nobody everyone everybody someone somebody all none something")

@@ -1,4 +1,4 @@
-r"""The checkpoint folder: everything a model needs, loaded from its path alone, offline.
+r"""The checkpoint folder: everything a model needs, loaded offline from its path alone.
 
 ::
 
@@ -34,9 +34,10 @@ from facets.storage import write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)
+ReadFile = Callable[[Path], bytes]
 
 _FORMAT = 1
-# What sentence-transformers reads to find the module that encodes.
+# Files that tell sentence-transformers which module encodes.
 _SENTENCE_TRANSFORMERS = {
     "modules.json": [{"idx": 0, "name": "0", "path": "", "type": "facets.model.multi_vector.FacetModule"}],
     "config_sentence_transformers.json": {"model_type": "MultiVectorEncoder", "similarity_fn_name": "maxsim"},
@@ -44,12 +45,12 @@ _SENTENCE_TRANSFORMERS = {
 
 
 class CheckpointConfig(Settings):
-    """What ``config.json`` of a model of sentences or papers holds."""
+    """``config.json`` of a model of sentences or papers."""
 
     name: Name  # the model's name, unique among the models of a server
     task: str  # `sentences` or `papers`
     model: FacetModelConfig  # shape of the network
-    l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 it was trained with; scoring uses the same
+    l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same
     words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
@@ -70,10 +71,7 @@ class CheckpointConfig(Settings):
 
 
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
-    """Writes configuration and weights; each file appears whole or not at all.
-
-    ``config``: see ``CheckpointConfig``. ``tensors``: named weights; floating point ones are stored in half precision.
-    """
+    """Writes configuration and weights, floating point tensors in half precision; see ``write_parts``."""
     halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
     write_parts(folder, config, halves, others=_SENTENCE_TRANSFORMERS)
 
@@ -81,10 +79,7 @@ def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, 
 def write_parts(
     folder: Path, config: Settings, tensors: Mapping[str, Tensor], *, others: Mapping[str, object] | None = None
 ) -> None:
-    """Writes ``config.json``, ``model.safetensors`` and perhaps other JSON files, each whole or not at all.
-
-    ``config``: what ``read_config`` gives back. ``others``: content by name of the file.
-    """
+    """Writes ``config.json``, ``model.safetensors`` and ``others`` (JSON by file name), each file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_whole(folder / "model.safetensors", save(weights))
@@ -93,7 +88,7 @@ def write_parts(
 
 
 class FilesRead:
-    """Reads the files of a checkpoint, each once, and knows the revision of what it read."""
+    """Reads files of a checkpoint and keeps their hashes, for the revision of the model."""
 
     def __init__(self) -> None:
         self._digests: dict[Path, bytes] = {}
@@ -109,16 +104,12 @@ class FilesRead:
         return content
 
     def revision(self, *files: Path) -> str:
-        """Twelve hexadecimal digits that change with the content of any of these files, which were read before."""
+        """Twelve hexadecimal digits, a hash of the content of these files, which must have been read."""
         return hashlib.sha256(b"".join(self._digests[file] for file in files)).hexdigest()[:12]
 
 
-def read_checkpoint(
-    folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> tuple[CheckpointConfig, dict[str, Tensor]]:
-    """Reads what ``write_checkpoint`` wrote; floating point tensors come back in float32.
-
-    ``read``: gives the content of a file, as ``FilesRead`` does.
+def read_checkpoint(folder: Path, *, read: ReadFile = Path.read_bytes) -> tuple[CheckpointConfig, dict[str, Tensor]]:
+    """Configuration and weights; floating point tensors are float32.
 
     Raises:
         NotFoundError: There is no such folder.
@@ -127,65 +118,61 @@ def read_checkpoint(
     return read_config(folder, CheckpointConfig, read=read), read_weights(folder, read=read)
 
 
-def read_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Tensor]:
-    """Reads ``model.safetensors``; floating point tensors come back in float32.
+def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
+    """The tensors of ``model.safetensors``, floating point ones as float32.
 
     Raises:
         CheckpointError: The file is missing or damaged.
     """
-    weights = folder / "model.safetensors"
+    path = folder / "model.safetensors"
     try:
-        tensors = load(read(weights))
+        tensors = load(read(path))
     except FileNotFoundError as error:
-        raise CheckpointError(f"{weights}: expected the model's weights, the file is missing") from error
+        raise CheckpointError(f"{path}: expected the model's weights, the file is missing") from error
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{weights}: expected a safetensors file, it is damaged: {error}") from error
+        raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
-            raise CheckpointError(f"{weights}: tensor {name} has NaN or infinite values, expected finite ones")
+            raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
     return {name: t.float() if t.is_floating_point() else t for name, t in tensors.items()}
 
 
-def read_words(
-    folder: Path, config: CheckpointConfig, *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> WordVectors:
-    """Word vectors of a checkpoint whose facets lie in their space.
+def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> WordVectors:
+    """Word vectors in the space of a model's facets.
 
     Raises:
-        CheckpointError: They are missing or damaged, or not as wide as the facets.
+        CheckpointError: They are missing or damaged, or do not have ``dim`` dimensions.
     """
-    words = WordVectors.load(words_folder(folder, config), read=read)
-    if words.dim != config.model.dim:
-        raise CheckpointError(
-            f"{folder}: word vectors have {words.dim} dimensions, the model expects {config.model.dim}"
-        )
+    words = WordVectors.load(folder, read=read)
+    if words.dim != dim:
+        raise CheckpointError(f"{folder}: word vectors have {words.dim} dimensions, the model expects {dim}")
     return words
 
 
 def words_folder(folder: Path, config: CheckpointConfig) -> Path:
-    """Where the word vectors of a checkpoint lie.
+    """Folder of the word vectors of a checkpoint.
 
     Raises:
-        NotFoundError: They are those of another model, which is not installed.
+        NotFoundError: They belong to another model, which is not installed.
     """
     return borrowed_folder(folder, config.words)
 
 
 def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
-    """Configuration, weights and words of a checkpoint: what decides the answers of its model."""
+    """The files that decide the answers of a model: configuration, weights and words."""
     own, words = ("config.json", "model.safetensors"), ("vectors.safetensors", "vocabulary.tsv")
     return [*(folder / name for name in own), *(words_folder(folder, config) / name for name in words)]
 
 
-_DRAWING = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}
+_INITIALIZERS = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}
 
 
-class _Undrawn(TorchFunctionMode):
-    """Layers that are made inside draw no first weights: a checkpoint's take their place, all of them."""
+class _NoInitialization(TorchFunctionMode):
+    """Skips the random initialization of layers, whose weights a checkpoint replaces anyway."""
 
     def __torch_function__(self, function: Callable[..., Any], _: object, inputs: Any = (), options: Any = None) -> Any:
         options = options or {}
-        if function in _DRAWING:
+        if function in _INITIALIZERS:
             return options["tensor"]
         if function is torch.randn:
             return torch.empty(*inputs, **options)
@@ -193,44 +180,41 @@ class _Undrawn(TorchFunctionMode):
 
 
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
-    """Builds a network and gives it the weights of a checkpoint, see also ``use_half_weights``.
+    """Builds a network and loads the weights of a checkpoint into it; see also ``use_half_weights``.
 
     Raises:
-        CheckpointError: They do not fit.
+        CheckpointError: The weights do not fit the network.
     """
     try:
-        with _Undrawn():
+        with _NoInitialization():
             network = build()
         network.load_state_dict(tensors)
         use_half_weights(network)
-    except RuntimeError as error:  # also a network that no memory holds
+    except RuntimeError as error:  # also a network too large for the memory
         problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a line of its own
         raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
     return network
 
 
-def read_config(folder: Path, kind: type[ConfigT], *, read: Callable[[Path], bytes] = Path.read_bytes) -> ConfigT:
-    """Reads what a checkpoint says about itself, without its weights.
-
-    ``read``: gives the content of a file, as ``FilesRead`` does.
+def read_config(folder: Path, kind: type[ConfigT], *, read: ReadFile = Path.read_bytes) -> ConfigT:
+    """Configuration of a checkpoint of a known task.
 
     Raises:
         NotFoundError: There is no such folder.
         CheckpointError: The file is missing or damaged, the format is unknown, or the model is for another task.
     """
     values = read_settings(folder, read=read)
-    path = folder / "config.json"
     task, expected = values.get("task"), kind.model_fields["task"]
     if not expected.is_required() and task != expected.default:
         raise CheckpointError(f"{folder}: expected a model for {expected.default}, got one for {task!r}")
     try:
         return kind.from_dict({name: value for name, value in values.items() if name != "format"})
     except ConfigError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+        raise CheckpointError(f"{folder / 'config.json'}: {error}") from error
 
 
-def read_settings(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Any]:
-    """Reads ``config.json`` of a checkpoint of any task; its ``task`` says what else there is.
+def read_settings(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Any]:
+    """Content of ``config.json`` of a checkpoint of any task.
 
     Raises:
         NotFoundError: There is no such folder.
@@ -248,6 +232,6 @@ def read_settings(folder: Path, *, read: Callable[[Path], bytes] = Path.read_byt
     except (json.JSONDecodeError, UnicodeDecodeError) as error:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
-        found = values.get("format") if isinstance(values, dict) else type(values).__name__
-        raise CheckpointError(f"{path}: expected checkpoint format {_FORMAT}, got {found!r}")
+        got = values.get("format") if isinstance(values, dict) else type(values).__name__
+        raise CheckpointError(f"{path}: expected checkpoint format {_FORMAT}, got {got!r}")
     return values

@@ -1,7 +1,7 @@
-"""The model contract: what library, server and clients of the library may ask of a model, written once.
+"""The interface of models: what the library and the server may ask of them.
 
-``ModelInfo`` is what anybody may know of a model, ``Model`` what every task has, ``TextModel`` what the tasks about
-texts need besides. A task with more to ask extends ``Model`` in its own ``contract.py``.
+``ModelInfo`` describes a model, ``Model`` is common to all tasks, and ``TextModel`` adds what the tasks about texts
+need. A task that needs more extends ``Model`` in its own room.
 """
 
 import re
@@ -17,7 +17,7 @@ from facets.language.vectors import WordVectors
 
 
 class ModelSettings(Protocol):
-    """What a checkpoint says about its model in ``config.json``, whatever the task."""
+    """What every ``config.json`` says about its model."""
 
     @property
     def name(self) -> str:
@@ -37,11 +37,11 @@ class ModelSettings(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read; the rest is cut. A model of passages reads windows of so many, and all."""
+        """Tokens of a text that are read; the rest is cut. A passage model reads windows of this size, and all."""
 
 
 class ModelInfo(ModelSettings, Protocol):
-    """What a model says about itself."""
+    """A model's description of itself."""
 
     @property
     def revision(self) -> str:
@@ -49,11 +49,11 @@ class ModelInfo(ModelSettings, Protocol):
 
     @property
     def space(self) -> str:
-        """The space of its vectors: those of two models may be compared when these names are equal."""
+        """Name of the vector space: vectors of two models can be compared when these names are equal."""
 
     @property
     def vocabulary_size(self) -> int:
-        """Words the model knows, pieces of words not counted."""
+        """Words the model knows, not counting pieces of words."""
 
 
 class Model(ModelInfo, Protocol):
@@ -72,41 +72,35 @@ class Model(ModelInfo, Protocol):
 
 
 class TextEncoder(Protocol):
-    """What the tasks about texts run a network for; a server puts its queue in the place of the model."""
+    """Encodes texts: the model itself, or in a server the queue before it."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; every text has at least one token.
-
-        A text may have fewer facets than K: the others are zero.
-        """
+        """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; zero rows where a text has fewer than K facets."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text: the average of the encoder's contextual states, ``[len(texts), H]``.
-
-        Every text has at least one token.
-        """
+        """One vector a text: the mean of the encoder's contextual states, ``[len(texts), H]``."""
 
 
 class TextModel(Model, TextEncoder, Protocol):
-    """What the tasks about texts ask of a model."""
+    """What the tasks about texts need of a model."""
 
     @property
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """Unit directions ``[D]`` that SIF removes, by whether words are weighed; may be empty."""
+        """Unit directions ``[D]`` that SIF removes, by ``plain`` and ``attention``; may be empty."""
 
     @property
     def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """What scores of each method mean, ``[2, N]`` each (``score_curves.apply_curve``); may be empty."""
+        """Calibration curve ``[2, N]`` of each method, see ``score_curves.apply_curve``; may be empty."""
 
 
 class SentenceModel(TextModel, Protocol):
-    """A model of sentences or phrases whose target space is word vectors; texts may be encoded in two steps."""
+    """A model of sentences or phrases, which can encode in two steps."""
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens, in order."""
+        """Token rows of each text's first ``max_tokens`` tokens."""
 
     def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-        """Facet embeddings ``[len(rows), K, D]`` of what ``tokenize`` returned."""
+        """Facet embeddings ``[len(rows), K, D]`` of token rows."""
 
 
 FOREIGN = (
@@ -114,31 +108,31 @@ FOREIGN = (
 )
 _LATIN_LETTER = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 _OTHER_LETTER = re.compile(r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
-_FEW_KNOWN = 0.2  # of the words
-_LOOKED_AT = 8_000  # characters of a text
+_FEW_KNOWN = 0.2  # share of the words
+_EXAMINED_CHARS = 8_000
 
 
 def is_foreign(model: Model, text: str) -> bool:
-    """Whether a text is in a script that is none of the model's: what the model would make of it is nonsense.
+    """Whether a text is in a script that the model does not know.
 
-    Most of its letters are not Latin, and hardly one of its words is in the vocabulary. Names, code, numbers, emoji and
-    misspelt words are not foreign; other languages in Latin letters cannot be told from these.
+    True when most letters are not Latin and the vocabulary has hardly any of the words. Names, code, numbers, emoji and
+    misspelt words are not foreign. Other languages in Latin letters cannot be told from these.
     """
     if text.isascii():
         return False
-    letters = text[:_LOOKED_AT]
+    letters = text[:_EXAMINED_CHARS]
     if len(_OTHER_LETTER.findall(letters)) <= len(_LATIN_LETTER.findall(letters)):
         return False
     words = [word for word in model.tokenizer.words([letters])[0] if any(map(str.isalpha, word))]
-    known = np.count_nonzero(model.words.vocabulary.rows(words) < len(model.words))
-    return bool(known < _FEW_KNOWN * len(words))
+    num_known = np.count_nonzero(model.words.vocabulary.rows(words) < len(model.words))
+    return bool(num_known < _FEW_KNOWN * len(words))
 
 
 def check_readable(model: Model, text: str, path: ErrorPath) -> None:
-    """Refuses a text of which anything that is said would be nonsense.
+    """Rejects a text in a foreign script.
 
     Raises:
-        InvalidInputError: It is foreign, see :func:`is_foreign`.
+        InvalidInputError: See ``is_foreign``.
     """
     if is_foreign(model, text):
         raise InvalidInputError(FOREIGN, path=path)

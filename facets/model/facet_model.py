@@ -15,7 +15,7 @@ from torch import Tensor
 from facets.language.reading import read
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
-from facets.model.base import FacetNetworkModel
+from facets.model.base import CheckpointModel
 from facets.model.checkpoint import (
     CheckpointConfig,
     FilesRead,
@@ -23,6 +23,7 @@ from facets.model.checkpoint import (
     read_checkpoint,
     read_words,
     revision_files,
+    words_folder,
     write_checkpoint,
 )
 from facets.model.network import BackboneEncoder, FacetNetwork
@@ -31,18 +32,12 @@ from facets.model.score_curves import ScoreCurves, read_score_curves
 _COMPONENT_PREFIX = "common_component."
 
 
-def _said(texts: Sequence[str]) -> list[str]:
-    """What texts say: without the newlines within paragraphs, and without marks."""
-    check_sequence(texts, "tokenize")
-    return [read(text).text for text in texts]
-
-
-class FacetModel(FacetNetworkModel):
-    """Turns texts into K facet embeddings each; meets ``facets.model.contract.SentenceModel``.
+class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
+    """Turns texts into K facet embeddings each; implements ``facets.model.contract.SentenceModel``.
 
     Attributes:
-        common_components: Directions SIF removes, ``[D]`` each; keys ``plain`` and ``attention``.
-        score_curves: What similarity scores mean, ``[2, N]`` a method; empty when none were fitted.
+        common_components: Directions ``[D]`` that SIF removes, by ``plain`` and ``attention``; may be empty.
+        score_curves: Calibration curve ``[2, N]`` of each similarity method; may be empty.
     """
 
     def __init__(
@@ -60,67 +55,86 @@ class FacetModel(FacetNetworkModel):
         self.common_components = dict(common_components or {})
         self.score_curves = dict(score_curves or {})
 
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """Facet embeddings of texts.
+
+        Args:
+            texts: Any number of texts, each with at least one word; unknown words count.
+
+        Returns:
+            ``[len(texts), K, D]`` float32, in the order of the texts, magnitudes kept.
+
+        Raises:
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
+
+        Example:
+            >>> import facets
+            >>> model = facets.load()
+            >>> model.encode(["A man is lifting weights in a garage."]).shape
+            (1, 10, 256)
+        """
+        return self.encode_rows(self.tokenize_nonempty(texts))
+
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """What ``encode_rows`` reads: rows of each text's first ``max_tokens`` tokens.
-
-        Args:
-            texts: Any number of texts.
+        """Token rows of each text, the input of ``encode_rows``.
 
         Returns:
-            One int64 array ``[L]`` a text: ``word_rows``, or word pieces where a backbone encodes.
+            One int64 array ``[L]`` a text, L <= ``max_tokens``. A word that the vocabulary lacks becomes its pieces;
+            row ``len(words)`` stands for an unknown word. With a backbone the rows are ids of its word pieces.
 
         Raises:
-            TypeError: ``texts`` is one ``str``.
+            TypeError: ``texts`` is a single ``str``.
         """
-        encoder = self.network.encoder
-        if isinstance(encoder, BackboneEncoder):
-            return encoder.tokenize(_said(texts), self.max_tokens)
-        return self.word_rows(texts)
-
-    def word_rows(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Vocabulary rows of each text's first ``max_tokens`` words; a word the vocabulary lacks becomes its pieces.
-
-        Args:
-            texts: Any number of texts.
-
-        Returns:
-            One int64 array ``[L]`` a text, L <= ``max_tokens``; row ``len(words)`` stands for an unknown word.
-
-        Raises:
-            TypeError: ``texts`` is one ``str``.
-        """
+        check_sequence(texts, "tokenize")
+        said = [read(text).text for text in texts]
         limit = self.max_tokens
+        if isinstance(self.network.encoder, BackboneEncoder):
+            return self.network.encoder.tokenize(said, limit)
         split_rows = self.words.vocabulary.split_rows
-        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(_said(texts), most=limit)]
+        return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(said, most=limit)]
+
+    def tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+        """``tokenize``, for texts that must have a word.
+
+        Raises:
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
+        """
+        return self._nonempty(self.tokenize(texts))
+
+    @torch.inference_mode()
+    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+        """Facet embeddings ``[len(rows), K, D]`` float32 of tokenized texts, in order; ``rows``: see ``tokenize``."""
+        facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
+        for batch, rows_BL, lengths_B in self._batches(rows):
+            facets_BKD[batch] = self.network(rows_BL, lengths_B).float().cpu().numpy()
+        return facets_BKD
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One embedding a text: the average of the encoder's contextual states of its tokens, without <eos>.
+        """One embedding a text: the mean of the encoder's contextual states of its tokens, without <eos>.
 
         A backbone gives its own sentence embedding, as its sentence-transformers model would.
 
-        Args:
-            texts: As for ``encode``.
-
         Returns:
-            ``[len(texts), H]`` float32, in the order of the texts; a good embedding of phrases. With a backbone H is
-            its width.
+            ``[len(texts), H]`` float32, in the order of the texts; H is the width of the backbone where there is one.
 
         Raises:
-            InvalidInputError: A text has no word at all.
-            TypeError: ``texts`` is one ``str``.
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
 
         References:
             Chang 2022, section 3.2.2.5 (Ours Emb).
         """
         rows = self.tokenize_nonempty(texts)
-        embeddings: list[tuple[NDArray[np.int64], NDArray[np.float32]]] = []
+        embeddings_BH = np.empty((len(rows), self.config.model.hidden_dim), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):
-            embeddings.append((batch, self._embed(rows_BL, lengths_B).float().cpu().numpy()))
-        if not embeddings:
-            return np.empty((0, self.config.model.hidden_dim), dtype=np.float32)
-        order = np.argsort(np.concatenate([batch for batch, _ in embeddings]), kind="stable")
-        return np.concatenate([embedding_BH for _, embedding_BH in embeddings])[order]
+            embedded_BH = self._embed(rows_BL, lengths_B).float().cpu().numpy()
+            if embedded_BH.shape[1] != embeddings_BH.shape[1]:  # a backbone has a width of its own
+                embeddings_BH = np.empty((len(rows), embedded_BH.shape[1]), dtype=np.float32)
+            embeddings_BH[batch] = embedded_BH
+        return embeddings_BH
 
     def _embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         encoder = self.network.encoder
@@ -131,7 +145,7 @@ class FacetModel(FacetNetworkModel):
         return states_BLH.masked_fill(~mask_BL1, 0.0).sum(dim=1) / lengths_B[:, None]
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder; word vectors too, unless the configuration shares another folder's."""
+        """Writes a checkpoint folder, with the word vectors unless the configuration names another model's."""
         tensors = dict(self.network.state_dict())
         tensors |= {_COMPONENT_PREFIX + name: torch.from_numpy(v) for name, v in self.common_components.items()}
         write_checkpoint(folder, self.config, tensors)
@@ -140,7 +154,7 @@ class FacetModel(FacetNetworkModel):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder whose task is ``sentences``; ``facets.load`` also finds shipped ones by name.
+        """Loads a checkpoint folder whose task is ``sentences``; ``facets.load`` also finds shipped models by name.
 
         Raises:
             NotFoundError: There is no such folder.
@@ -148,7 +162,7 @@ class FacetModel(FacetNetworkModel):
         """
         files = FilesRead()
         config, tensors = read_checkpoint(folder, read=files)
-        words = read_words(folder, config, read=files)
+        words = read_words(words_folder(folder, config), config.dim, read=files)
         components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)
@@ -169,6 +183,6 @@ class FacetModel(FacetNetworkModel):
 
 
 def new_model(config: CheckpointConfig, words: WordVectors, *, seed: int) -> FacetModel:
-    """An untrained model with seeded weights, for tests and as a starting point."""
+    """An untrained model with seeded weights."""
     torch.manual_seed(seed)
     return FacetModel(FacetNetwork(config.model, torch.from_numpy(words.unit_vectors)), words, config=config)

@@ -1,30 +1,62 @@
-"""Many facets to few: groups become centres, what is like nothing else stays, and none is there twice.
+"""Reduces many facets of a text to few, and merges facets that say the same.
 
-Centres alone say what much of a text is about; a sentence about something else would vanish in them, and be what
-somebody looks for.
+Groups of similar facets become their centres. Facets unlike all others stay as they are: centres alone would lose the
+one sentence about something else.
 
-Shape suffixes: B texts, K facets, M facets at hand, S set apart, D dimensions.
+Shape suffixes: B texts, K facets, M facets before the reduction, S facets set apart, D dimensions.
 """
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.vectors import unit_rows
 
+# Two facets of a text with a higher cosine say the same. Without what all facets of a text share, this is 0.9.
 ALIKE = 0.95
-"""Two facets of a text with a higher cosine say the same: of what they say beside what all facets of it share, 0.9."""
+
+
+class Merged(NamedTuple):
+    """Facets of which no two say the same, in the order of ``closest``."""
+
+    facets: NDArray[np.float32]  # `[B, K, D]` float32, unit norm; zero rows at the end
+    members: NDArray[np.bool_]  # the facets that each was made of, `[B, K, K]`
+    closest: NDArray[np.int64]  # the original facet that each is closest to, `[B, K]`
+
+
+def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> Merged:
+    """Merges facets whose cosine is above ``ALIKE``; a merged facet is the weighted mean, at unit length.
+
+    ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet.
+    """
+    members_BKK = merge_alike(facets_BKD, weights_BK)
+    if members_BKK.any(axis=2).sum() == (weights_BK > 0).sum():
+        own_BK = np.broadcast_to(np.arange(facets_BKD.shape[1]), weights_BK.shape)
+        return Merged(facets_BKD, members_BKK, own_BK)
+    sums_BKD = (members_BKK * weights_BK[:, None]) @ facets_BKD
+    merged_BKD = unit_rows(sums_BKD.reshape(-1, facets_BKD.shape[2])).reshape(facets_BKD.shape)
+    cosines_BKK = np.where(members_BKK, merged_BKD @ facets_BKD.transpose(0, 2, 1), -np.inf)
+    is_group_BK = members_BKK.any(axis=2)
+    closest_BK = np.where(is_group_BK, cosines_BKK.argmax(axis=2), facets_BKD.shape[1])
+    order_BK = np.argsort(closest_BK, axis=1, kind="stable")
+    closest_BK = np.take_along_axis(np.where(is_group_BK, closest_BK, 0), order_BK, axis=1)
+    order_BK1 = order_BK[:, :, None]
+    return Merged(
+        np.take_along_axis(merged_BKD, order_BK1, axis=1),
+        np.take_along_axis(members_BKK, order_BK1, axis=1),
+        closest_BK,
+    )
 
 
 def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which facets become one: the two that are most alike, again and again, as long as they are too much so.
+    """Groups of facets that say the same: merges the two most similar groups while their cosine is above ``ALIKE``.
 
-    A group is its weighted mean at unit length, so what is merged of them has no pair above the bound either.
+    A group stands for its weighted mean at unit length, so no two merged facets are above the bound either.
 
-    ``facets_BKD``: unit norm; what weighs nothing is none. ``weights_BK``: how much each stands for, not negative.
-    Returns ``[B, K, K]``: row k of a text holds the members of its group k, k among them the first; empty for what went
-    into another group or was none.
+    ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet. Returns
+    ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is empty where facet k is unused or
+    belongs to another group.
 
     Example:
         >>> facets = np.array([[[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.98, 0.199]]], dtype=np.float32)
@@ -35,7 +67,7 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
     used_BK = weights_BK > 0
     members_BKK = np.eye(num_facets, dtype=np.bool_) & used_BK[:, None]
     sums_BKD = facets_BKD * weights_BK[:, :, None]
-    # Inner products of the sums of all groups tell everything about their means.
+    # The inner products of the sums of groups are all that the cosines of their means need.
     products_BKK = sums_BKD @ sums_BKD.transpose(0, 2, 1)
     left_B = np.arange(len(facets_BKD))
     while len(left_B):
@@ -54,7 +86,7 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
 
 
 def _cosines(products_BKK: NDArray[np.float32], used_BK: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Of all pairs of groups, minus infinity for what is none."""
+    """Cosines of all pairs of groups; minus infinity where there is no pair."""
     norms_BK = np.sqrt(np.maximum(np.diagonal(products_BKK, axis1=1, axis2=2), 1e-12))
     is_pair_BKK = used_BK[:, :, None] & used_BK[:, None] & ~np.eye(used_BK.shape[1], dtype=np.bool_)
     cosines_BKK = products_BKK / (norms_BK[:, :, None] * norms_BK[:, None])
@@ -62,28 +94,27 @@ def _cosines(products_BKK: NDArray[np.float32], used_BK: NDArray[np.bool_]) -> N
 
 
 _NUM_STEPS = 8
-_APART_OF_WANTED = 4  # a quarter of the wanted facets are single ones at most,
-_APART_OF_ALL = 15  # and one of so many at hand
+# At most a quarter of the reduced facets are single facets set apart, and at most one in 15 of the original ones.
+_REDUCED_PER_APART = 4
+_ORIGINAL_PER_APART = 15
 
 
-@dataclass(frozen=True, slots=True)
-class Reduced:
-    """Few facets for many."""
+class Reduced(NamedTuple):
+    """Few facets that stand for many, in the order of ``closest``."""
 
     facets: NDArray[np.float32]  # `[K, D]` float32, unit norm
-    closest: NDArray[np.int64]  # the facet that each is closest to, `[K]` int64, distinct
-    weights: NDArray[np.float32]  # how much each stands for, `[K]` float32; adds up to what it was
+    closest: NDArray[np.int64]  # the original facet that each is closest to, `[K]`, distinct
+    weights: NDArray[np.float32]  # how much each stands for, `[K]`; the sum is that of the original weights
 
 
 def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
-    """Few facets that stand for many.
+    """Reduces facets to at most ``num_facets`` (>= 1); returns them unchanged when there are no more.
 
-    ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, positive. ``num_facets``: K at
-    least 1; all facets come back when there are no more. Returns at most K, in the order of what they are closest to.
+    ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, > 0.
     """
     if len(facets_MD) <= num_facets:
         return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)
-    apart_S = _unlike_others(facets_MD, min(num_facets // _APART_OF_WANTED, len(facets_MD) // _APART_OF_ALL))
+    apart_S = _unlike_others(facets_MD, min(num_facets // _REDUCED_PER_APART, len(facets_MD) // _ORIGINAL_PER_APART))
     rest = np.setdiff1d(np.arange(len(facets_MD)), apart_S)
     centres = _centres(facets_MD[rest], weights_M[rest], num_facets - len(apart_S))
     closest_K = np.concatenate([apart_S, rest[centres.closest]])
@@ -93,7 +124,7 @@ def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32]
 
 
 def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int64]:
-    """Farthest-first: the facet that is least like the mean, then always the one that is least like those chosen."""
+    """Farthest-first: the facet least like the mean, then repeatedly the facet least like those chosen."""
     chosen: list[int] = []
     likeness_M = facets_MD @ facets_MD.mean(axis=0)
     for _ in range(count):
@@ -105,7 +136,7 @@ def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int
 
 
 def _centres(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
-    """Spherical k-means; groups that end up empty are left out."""
+    """Spherical k-means, without groups that end up empty."""
     starts = np.linspace(0, len(facets_MD) - 1, num_facets).round().astype(np.int64)
     centres_KD = facets_MD[starts]
     for _ in range(_NUM_STEPS):

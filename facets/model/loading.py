@@ -1,4 +1,4 @@
-"""Loads models, each by the task its checkpoint names."""
+"""Loads models by the task that their checkpoint names."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -15,15 +15,13 @@ from facets.model.shipped import find_model
 
 @dataclass(frozen=True, slots=True)
 class TaskEntry:
-    """How the models of one task are loaded."""
+    """How the models of a task are loaded."""
 
-    # Module and class of the model; its `from_folder` loads a checkpoint. By name, because the rooms of the tasks
-    # import this one.
-    model: str
-    default: str  # the shipped model that is used when none is named
+    model: str  # "module:class"; a name, because the rooms of the tasks import this module
+    default: str  # the shipped model used when none is named
 
 
-# Task of a checkpoint -> its models. A new task with a model of its own is a line here.
+# A new task with a model of its own is a line here.
 TASKS = {
     "sentences": TaskEntry("facets.model.facet_model:FacetModel", "facets-en"),
     "passages": TaskEntry("facets.model.passage_model:PassageModel", "facets-passages-small-en"),
@@ -51,19 +49,16 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     """Loads a model, offline.
 
     Args:
-        name_or_path: A shipped model's name, or a checkpoint folder; None is the default model of ``kind``.
-        kind: The class of model that is expected: ``FacetModel``, ``PassageModel``, ``RelationModel`` or
-            ``PaperModel``; None takes any, and a ``FacetModel`` where nothing is named.
-        device: ``cpu``, ``cuda``, ``cuda:1`` ..., or ``auto``: ``cuda`` where there is one.
-
-    Returns:
-        The model, ready to encode.
+        name_or_path: Name of a shipped model, or a checkpoint folder; None: the default model of ``kind``.
+        kind: Expected class of the model: ``FacetModel``, ``PassageModel``, ``RelationModel`` or ``PaperModel``; None:
+            any, and ``FacetModel`` when ``name_or_path`` is None too.
+        device: ``cpu``, ``cuda``, ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
 
     Raises:
-        NotFoundError: No model of that name, no such folder; or it is not installed.
+        NotFoundError: There is no model of that name, no such folder, or the model is not installed.
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
-        ConfigError: No such device.
+        ConfigError: There is no such device.
 
     Example:
         >>> from facets.model import FacetModel, load
@@ -82,7 +77,7 @@ def task_of(folder: Path) -> str:
     """The task that a checkpoint names, a key of ``TASKS``.
 
     Raises:
-        CheckpointError: The folder holds no checkpoint, or one for a task that nobody knows.
+        CheckpointError: The folder holds no checkpoint, or one for an unknown task.
     """
     task = read_settings(folder).get("task")
     if task not in TASKS:
@@ -92,8 +87,8 @@ def task_of(folder: Path) -> str:
 
 def _class_of(task: str) -> type[_Loadable]:
     module, _, name = TASKS[task].model.partition(":")
-    found: type[_Loadable] = getattr(import_module(module), name)
-    return found
+    model_class: type[_Loadable] = getattr(import_module(module), name)
+    return model_class
 
 
 def _task_of(kind: type[_Loadable]) -> str:

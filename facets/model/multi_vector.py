@@ -1,13 +1,11 @@
-"""Facets for users of sentence-transformers (extra ``backbone``): checkpoints as modules of its models.
+"""Modules for sentence-transformers (extra ``backbone``): checkpoints in its pipelines.
 
-Every checkpoint folder of sentences names ``FacetModule`` in its ``modules.json``, so that ::
+Every checkpoint folder of a sentence model names ``FacetModule`` in its ``modules.json``, so that ::
 
     MultiVectorEncoder("models/facets-en", trust_remote_code=True)
 
-gives K unit vectors a text (``trust_remote_code`` because the class is ours, not theirs: no code of
-the folder runs). ``SentenceTransformer`` would silently drop what it does not know; use the class above.
-
-A model of passages is one vector a text, or its facets:
+gives K unit vectors a text. ``trust_remote_code`` is needed because the class is not one of sentence-transformers; no
+code of the folder runs. A passage model gives one vector a text, or its facets:
 
 >>> from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule
 >>> from sentence_transformers import MultiVectorEncoder, SentenceTransformer
@@ -18,7 +16,7 @@ A model of passages is one vector a text, or its facets:
 >>> facets_of.encode_document(["A dog barks. Taxes are due."])[0].shape[1]
 384
 
-Shape suffixes: B texts, L tokens, K facets of the text that has most, D dimensions.
+Shape suffixes: B texts, L tokens, K facets, D dimensions.
 """
 
 from collections.abc import Sequence
@@ -32,18 +30,18 @@ from torch import Tensor
 from torch.nn import functional
 
 from facets.errors import InvalidInputError
-from facets.model.base import FacetNetworkModel
+from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 
 
-class _Module(InputModule):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
-    """The one module of a pipeline, around a model."""
+class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
+    """The only module of a pipeline, around a model."""
 
-    def __init__(self, model: FacetNetworkModel | PassageModel) -> None:
+    def __init__(self, model: FacetModel | PassageModel) -> None:
         super().__init__()
         self.model: Any = model
-        self.network = model.network  # so that the pipeline knows where it runs
+        self.network = model.network  # tells the pipeline the device
 
     def save(self, output_path: str, *_args: object, **_settings: object) -> None:
         """Writes the whole checkpoint."""
@@ -55,7 +53,7 @@ class _Module(InputModule):  # type: ignore[misc]  # its types are skipped, see 
 
 
 class _PassageModule(_Module):
-    """Takes texts as they are, because the model reads long ones window by window."""
+    """Passes texts on unchanged; the model reads long ones window by window."""
 
     def __init__(self, name_or_path: str | Path, *, device: str = "cpu") -> None:
         super().__init__(load(name_or_path, PassageModel, device=device))
@@ -63,7 +61,7 @@ class _PassageModule(_Module):
     def preprocess(
         self, inputs: Sequence[str], prompt: str | None = None, task: str | None = None, **_settings: object
     ) -> dict[str, Any]:
-        """The texts, and what they are: ``query``, or anything else for documents."""
+        """The texts, and the task: ``query``, or anything else for documents."""
         return {"texts": [(prompt or "") + text for text in inputs], "task": task}
 
     @classmethod
@@ -73,12 +71,7 @@ class _PassageModule(_Module):
 
 
 class PassageVectorModule(_PassageModule):
-    """One vector a text, for ``SentenceTransformer(modules=[...])``.
-
-    Args:
-        name_or_path: A model for passages, by name or folder.
-        device: Where it runs; the pipeline gets the same one.
-    """
+    """One vector a text, for ``SentenceTransformer(modules=[...])``; give the pipeline the same device."""
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
         """Adds ``sentence_embedding`` ``[B, D]``, unit norm."""
@@ -86,17 +79,13 @@ class PassageVectorModule(_PassageModule):
 
 
 class PassageFacetsModule(_PassageModule):
-    """Facets of documents and of queries, for ``MultiVectorEncoder(modules=[...])``.
+    """Facets of documents and queries, for ``MultiVectorEncoder(modules=[...])``; give the pipeline the same device.
 
-    MaxSim of what it gives is the score of a search by facets: facets of a query are scaled by what they count.
-
-    Args:
-        name_or_path: A model for passages, by name or folder.
-        device: Where it runs; the pipeline gets the same one.
+    Query facets are scaled by their weights, so MaxSim is the score of a search by facets.
     """
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
-        """Adds ``token_embeddings`` ``[B, K, D]`` and ``attention_mask`` ``[B, K]``, 0 beyond the facets of a text."""
+        """Adds ``token_embeddings`` ``[B, K, D]`` and ``attention_mask`` ``[B, K]``, 0 for unused facets."""
         rows = self._queries(features["texts"]) if features["task"] == "query" else self._documents(features["texts"])
         facets_BKD = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
         return {
@@ -106,25 +95,22 @@ class PassageFacetsModule(_PassageModule):
         }
 
     def _queries(self, texts: Sequence[str]) -> list[np.ndarray]:
-        found = self.model.encode_queries(texts)
-        return list(found.facets * found.weights[:, :, None])
+        queries = self.model.encode_queries(texts)
+        return list(queries.facets * queries.weights[:, :, None])
 
     def _documents(self, texts: Sequence[str]) -> list[np.ndarray]:
-        found = self.model.encode_passages(texts)
-        return [found.document(place)[0] for place in range(len(texts))]
+        passages = self.model.encode_passages(texts)
+        return [passages.document(text)[0] for text in range(len(texts))]
 
 
 class FacetModule(_Module):
-    """The one module of the pipeline: tokens in, K facets as the "token" embeddings out."""
+    """Token rows in, K facets as the "token" embeddings out."""
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
-        """Token rows of texts.
-
-        ``inputs``: texts, each with at least one word. ``prompt``: put before every text. Returns ``input_ids``
-        ``[B, L]`` int64 padded with 0, and ``lengths`` ``[B]``.
+        """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts, each behind the prompt.
 
         Raises:
-            InvalidInputError: A text has no word.
+            InvalidInputError: A text has no words.
         """
         rows = self.model.tokenize_nonempty([(prompt or "") + text for text in inputs])
         tensors = [torch.from_numpy(row) for row in rows]
@@ -132,7 +118,7 @@ class FacetModule(_Module):
         return {"input_ids": torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True), "lengths": lengths_B}
 
     def forward(self, features: dict[str, Tensor], **_settings: object) -> dict[str, Tensor]:
-        """Adds ``token_embeddings`` ``[B, K, D]``, unit facets, and an all-ones ``attention_mask`` ``[B, K]``."""
+        """Adds ``token_embeddings`` ``[B, K, D]`` of unit norm, and an ``attention_mask`` ``[B, K]`` of ones."""
         facets_BKD = self.network(features["input_ids"], features["lengths"])
         features["token_embeddings"] = functional.normalize(facets_BKD, dim=-1)
         features["attention_mask"] = torch.ones(facets_BKD.shape[:2], dtype=torch.int64, device=facets_BKD.device)
@@ -143,9 +129,9 @@ class FacetModule(_Module):
         """Opens a checkpoint folder; nothing is downloaded.
 
         Raises:
-            InvalidInputError: The model has a network of its own, as those of papers have.
+            InvalidInputError: The model is not one of sentences.
         """
         model = load(model_name_or_path)
-        if not isinstance(model, FacetNetworkModel):
+        if not isinstance(model, FacetModel):
             raise InvalidInputError(f"{model.name}: expected a model around a facet network, got one for {model.task}")
         return cls(model)

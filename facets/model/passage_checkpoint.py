@@ -1,4 +1,4 @@
-r"""The checkpoint folder of a model of passages; complete in itself.
+r"""The checkpoint folder of a passage model; complete in itself.
 
 ::
 
@@ -10,7 +10,7 @@ r"""The checkpoint folder of a model of passages; complete in itself.
     README.md            model card
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal, Self
 
@@ -21,30 +21,26 @@ from torch import Tensor
 from facets.config import AtLeastOne, Name, NonNegativeInt, PassageNetworkConfig, Settings
 from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
-from facets.model.checkpoint import read_weights, write_parts
+from facets.model.checkpoint import ReadFile, read_weights, write_parts
 from facets.model.word_pieces import WordPieces
 from facets.storage import write_whole
 
 TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")
-_TOKENIZER_FILE = "tokenizer.json"
 _SCALES_SUFFIX = ".scales"
 
 
 class PassageModelConfig(Settings):
-    """What ``config.json`` holds."""
+    """``config.json`` of a passage model."""
 
     name: Name  # the model's name, unique among the models of a server
     task: Literal["passages"] = TASK
-    space: Name  # name of the space of its vectors; models of one space search each other's collections
+    space: Name  # name of the vector space; models of one space search each other's collections
     network: PassageNetworkConfig = PassageNetworkConfig()  # shape of the network
-    # Tokens of a text that are read at once, the two special ones included.
-    window_tokens: Annotated[int, Field(ge=3)] = 256
+    window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, the two special ones included
     window_overlap: NonNegativeInt = 32  # tokens that two windows of a longer text share
-    max_facets: AtLeastOne = 128  # facets that a document keeps at most of a text with more sentences than K; K or more
-    # Tokens of such a text for each facet that the document keeps, where that is more than K: so few that hardly a
-    # sentence loses its own.
-    tokens_per_long_facet: AtLeastOne = 8
+    max_facets: AtLeastOne = 128  # most facets that a document keeps of a text with more than K sentences; >= K
+    tokens_per_long_facet: AtLeastOne = 8  # tokens of such a text for each facet that the document keeps
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
 
     @model_validator(mode="after")
@@ -57,7 +53,7 @@ class PassageModelConfig(Settings):
 
     @property
     def num_facets(self) -> int:
-        """K, the number of facets of a text at most."""
+        """K, the most facets of a text."""
         return self.network.num_facets
 
     @property
@@ -67,24 +63,24 @@ class PassageModelConfig(Settings):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens that are read at once; longer texts are read window by window, whole."""
+        """Tokens read at once; longer texts are read whole, window by window."""
         return self.window_tokens
 
     def facets_kept(self, num_tokens: int) -> int:
-        """Facets that a document of so many tokens keeps at most."""
+        """Most facets that a document of a text of ``num_tokens`` keeps."""
         return min(self.max_facets, max(self.network.num_facets, -(-num_tokens // self.tokens_per_long_facet)))
 
 
 def write_passage_checkpoint(
     folder: Path, config: PassageModelConfig, weights: Mapping[str, Tensor], *, pieces: WordPieces, words: WordVectors
 ) -> None:
-    """Writes all of a checkpoint but its card; each file appears whole or not at all."""
+    """Writes a checkpoint without its README, each file atomically."""
     write_parts(folder, config, packed_weights(weights))
-    write_whole(folder / _TOKENIZER_FILE, pieces.to_json())
+    write_whole(folder / "tokenizer.json", pieces.to_json())
     words.save(folder, quantized=True)
 
 
-def read_passage_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> dict[str, Tensor]:
+def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
     """Weights of the network, float32.
 
     Raises:
@@ -101,44 +97,27 @@ def read_passage_weights(folder: Path, *, read: Callable[[Path], bytes] = Path.r
         raise CheckpointError(f"{folder / 'model.safetensors'}: {error}") from error
 
 
-def read_word_pieces(
-    folder: Path, config: PassageModelConfig, *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> WordPieces:
+def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile = Path.read_bytes) -> WordPieces:
     """The tokenizer.
 
     Raises:
-        CheckpointError: The file is missing or damaged, or has other pieces than the network.
+        CheckpointError: The file is missing or damaged, or its number of pieces is not that of the network.
     """
-    path = folder / _TOKENIZER_FILE
+    path = folder / "tokenizer.json"
     try:
         pieces = WordPieces.from_json(read(path))
     except OSError as error:
         raise CheckpointError(f"{path}: expected the model's word pieces: {error.strerror}") from error
     except CheckpointError as error:
         raise CheckpointError(f"{path}: {error}") from error
-    if len(pieces) != config.network.encoder.vocabulary_size:
-        expected = config.network.encoder.vocabulary_size
+    expected = config.network.encoder.vocabulary_size
+    if len(pieces) != expected:
         raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")
     return pieces
 
 
-def read_passage_words(
-    folder: Path, config: PassageModelConfig, *, read: Callable[[Path], bytes] = Path.read_bytes
-) -> WordVectors:
-    """Words with vectors in the space of the facets.
-
-    Raises:
-        CheckpointError: They are missing or damaged, or not as wide as the facets.
-    """
-    words = WordVectors.load(folder, read=read)
-    if words.dim != config.network.encoder.width:
-        expected = config.network.encoder.width
-        raise CheckpointError(f"{folder}: word vectors have {words.dim} dimensions, the model expects {expected}")
-    return words
-
-
 def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights as they are stored, and read by ``read_passage_weights``: matrices of one byte a number with scales."""
+    """Weights as ``read_passage_weights`` reads them: matrices of one byte a number with scales, others as halves."""
     packed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.ndim == 2:

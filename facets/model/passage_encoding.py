@@ -1,19 +1,19 @@
-"""Word pieces through the network of passages: sentences in batches, facets with the spans they attend to, vectors.
+"""Encodes passages of any length: facets with the spans that they attend to, and one vector a text.
 
-A facet stands for something that one sentence says, so sentences are read one by one: read together, states of short
-ones about different things are hardly told apart. What they have in common, the mean of their states, is in each facet.
-A long text is cut between sentences into runs, and the facets of all runs are reduced to fewer. One vector of a text is
-that of the sentence encoder, which reads it as a whole, window by window.
+A facet stands for what one sentence says. States of short sentences that are read together are hard to tell apart, so
+each sentence is read by itself, and each facet also has a share of the mean of all states of its text. A long text is
+cut between sentences into runs, and the facets of all runs are reduced to fewer. The vector of a text is that of the
+sentence encoder, which reads the whole text, window by window.
 
-Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets at hand, S sentences, L pieces, T tokens of all
-runs, D dimensions.
+Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets of a part of a text, S sentences, L pieces,
+T tokens of all runs, D dimensions.
 """
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Any, NamedTuple, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -22,29 +22,140 @@ from torch import Tensor
 
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
-from facets.model.facet_reduction import merge_alike, reduce_facets
+from facets.model.facet_reduction import merged_facets, reduce_facets
 from facets.model.passage_checkpoint import PassageModelConfig
-from facets.model.passage_cutting import (
-    NUM_SPECIAL,
-    SentenceRun,
-    Window,
-    cut_runs,
-    cut_windows,
-    length_batches,
-    sentence_bounds,
-)
 from facets.model.passage_network import PassageNetwork, RaggedBatch, Slots, average_states, sentence_slots
 from facets.model.word_pieces import Pieces, WordPieces
 
 logger = logging.getLogger(__name__)
 
+NUM_SPECIAL = 2  # special pieces around everything that is read
+_SHORTEST_SENTENCE = 2  # pieces that are no marks; a shorter sentence ("Yes.", "3.") is read with the next one
+_LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without stops) is read in parts
+_BATCH_TOKENS = 2048  # of one forward pass: enough for full matrix products, few enough for the cache
+_CHUNK_TOKENS = 16_384  # of runs whose sentences are sorted by length together
+# Runs encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
+_SECTION_RUNS = 256
+_SLICE_RUNS = 1024
+_SECTION_FACETS = 256
+
+
+def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *, longest: int) -> NDArray[np.int64]:
+    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones in equal parts.
+
+    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece of the text is more than a
+    mark; at least one piece. ``longest``: most pieces read at once. Returns the first piece of each sentence, and the
+    number of pieces.
+
+    Example:
+        >>> sentence_bounds(np.array([0, 2, 9]), np.ones(30, dtype=bool) & (np.arange(30) != 1), longest=12).tolist()
+        [0, 9, 19, 30]
+    """
+    longest = min(longest, _LONGEST_SENTENCE)
+    said_L1 = np.concatenate([np.zeros(1, dtype=np.int64), says_L.cumsum()])
+    bounds, last = [0], len(says_L)
+    for start, said in zip(starts_S.tolist(), said_L1[starts_S].tolist(), strict=True):
+        enough = min(said - said_L1[bounds[-1]], said_L1[last] - said)
+        if enough >= _SHORTEST_SENTENCE:
+            bounds.append(start)
+    bounds_S1 = np.array([*bounds, last], dtype=np.int64)
+    if (np.diff(bounds_S1) <= longest).all():
+        return bounds_S1
+    cuts = [np.linspace(a, b, -(-(b - a) // longest) + 1).astype(np.int64)[1:] for a, b in pairwise(bounds_S1.tolist())]
+    return np.concatenate([np.zeros(1, dtype=np.int64), *cuts])
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceRun:
+    """Whole sentences of one text whose facets are made together."""
+
+    text: int  # index of the text
+    bounds: NDArray[np.int64]  # first piece of each sentence, and the piece behind the last sentence
+
+    @property
+    def sentences(self) -> NDArray[np.int64]:
+        """Tokens of each sentence, special pieces included."""
+        return np.diff(self.bounds) + NUM_SPECIAL
+
+    def __len__(self) -> int:
+        return int(self.bounds[-1] - self.bounds[0]) + NUM_SPECIAL * (len(self.bounds) - 1)
+
+
+def cut_runs(text: int, bounds_S1: NDArray[np.int64], *, longest: int, most: int) -> list[SentenceRun]:
+    """Cuts a text into runs of about equal length.
+
+    ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens. ``longest``: most tokens of a run.
+    ``most``: most sentences of a run.
+
+    Example:
+        >>> [run.bounds.tolist() for run in cut_runs(0, np.array([0, 4, 8, 12]), longest=12, most=16)]
+        [[0, 4, 8], [8, 12]]
+    """
+    ends_S = np.cumsum(np.diff(bounds_S1) + NUM_SPECIAL)
+    count = max(-(-int(ends_S[-1]) // longest), -(-len(ends_S) // most))
+    if count == 1:
+        return [SentenceRun(text, bounds_S1)]
+    runs: list[SentenceRun] = []
+    first = done = 0
+    while first < len(ends_S):
+        share = (ends_S[-1] - done) / max(1, count - len(runs))
+        wanted = int(np.searchsorted(ends_S, done + share)) + 1
+        fitting = int(np.searchsorted(ends_S, done + longest, side="right"))
+        last = min(wanted, fitting, first + most, len(ends_S))
+        runs.append(SentenceRun(text, bounds_S1[first : last + 1]))
+        first, done = last, int(ends_S[last - 1])
+    return runs
+
+
+@dataclass(frozen=True, slots=True)
+class Window:
+    """Consecutive pieces of one text."""
+
+    text: int  # index of the text
+    first: int  # first piece
+    last: int  # the piece behind the last
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+
+def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
+    """The fewest windows that cover a text, of about equal length.
+
+    ``num_pieces``: length of the text, at least 1. ``longest``: most pieces of a window. ``overlap``: fewest pieces
+    that neighbours share, below ``longest``.
+
+    Example:
+        >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
+        [(0, 6), (4, 10)]
+    """
+    if num_pieces <= longest:
+        return [Window(text, 0, num_pieces)]
+    count = -(-(num_pieces - overlap) // (longest - overlap))
+    length = min(longest, -(-(num_pieces + (count - 1) * overlap) // count))
+    starts = [(num_pieces - length) * i // (count - 1) for i in range(count)]
+    return [Window(text, start, start + length) for start in starts]
+
+
+def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
+    """Batches of texts of similar length, the longest first, as indexes of the texts."""
+    lengths_B = np.asarray(lengths, dtype=np.int64)
+    order_B = np.argsort(-lengths_B, kind="stable")
+    ends_B = np.cumsum(lengths_B[order_B])
+    start = 0
+    while start < len(order_B):
+        before = int(ends_B[start - 1]) if start else 0
+        end = max(start + 1, int(np.searchsorted(ends_B, before + max_tokens, side="right")))
+        yield order_B[start:end]
+        start = end
+
 
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
-    """The shortest run of pieces that contains a facet's heaviest piece and this share of all its weight.
+    """The shortest run of pieces with a facet's heaviest piece and the given share of its weight.
 
-    ``weights_BKL``: what each facet takes of each piece, not negative; 0 where there is no piece that may be shown.
-    ``share``: in (0, 1]. Returns first and last piece of each run, int64 ``[B, K]`` each, first <= last; of equally
-    short runs the first. A facet without any weight has the run (0, 0).
+    ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. ``share``: in
+    (0, 1]. Returns first and last piece of each run, int64 ``[B, K]`` each, first <= last; among equally short runs the
+    first one. A facet without weight has the run (0, 0).
 
     Example:
         >>> weights = torch.tensor([[[0.1, 0.0, 0.5, 0.4, 0.0]]])
@@ -68,10 +179,10 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
 
 
 def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """The same runs, with the rest of the words that they begin and end in.
+    """Widens runs of pieces to whole words.
 
-    ``firsts_BK``: first pieces, int64. ``lasts_BK``: last pieces, int64. ``continues_BL``: whether a piece continues
-    the word of the one before it.
+    ``firsts_BK``, ``lasts_BK``: first and last piece, int64. ``continues_BL``: whether a piece continues the word of
+    the piece before it.
 
     Example:
         >>> goatherds = torch.tensor([[False, False, True, True, False]])
@@ -86,48 +197,31 @@ def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) ->
     return starts_BL.gather(1, firsts_BK), ends_BL.gather(1, lasts_BK)
 
 
-# Tokens of one forward pass: enough for full matrix products, little enough for the cache.
-_BATCH_TOKENS = 2048
-# Of runs whose sentences are read together: enough to find sentences of like length.
-_CHUNK_TOKENS = 16_384
-# Runs in hand at once. A longer text is reduced section by section, so that memory does not grow with its facets.
-_SECTION_RUNS = 256
-_SLICE_RUNS = 1024
-_SECTION_FACETS = 256
-
 PartT = TypeVar("PartT", Window, SentenceRun)
 
 
 @dataclass(frozen=True, slots=True)
-class RunFacets:
-    """Facets of runs."""
-
-    facets: NDArray[np.float32]  # `[R, K, D]` float32, unit norm or zero rows
-    spans: NDArray[np.int32]  # `[R, K, 2]` int32 offsets of characters; (0, 0) for zero rows
-
-
-@dataclass(frozen=True, slots=True)
 class TextFacets:
-    """Facets of texts."""
+    """Facets of texts and where they attend."""
 
     facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm or zero rows
     spans: NDArray[np.int32]  # `[N, K, 2]` int32 offsets of characters; (0, 0) for zero rows
-    # Facets and spans of the long texts whose documents keep more than K of them, by place: `[M, D]`, `[M, 2]`.
+    # Facets `[M, D]` and spans `[M, 2]` of long texts whose documents keep more than K, by index of the text.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
 @dataclass(frozen=True, slots=True)
 class _Section:
-    """Facets of a part of a text: ``[M, D]``, their spans ``[M, 2]``, and how many each stands for, ``[M]``."""
+    """Facets of a part of a text ``[M, D]``, their spans ``[M, 2]``, and how many facets each stands for ``[M]``."""
 
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
     weights: NDArray[np.float32]
 
     @classmethod
-    def of_runs(cls, runs: RunFacets) -> "_Section":
-        used = runs.facets.any(axis=2)
-        return cls(runs.facets[used], runs.spans[used], np.ones(int(used.sum()), dtype=np.float32))
+    def of_runs(cls, facets_RKD: NDArray[np.float32], spans_RK2: NDArray[np.int32]) -> "_Section":
+        used_RK = facets_RKD.any(axis=2)
+        return cls(facets_RKD[used_RK], spans_RK2[used_RK], np.ones(int(used_RK.sum()), dtype=np.float32))
 
     @classmethod
     def joined(cls, sections: Sequence["_Section"]) -> "_Section":
@@ -142,55 +236,26 @@ class _Section:
         return _Section(few.facets, self.spans[few.closest], few.weights)
 
     def merged(self) -> "_Section":
-        """Without two that say the same."""
+        """Merges facets that say the same."""
         found = merged_facets(self.facets[None], self.weights[None])
         kept = found.closest[0][found.facets[0].any(axis=1)]
         weights = (found.members[0] * self.weights).sum(axis=1)[: len(kept)]
         return _Section(found.facets[0, : len(kept)], self.spans[kept], weights)
 
 
-class Merged(NamedTuple):
-    """What ``merged_facets`` gives, in the order of ``closest``."""
-
-    facets: NDArray[np.float32]  # `[B, K, D]` float32, unit norm; zero rows at the end
-    members: NDArray[np.bool_]  # those that each was made of, `[B, K, K]`
-    closest: NDArray[np.int64]  # the one that each is closest to, `[B, K]`
-
-
-def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> Merged:
-    """Facets of which no two say the same; see :func:`facets.model.facet_reduction.merge_alike`."""
-    members_BKK = merge_alike(facets_BKD, weights_BK)
-    if members_BKK.any(axis=2).sum() == (weights_BK > 0).sum():
-        own_BK = np.broadcast_to(np.arange(facets_BKD.shape[1]), weights_BK.shape)
-        return Merged(facets_BKD, members_BKK, own_BK)
-    sums_BKD = (members_BKK * weights_BK[:, None]) @ facets_BKD
-    merged_BKD = unit_rows(sums_BKD.reshape(-1, facets_BKD.shape[2])).reshape(facets_BKD.shape)
-    cosines_BKK = np.where(members_BKK, merged_BKD @ facets_BKD.transpose(0, 2, 1), -np.inf)
-    is_group_BK = members_BKK.any(axis=2)
-    closest_BK = np.where(is_group_BK, cosines_BKK.argmax(axis=2), facets_BKD.shape[1])
-    order_BK = np.argsort(closest_BK, axis=1, kind="stable")
-
-    def sort(values: NDArray[np.generic]) -> NDArray[Any]:
-        return np.take_along_axis(values, order_BK[:, :, None] if values.ndim == 3 else order_BK, axis=1)
-
-    closest_BK = np.where(is_group_BK, closest_BK, 0)
-    return Merged(sort(merged_BKD), sort(members_BKK), sort(closest_BK))
-
-
 @dataclass(frozen=True, slots=True)
 class _RunBatch:
-    """Runs that are read together."""
+    """Runs whose facets are pooled together."""
 
-    batch: RaggedBatch  # their tokens; every sentence has special pieces of its own
-    # Of each token, where it stands among the pieces of all runs; -1 for a special one, `[T]`.
-    pieces: NDArray[np.int64]
-    characters: NDArray[np.int32]  # where each of these pieces starts and ends in its text, `[., 2]`
-    slots: Slots  # where facets begin to look
+    batch: RaggedBatch  # their tokens, with special pieces around every sentence
+    pieces: NDArray[np.int64]  # index of each token among the pieces of all runs, `[T]`; -1 for special pieces
+    characters: NDArray[np.int32]  # first character of each piece in its text, and the one behind, `[pieces, 2]`
+    slots: Slots  # where facets start to look
     sentences: NDArray[np.int64]  # the sentence of each slot, `[B, K]`
 
 
 class PassageEncoder:
-    """Runs the network of passages over word pieces of any length."""
+    """Runs the passage network over word pieces of any length."""
 
     def __init__(
         self, network: PassageNetwork, pieces: WordPieces, *, config: PassageModelConfig, device: torch.device
@@ -202,9 +267,9 @@ class PassageEncoder:
 
     @torch.inference_mode()
     def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> TextFacets:
-        """Facets and spans of whole texts.
+        """Facets and spans of texts.
 
-        ``texts``: at least one piece each. ``starts``: first piece of each sentence of a text.
+        ``texts``: at least one piece each. ``starts``: first piece of each sentence of each text.
         """
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)
@@ -218,16 +283,16 @@ class PassageEncoder:
             return cut_runs(text, bounds_S1, longest=self._config.window_tokens, most=num_facets)
 
         for sections in _slices(len(texts), runs_of):
-            found = self._run_facets([run for section in sections for run in section], texts)
+            facets_RKD, spans_RK2 = self._run_facets([run for section in sections for run in section], texts)
             start = 0
             for section in sections:
-                own = slice(start, start + len(section))
-                start = own.stop
+                rows = slice(start, start + len(section))
+                start = rows.stop
                 text = section[0].text
                 if int(section[0].bounds[-1] - section[0].bounds[0]) == len(texts[text]):
-                    facets_NKD[text], spans_NK2[text] = found.facets[own.start], found.spans[own.start]
+                    facets_NKD[text], spans_NK2[text] = facets_RKD[rows.start], spans_RK2[rows.start]
                     continue
-                part = _Section.of_runs(RunFacets(found.facets[own], found.spans[own]))
+                part = _Section.of_runs(facets_RKD[rows], spans_RK2[rows])
                 unfinished.setdefault(text, []).append(part.reduced(_SECTION_FACETS))
         kept = {}
         for text, parts in unfinished.items():
@@ -240,26 +305,25 @@ class PassageEncoder:
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
-        """Unit vectors of texts given as ids, ``[N, D]``; the mean over windows where a text has several."""
+        """Unit vectors ``[N, D]`` of texts given as piece ids; for a text of several windows their mean."""
         vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
         for sections in _slices(len(texts), lambda text: self._windows(text, len(texts[text]))):
             windows = [window for section in sections for window in section]
             lengths_W = np.array([len(window) for window in windows])
             owners_W = np.array([window.text for window in windows])
-            for places in length_batches(lengths_W + NUM_SPECIAL, max_tokens=_BATCH_TOKENS):
+            for part in length_batches(lengths_W + NUM_SPECIAL, max_tokens=_BATCH_TOKENS):
                 check_interrupted()
-                batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in places])
-                found = average_states(self._network.encoder(batch), batch).cpu().numpy()
-                np.add.at(vectors_ND, owners_W[places], found * lengths_W[places, None])
+                batch = self._batch([texts[windows[i].text][windows[i].first : windows[i].last] for i in part])
+                window_vectors = average_states(self._network.encoder(batch), batch).cpu().numpy()
+                np.add.at(vectors_ND, owners_W[part], window_vectors * lengths_W[part, None])
         return unit_rows(vectors_ND)
 
     @torch.inference_mode()
     def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-        """Unit vectors of the parts of texts, ``[P, D]``, each of its states when read alone and when read in its text.
+        """Unit vectors ``[P, D]`` of parts of texts: the mean of a part read by itself and read within its text.
 
-        Args:
-            texts: At least one piece each.
-            bounds: The first piece of each part of a text, and its number of pieces at the end.
+        ``texts``: at least one piece each. ``bounds``: for each text the first piece of each part, and its number of
+        pieces.
         """
         rows = [pieces.ids[a:b] for pieces, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut.tolist())]
         alone_PD = self.vectors(rows)
@@ -270,14 +334,14 @@ class PassageEncoder:
         for text in several.tolist():
             windows = self._windows(text, len(texts[text]))
             batch = self._batch([texts[text].ids[window.first : window.last] for window in windows])
-            owners = [
+            part_of_piece = [
                 np.searchsorted(bounds[text], np.arange(window.first, window.last), side="right") - 1 + firsts_N[text]
                 for window in windows
             ]
-            nobody = np.array([len(rows)])  # the special pieces are of no part
-            owners_T = np.concatenate([np.concatenate([nobody, own, nobody]) for own in owners])
+            special = np.array([len(rows)])  # special pieces belong to no part
+            parts_T = np.concatenate([np.concatenate([special, parts, special]) for parts in part_of_piece])
             states_TD = self._network.encoder(batch).float()
-            sums_PD.index_add_(0, torch.from_numpy(owners_T).to(self._device), states_TD)
+            sums_PD.index_add_(0, torch.from_numpy(parts_T).to(self._device), states_TD)
         return unit_rows(alone_PD + unit_rows(sums_PD[:-1].cpu().numpy()))
 
     def _windows(self, text: int, num_pieces: int) -> list[Window]:
@@ -288,52 +352,55 @@ class PassageEncoder:
         first, last = np.int32(self._pieces.first_id), np.int32(self._pieces.last_id)
         return RaggedBatch.of([np.concatenate([[first], row, [last]]) for row in rows], self._device)
 
-    def _run_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> RunFacets:
+    def _run_facets(
+        self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Facets ``[R, K, D]`` and spans ``[R, K, 2]`` of runs."""
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
         spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         for chunk in length_batches(lengths_R, max_tokens=_CHUNK_TOKENS):
-            own = [runs[i] for i in chunk]
-            found = self._chunk_facets(own, texts)
-            if not np.isfinite(found.facets).all():
-                # Seen once in many runs, and never again for the same texts: kernels, not weights or texts.
-                logger.warning("facets of %d runs were not finite: they are read again", len(own))
-                found = self._chunk_facets(own, texts)
-            facets_RKD[chunk], spans_RK2[chunk] = found.facets, found.spans
-        return RunFacets(facets_RKD, spans_RK2)
+            chunk_runs = [runs[i] for i in chunk]
+            facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
+            if not np.isfinite(facets_RKD[chunk]).all():
+                # Rare, and never twice for the same texts: a matter of kernels, not of weights or texts.
+                logger.warning("facets of %d runs were not finite, reading them again", len(chunk))
+                facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
+        return facets_RKD, spans_RK2
 
-    def _chunk_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> RunFacets:
-        """Facets of as many runs as are read at a time."""
+    def _chunk_facets(
+        self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
+    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
         spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         states_TD, ends_R = self._states(runs, texts), lengths_R.cumsum()
         for part in length_batches(lengths_R, max_tokens=_BATCH_TOKENS):  # the order of the runs
-            own_TD = states_TD[ends_R[part[0]] - lengths_R[part[0]] : ends_R[part[-1]]]
+            part_TD = states_TD[ends_R[part[0]] - lengths_R[part[0]] : ends_R[part[-1]]]
             read = self._run_batch([runs[i] for i in part], texts)
-            vectors_BD = average_states(own_TD, read.batch)
-            facets_BKD, weights_BKL = self._network.pooling(own_TD, vectors_BD, read.batch, slots=read.slots)
-            facets_RKD[part], spans_RK2[part] = self._told_apart(facets_BKD, weights_BKL, read)
-        return RunFacets(facets_RKD, spans_RK2)
+            vectors_BD = average_states(part_TD, read.batch)
+            facets_BKD, weights_BKL = self._network.pooling(part_TD, vectors_BD, read.batch, slots=read.slots)
+            facets_RKD[part], spans_RK2[part] = self._merged(facets_BKD, weights_BKL, read)
+        return facets_RKD, spans_RK2
 
     def _states(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> Tensor:
-        """States of the sentences of runs, each read by itself, one after another, ``[T, D]``."""
+        """States ``[T, D]`` of the sentences of runs, each read by itself."""
         rows = [texts[run.text].ids[a:b] for run in runs for a, b in pairwise(run.bounds.tolist())]
         lengths_S = np.array([len(row) + NUM_SPECIAL for row in rows], dtype=np.int64)
         firsts_S = torch.from_numpy(lengths_S.cumsum() - lengths_S).to(self._device)
         states_TD: Tensor | None = None
-        for places in length_batches(lengths_S, max_tokens=_BATCH_TOKENS):
+        for part in length_batches(lengths_S, max_tokens=_BATCH_TOKENS):
             check_interrupted()
-            batch = self._batch([rows[i] for i in places])
-            found_TD = self._network.encoder(batch)
-            if len(places) == len(rows) and (np.diff(places) == 1).all():
-                return found_TD
+            batch = self._batch([rows[i] for i in part])
+            part_TD: Tensor = self._network.encoder(batch)
+            if len(part) == len(rows) and (np.diff(part) == 1).all():
+                return part_TD
             if states_TD is None:
-                states_TD = found_TD.new_empty(int(lengths_S.sum()), found_TD.shape[1])
-            own_T = firsts_S[torch.from_numpy(places).to(self._device)][batch.text_numbers] + batch.positions
-            states_TD.index_copy_(0, own_T, found_TD)
+                states_TD = part_TD.new_empty(int(lengths_S.sum()), part_TD.shape[1])
+            tokens_T = firsts_S[torch.from_numpy(part).to(self._device)][batch.text_numbers] + batch.positions
+            states_TD.index_copy_(0, tokens_T, part_TD)
         assert states_TD is not None
         return states_TD
 
@@ -352,13 +419,13 @@ class PassageEncoder:
             row[: len(run.bounds) - 1] = run.sentences
         slots, sentences_BK = sentence_slots(sentences_BS, self._config.network, device=self._device)
         characters = np.stack([np.concatenate([getattr(p, end) for p in cut]) for end in ("starts", "ends")], axis=1)
-        places_T = np.where(is_piece_T, is_piece_T.cumsum() - 1, -1)
-        return _RunBatch(batch, places_T, characters, slots, sentences_BK)
+        pieces_T = np.where(is_piece_T, is_piece_T.cumsum() - 1, -1)
+        return _RunBatch(batch, pieces_T, characters, slots, sentences_BK)
 
-    def _told_apart(
+    def _merged(
         self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Facets of which no two are alike, and their spans; one that was made of several has that of its sentence."""
+        """Merged facets and their spans; the span of a facet merged from several sentences lies in its closest one."""
         facets = facets_BKD.float().cpu().numpy()
         begin_BK = (read.slots.firsts + 1) * read.slots.used
         used_BK, short = facets.any(axis=2), facets.shape[1] - begin_BK.shape[1]
@@ -374,15 +441,15 @@ class PassageEncoder:
         return merged.facets, spans_BK2 * merged.facets.any(axis=2, keepdims=True)
 
     def _of_pieces(self, flags_V: NDArray[np.bool_], batch: RaggedBatch) -> Tensor:
-        """What is true of each piece of a batch, ``[B, L]``."""
+        """Flags of the pieces of a batch ``[B, L]``, from those of the vocabulary."""
         flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
         return batch.pad(flags_T[:, None])[:, :, 0]
 
     def _spans(self, read: _RunBatch, weights_BKL: Tensor, begin_BK: Tensor) -> NDArray[np.int32]:
-        """Characters that facets attend to, ``[B, K, 2]``; the piece at ``begin_BK`` where it is none in particular."""
+        """Characters that facets attend to, ``[B, K, 2]``; the piece ``begin_BK`` for facets without weight."""
         batch = read.batch
         places_BL = batch.pad(torch.from_numpy(read.pieces).to(self._device)[:, None] + 1)[:, :, 0] - 1
-        # Nobody wants to read a span that begins with the stop of the sentence before.
+        # A span must not begin with the stop of the sentence before.
         unshown_BL = (places_BL < 0) | self._of_pieces(self._pieces.is_mark, batch)
         shown_BKL = weights_BKL.masked_fill(unshown_BL[:, None], 0.0)
         firsts_BK, lasts_BK = attended_runs(shown_BKL)
@@ -391,7 +458,7 @@ class PassageEncoder:
         lasts_BK = torch.where(is_somewhere_BK, lasts_BK, begin_BK)
         continues_BL = self._of_pieces(self._pieces.continues_word, batch)
         firsts_BK, lasts_BK = widen_to_words(firsts_BK, lasts_BK, continues_BL)
-        # A sentence that was cut may begin inside a word: then the piece before it is the special one.
+        # A sentence that was cut may begin inside a word; the piece before it is then the special one.
         first_BK, last_BK = (
             places_BL.gather(1, places).cpu().numpy()
             for places in (firsts_BK + (places_BL.gather(1, firsts_BK) < 0), lasts_BK)
@@ -401,7 +468,7 @@ class PassageEncoder:
 
 
 def _slices(num_texts: int, parts_of: Callable[[int], list[PartT]]) -> Iterator[list[list[PartT]]]:
-    """Sections of the texts, each of windows or runs of one text, some at a time."""
+    """Slices of the work: lists of sections, each with windows or runs of one text."""
     sections: list[list[PartT]] = []
     size = 0
     for text in range(num_texts):

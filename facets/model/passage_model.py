@@ -1,12 +1,9 @@
-"""Facets of queries: a short one is one vector, a long one and several questions have a vector for each sentence.
+"""The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
 
-A sentence of a long query stands for what it says and for what it means here: its facet is the mean of its vector when
-read alone and of its vector among the others. Shape suffixes: Q queries, J facets of a query, P parts of all queries,
-D dimensions.
+A short query is one vector. A long query, and several questions, have a vector for each sentence: the mean of the
+sentence read by itself and read within the query.
 
-The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
-
-Shape suffixes: N texts, Q queries, J facets of a query, K facets, D dimensions.
+Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries, K facets, H headings, D dimensions.
 """
 
 import re
@@ -25,12 +22,11 @@ from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel
-from facets.model.checkpoint import FilesRead, fit_weights, read_config
+from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
     PassageModelConfig,
     read_passage_weights,
-    read_passage_words,
     read_word_pieces,
     write_passage_checkpoint,
 )
@@ -40,33 +36,29 @@ from facets.model.precision import fastest_precision, wants_int8
 from facets.model.score_curves import ScoreCurves, read_score_curves
 from facets.model.word_pieces import Pieces, WordPieces
 
-_FIRST_CHARS = 200  # nearly every text without letters has a piece here
+_FIRST_CHARS = 200  # nearly every text without letters has a word piece here
 _WORD_CHARACTER = re.compile(r"\w")
-_SHORT_PIECES = 64
-_SHORTEST_PART = 12  # pieces; a shorter sentence is one part with the next
+_SHORT_PIECES = 64  # most pieces of a query that is one vector
+_SHORTEST_PART = 12  # pieces; a shorter sentence is joined with the next
 _SHORTEST_QUESTION = 4
-_HEADING_SHARE = 0.35  # of a facet; chosen on the six files of docs/use/search.md, 0.3 to 0.4 are alike
+_HEADING_SHARE = 0.35  # of a facet; chosen on the six files of docs/use/search.md, 0.3 to 0.4 do as well
 MAX_QUERY_FACETS = 16
 
 
 @dataclass(frozen=True, slots=True)
 class QueryFacets:
-    """What ``PassageModel.encode_queries`` gives."""
+    """Facets of queries."""
 
-    # `[Q, J, D]` float32, unit norm; zero rows where a query has fewer facets. A short query has one, its own vector.
-    facets: NDArray[np.float32]
-    weights: NDArray[np.float32]  # `[Q, J]` float32, what each facet counts: they add up to 1, and are 0 for zero rows
-    # `[Q]`, whether the facets are several questions, of which a document may answer any.
-    are_questions: NDArray[np.bool_]
+    facets: NDArray[np.float32]  # `[Q, J, D]` float32, unit norm; zero rows where a query has fewer facets
+    weights: NDArray[np.float32]  # `[Q, J]` float32, weight of each facet; they sum to 1 and are 0 for zero rows
+    are_questions: NDArray[np.bool_]  # `[Q]`, True for several questions, of which a document may answer any
 
 
 def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
-    """Where the parts of a query begin that have facets of their own.
-
-    A short query is one part, several questions are one each, and a long query has its sentences.
+    """Cuts a query into the parts that have a facet each: its questions, or the sentences of a long query.
 
     ``pieces``: the query, at least one piece. ``sentences``: its sentences, in order. Returns the first piece of each
-    part, and the number of all pieces at the end; at most 16 parts.
+    part, and the number of pieces; at most ``MAX_QUERY_FACETS`` parts.
     """
     several = are_questions(sentences)
     if len(pieces) <= _SHORT_PIECES and not several:
@@ -85,27 +77,27 @@ def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int
 
 
 def are_questions(sentences: Sequence[Sentence]) -> bool:
-    """Whether a query is several questions and nothing else."""
+    """Whether a query consists of several questions."""
     return len(sentences) > 1 and all(sentence.text.rstrip("\"')\u201d\u2019").endswith("?") for sentence in sentences)
 
 
 def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
-    """Pieces of what texts say, with their offsets in the texts as they were given."""
+    """Word pieces of the readings of texts, with offsets in the original texts."""
     check_sequence(texts, "encode")
     readings = [read(text) for text in texts]
-    found = encoder.encode([reading.text for reading in readings])
-    for place, (reading, own) in enumerate(zip(readings, found, strict=True)):
+    all_pieces = encoder.encode([reading.text for reading in readings])
+    for i, (reading, pieces) in enumerate(zip(readings, all_pieces, strict=True)):
         if reading.places is not None:
-            starts, ends = reading.original(np.stack((own.starts, own.ends), axis=1)).T
-            found[place] = Pieces(own.ids, starts, ends)
-    return found
+            starts, ends = reading.original(np.stack((pieces.starts, pieces.ends), axis=1)).T
+            all_pieces[i] = Pieces(pieces.ids, starts, ends)
+    return all_pieces
 
 
 def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool] = ()) -> QueryFacets:
-    """Facets of queries of the vectors of their parts, which all count the same.
+    """Facets of queries from the vectors of their parts, with equal weights.
 
-    ``vectors_PD``: unit vectors, those of one query one after another. ``num_parts``: parts of each query, at least 1.
-    ``several``: whether each query is several questions; empty: none is.
+    ``vectors_PD``: unit vectors, in the order of the queries. ``num_parts``: parts of each query, at least 1.
+    ``several``: whether each query consists of several questions; empty: none does.
     """
     counts_Q = np.array(num_parts, dtype=np.int64)
     is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]
@@ -119,41 +111,34 @@ def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], severa
 
 @dataclass(frozen=True, slots=True)
 class PassageFacets:
-    """What ``PassageModel.encode_passages`` gives."""
+    """Facets of passages and where they attend."""
 
     facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm; zero rows where a text has fewer facets
-    # `[N, K, 2]` int32: where each facet attends, as offsets of characters `[start, end)` of the text as it was given;
-    # (0, 0) for zero rows, never empty for others.
+    # `[N, K, 2]` int32, characters `[start, end)` of the text that each facet attends to; (0, 0) for zero rows only.
     spans: NDArray[np.int32]
-    num_tokens: NDArray[np.int64]  # `[N]` int64, word pieces of each text
-    num_read: NDArray[np.int64]  # `[N]` int64, those that were read: all
-    # Facets `[M, D]` and spans `[M, 2]` of the long texts whose documents keep more than K, by place.
+    num_tokens: NDArray[np.int64]  # `[N]` int64, word pieces of each text; all of them are read
+    # Facets `[M, D]` and spans `[M, 2]` of long texts whose documents keep more than K, by index of the text.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
-    def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """What a document keeps of the text at this place: K facets and their spans, more where it is long."""
-        return self.kept.get(place, (self.facets[place], self.spans[place]))
+    def document(self, text: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Facets and spans that a document of this text keeps: K, or more for a long text."""
+        return self.kept.get(text, (self.facets[text], self.spans[text]))
 
 
-_shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()  # by folder, device and files
+# Loaded models by folder, device, and time and size of the files.
+_shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
 _loading = threading.Lock()
 
 
 class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
-    """Turns passages into facets and queries into vectors of the same space; meets ``facets.model.contract.Model``.
+    """Turns passages into facets and queries into vectors of the same space; implements ``TextModel``.
 
-    A text gives the same facets alone and among others, up to the rounding of the processor: cosines of 0.9998 and more
-    where it multiplies bfloat16. Where it does not, the encoder multiplies whole numbers, and cosines with float32 are
-    0.998.
+    A text has the same facets alone and in a batch, up to rounding: cosines of at least 0.9998 on processors with
+    bfloat16. Others run the encoder in integers; cosines with float32 are then 0.998.
 
     Attributes:
-        config: What the checkpoint says about itself.
-        network: The PyTorch module, in evaluation mode.
-        words: Words with vectors in the space of the facets.
         pieces: The word-piece tokenizer.
-        tokenizer: Sentence and token splitting.
-        revision: Changes when anything that decides an answer changes.
-        score_curves: What similarity scores mean, ``[2, N]`` a method; empty when none were fitted.
+        score_curves: Calibration curve ``[2, N]`` of each similarity method; may be empty.
     """
 
     def __init__(
@@ -176,12 +161,12 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     @property
     def space(self) -> str:
-        """Name of the space of its vectors; models of one space search each other's collections."""
+        """Name of the vector space; models of one space search each other's collections."""
         return self.config.space
 
     @property
     def common_components(self) -> dict[str, NDArray[np.float32]]:
-        """None: SIF is for word vectors."""
+        """Empty: SIF is for word vectors."""
         return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -191,79 +176,74 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             texts: Any number of texts of any length, each with at least one character that is not white space.
 
         Returns:
-            ``[len(texts), K, D]`` float32, in the order of the texts: unit norm, in the order of where they attend;
-            zero rows at the end where a text has fewer facets.
+            ``[len(texts), K, D]`` float32, in the order of the texts. Facets have unit norm and are in the order of
+            the places they attend to; a text with fewer facets has zero rows at the end.
 
         Raises:
-            InvalidInputError: A text has no word at all.
-            TypeError: ``texts`` is one ``str``.
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
         """
         return self.encode_passages(texts).facets
 
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
-        """Facet embeddings of documents and the span of the text that each attends to.
+        """Facet embeddings of documents, and the characters that each facet attends to.
 
-        Args:
-            texts: As for ``encode``.
-
-        Returns:
-            See ``PassageFacets``. A text of more than K sentences or of several windows is read in runs, whose facets
-            are reduced to K, and to one for ``tokens_per_long_facet`` tokens for its document; a reduced facet has the
-            span of the facet that is closest to it. What stands under a heading has a share of what that says.
+        A text of more than K sentences or of several windows is read in runs. Their facets are reduced to K, and for
+        the document to one in ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to
+        it. Facets under a heading have a share of the heading's vector.
 
         Raises:
-            InvalidInputError: A text has no word at all.
-            TypeError: ``texts`` is one ``str``.
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
 
         Example:
             >>> import facets
             >>> model = facets.load("facets-passages-en", PassageModel)
             >>> passages = model.encode_passages(["Ada Lovelace wrote the first program. Her father was Lord Byron."])
-            >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_read.tolist()
+            >>> passages.facets.shape, int(passages.facets.any(axis=2).sum()), passages.num_tokens.tolist()
             ((1, 16, 384), 2, [14])
         """
         pieces = self._nonempty(_read_pieces(self.pieces, texts))
-        starts = [self._sentence_starts(text, own) for text, own in zip(texts, pieces, strict=True)]
-        found = self._encoder.facets(pieces, starts)
-        self._say_headings(texts, found)
-        num_tokens_N = np.array([len(own) for own in pieces], dtype=np.int64)
-        return PassageFacets(found.facets, found.spans, num_tokens_N, num_tokens_N.copy(), found.kept)
+        starts = [self._sentence_starts(*pair) for pair in zip(texts, pieces, strict=True)]
+        encoded = self._encoder.facets(pieces, starts)
+        self._mix_in_headings(texts, encoded)
+        num_tokens_N = np.array(list(map(len, pieces)), dtype=np.int64)
+        return PassageFacets(encoded.facets, encoded.spans, num_tokens_N, encoded.kept)
 
-    def _say_headings(self, texts: Sequence[str], found: TextFacets) -> None:
-        """Adds to each facet, in place, what the heading says that stands over its sentence: "Who does not pays 15".
+    def _mix_in_headings(self, texts: Sequence[str], encoded: TextFacets) -> None:
+        """Mixes into each facet, in place, the vector of the heading above its sentence.
 
-        The title, with which a text begins, says what all of its facets have in common already.
+        "Members pay 15" answers a question only under the heading "Membership fee". A title, the heading that begins a
+        text, is left out: all facets of the text have it in common already.
         """
-        readings = {place: own for place, own in enumerate(map(read, texts)) if len(own.headings)}
+        readings = {text: reading for text, reading in enumerate(map(read, texts)) if len(reading.headings)}
         if not readings:
             return
-        said = [texts[place][a:b] for place, own in readings.items() for a, b in own.headings.tolist()]
-        ids = [own.ids for own in _read_pieces(self.pieces, said)]
-        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # of marks alone
-        worded = [place for place, row in enumerate(ids) if len(row)]
-        vectors_HD[worded] = self._encoder.vectors([ids[place] for place in worded])
-        last = np.cumsum([len(own.headings) for own in readings.values()])
-        for (place, reading), own_HD in zip(readings.items(), np.split(vectors_HD, last[:-1]), strict=True):
+        headings = [texts[text][a:b] for text, reading in readings.items() for a, b in reading.headings.tolist()]
+        ids = [pieces.ids for pieces in _read_pieces(self.pieces, headings)]
+        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # zero for a heading of marks alone
+        with_words = [i for i, row in enumerate(ids) if len(row)]
+        vectors_HD[with_words] = self._encoder.vectors([ids[i] for i in with_words])
+        ends = np.cumsum([len(reading.headings) for reading in readings.values()])
+        for (text, reading), text_HD in zip(readings.items(), np.split(vectors_HD, ends[:-1]), strict=True):
             has_title = reading.origins is not None and reading.origins[0] == reading.headings[0, 0]
-            few = (found.facets[place], found.spans[place])
-            for facets_KD, spans_K2 in (few, found.kept[place]) if place in found.kept else (few,):
+            few = (encoded.facets[text], encoded.spans[text])
+            for facets_KD, spans_K2 in (few, encoded.kept[text]) if text in encoded.kept else (few,):
                 above_K, ends_K = reading.headings_above(spans_K2)
                 under = np.flatnonzero(facets_KD.any(axis=1) & (above_K >= has_title) & (spans_K2[:, 0] >= ends_K))
-                mixed = (1 - _HEADING_SHARE) * facets_KD[under] + _HEADING_SHARE * own_HD[above_K[under]]
+                mixed = (1 - _HEADING_SHARE) * facets_KD[under] + _HEADING_SHARE * text_HD[above_K[under]]
                 facets_KD[under] = unit_rows(mixed)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
-        """Facets of queries.
-
-        Args:
-            texts: Queries of any length, each with at least one character that is not white space.
+        """Facets of queries of any length.
 
         Returns:
-            See ``QueryFacets``: the query's own vector, or those of sentences of a long one or of several questions.
+            See ``QueryFacets``: the vector of a short query, those of the sentences of a long one, or those of several
+            questions.
 
         Raises:
-            InvalidInputError: A text has no word at all.
-            TypeError: ``texts`` is one ``str``.
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
 
         Example:
             >>> import facets
@@ -273,14 +253,14 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         """
         pieces = self._nonempty(_read_pieces(self.pieces, texts))
         sentences = [self.tokenizer.sentences(text) for text in texts]
-        bounds = [query_parts(own, said) for own, said in zip(pieces, sentences, strict=True)]
+        bounds = [query_parts(*pair) for pair in zip(pieces, sentences, strict=True)]
         vectors_PD = self._encoder.part_vectors(pieces, bounds)
-        return join_parts(vectors_PD, [len(cut) - 1 for cut in bounds], [are_questions(said) for said in sentences])
+        return join_parts(vectors_PD, [len(parts) - 1 for parts in bounds], [are_questions(own) for own in sentences])
 
     def problem(self, text: str) -> str:
-        """Why it cannot read a text that is not blank, as the rule of an error; empty: it can.
+        """Why the model cannot read a text that is not blank, as the rule of an error; empty when it can.
 
-        A text without letters and digits may have no piece of a word at all, such as one of invisible characters.
+        A text without letters and digits, such as one of invisible characters, may have no word pieces.
         """
         if _WORD_CHARACTER.search(text):
             return ""
@@ -296,37 +276,34 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """One vector a text: that of the sentence encoder.
 
-        Args:
-            texts: As for ``encode``; a text longer than a window has the mean of all its states.
-
         Returns:
             ``[len(texts), D]`` float32, unit norm, in the order of the texts.
 
         Raises:
-            InvalidInputError: A text has no word at all.
-            TypeError: ``texts`` is one ``str``.
+            InvalidInputError: A text has no words.
+            TypeError: ``texts`` is a single ``str``.
         """
-        return self._encoder.vectors(self._nonempty([own.ids for own in _read_pieces(self.pieces, texts)]))
+        return self._encoder.vectors(self._nonempty([pieces.ids for pieces in _read_pieces(self.pieces, texts)]))
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder; complete but for the card."""
+        """Writes a checkpoint folder without its README."""
         weights = self.network.state_dict()
         write_passage_checkpoint(folder, self.config, weights, pieces=self.pieces, words=self.words)
 
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
-        """As :meth:`from_folder`; one and the same while another who only reads it has it, and its files stay."""
-        place = folder.resolve()
-        files = [(place / name).stat() for name in PASSAGE_FILES if (place / name).exists()]
-        key = (place, device, *((file.st_mtime_ns, file.st_size) for file in files))
+        """``from_folder``, but shares one read-only model while it is in use and its files are unchanged."""
+        folder = folder.resolve()
+        files = [(folder / name).stat() for name in PASSAGE_FILES if (folder / name).exists()]
+        key = (folder, device, *((file.st_mtime_ns, file.st_size) for file in files))
         with _loading:
-            if (known := _shared.get(key)) is None:
-                known = _shared[key] = cls.from_folder(folder, device=device)
-        return known
+            if (model := _shared.get(key)) is None:
+                model = _shared[key] = cls.from_folder(folder, device=device)
+        return model
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder whose task is ``passages``; ``facets.load`` also finds shipped ones by name.
+        """Loads a checkpoint folder whose task is ``passages``; ``facets.load`` also finds shipped models by name.
 
         Raises:
             NotFoundError: There is no such folder.
@@ -336,7 +313,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)
         pieces = read_word_pieces(folder, config, read=files)
-        words = read_passage_words(folder, config, read=files)
+        words = read_words(folder, config.dim, read=files)
         network = fit_weights(folder, lambda: PassageNetwork(config.network), weights)
         revision = files.revision(*(folder / name for name in PASSAGE_FILES))
         curves = read_score_curves(folder, revision)

@@ -1,10 +1,10 @@
-"""The network of passages: an encoder without padding, and facets as soft spans of its states.
+"""The passage network: an encoder without padding, and facets as soft spans of its states.
 
-The encoder is a transformer of MiniLM's form. Tokens of all texts of a batch stand one after another, so that the
-linear layers, which are nearly all of the work, see real tokens only; attention alone is padded.
+The encoder is a transformer like MiniLM. The tokens of all texts of a batch are concatenated, so linear layers, which
+do nearly all of the work, see no padding; only attention is padded.
 
-What co-occurs with a passage are the sentences it holds and the questions it answers, as vectors of a sentence encoder;
-facets are the predicted centres of these (Chang 2022, section 3.2.1, with another target space). A sentence vector is
+The contexts of a passage are the sentences it holds and the questions it answers, as vectors of a sentence encoder.
+Facets are the predicted centres of these (Chang 2022, section 3.2.1, with another target space). A sentence vector is
 itself a mean of token states, so a facet starts as the mean of a segment and learns which tokens belong together.
 
 Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
@@ -26,29 +26,28 @@ from facets.model.precision import Int8Linear, Traced
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
 _LEAST_GELU = -0.17  # its minimum, at -0.75
-# Matrix products in half precision keep a kernel for every shape they have met: 3 MB a batch where each has another
-# number of tokens. So products see multiples of this many rows: of few for a single query, where most of 64 rows would
-# be padding, and of more for a batch, so that there are 70 shapes in all.
+# Half-precision products keep a kernel of 3 MB for every shape they have met. So the number of rows is rounded up: to a
+# multiple of 16 for a single query, and of 64 for a batch, which makes 70 shapes in all.
 _ROWS_STEP = 64
 _FEW_ROWS = 128
 _FEW_ROWS_STEP = 16
-_SMALL_TOKENS = 256  # of a batch
+_SMALL_TOKENS = 256  # largest batch that is recorded, see `Traced`
 _ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice the time of 32, over 17 as long
 
 
 @dataclass(frozen=True, slots=True)
 class RaggedBatch:
-    """Texts one after another."""
+    """Concatenated texts."""
 
     ids: Tensor  # piece ids of all texts, special pieces included, `[T]` int64
     lengths: Tensor  # tokens of each text, at least 1, `[B]` int64
-    text_numbers: Tensor  # the text that each token is of, `[T]` int64
-    positions: Tensor  # the place of each token in its text, from 0, `[T]` int64
+    text_numbers: Tensor  # index of the text of each token, `[T]` int64
+    positions: Tensor  # position of each token in its text, from 0, `[T]` int64
     max_length: int  # L
 
     @classmethod
     def of(cls, rows: Sequence[NDArray[np.integer]], device: torch.device | str = "cpu") -> "RaggedBatch":
-        """Texts as piece ids; at least one text, each of at least one piece."""
+        """A batch of texts given as piece ids: at least one text, with at least one piece each."""
         lengths = np.array([len(row) for row in rows], dtype=np.int64)
         text = np.repeat(np.arange(len(rows)), lengths)
         position = np.arange(len(text)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
@@ -63,14 +62,14 @@ class RaggedBatch:
         return torch.arange(self.max_length, device=self.lengths.device) < self.lengths[:, None]
 
     def pad(self, values_TX: Tensor, *, shape: tuple[int, int] | None = None) -> Tensor:
-        """``[B, L, X]`` of ``[T, X]``, zeros where a text has ended; ``shape``: more and longer texts, ``(B, L)``."""
+        """Pads ``[T, X]`` to ``[B, L, X]`` with zeros; ``shape``: a larger ``(B, L)``."""
         num_texts, length = shape or (len(self.lengths), self.max_length)
         padded = values_TX.new_zeros(num_texts * length, values_TX.shape[1])
         padded = padded.index_copy(0, self.text_numbers * length + self.positions, values_TX)
         return padded.view(num_texts, length, -1)
 
     def flatten(self, values_BLX: Tensor) -> Tensor:
-        """``[T, X]`` of ``[B, L, X]``, or of longer texts."""
+        """The inverse of ``pad``: ``[B, L, X]`` to ``[T, X]``."""
         return values_BLX.flatten(0, 1)[self.text_numbers * values_BLX.shape[1] + self.positions]
 
 
@@ -87,7 +86,7 @@ class SentenceEncoder(nn.Module):
         self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
     def use_int8(self) -> None:
-        """From now on layers multiply whole numbers where nobody asks for gradients; their weights stay."""
+        """Makes the layers multiply integers where no gradients are needed; the weights stay."""
         for layer in self.modules():
             if isinstance(layer, _Layer):
                 layer.attention_in, layer.attention_out = (
@@ -104,8 +103,8 @@ class SentenceEncoder(nn.Module):
         pieces_TW = self.pieces(functional.pad(batch.ids, (0, short)))
         states_TW = self.norm(pieces_TW + self.positions(functional.pad(batch.positions, (0, short))))
         places = PaddedPlaces.of(batch, num_rows=num_tokens + short, dtype=states_TW.dtype)
-        found: Tensor = self._run_layers(states_TW, places.rows, places.places, places.bias)
-        return found[:num_tokens]
+        states_TW = self._run_layers(states_TW, places.rows, places.places, places.bias)
+        return states_TW[:num_tokens]
 
     def _through_layers(self, states_TW: Tensor, rows_BL: Tensor, places_T: Tensor, bias: Tensor | None) -> Tensor:
         places = PaddedPlaces(rows_BL, places_T, bias)
@@ -116,15 +115,15 @@ class SentenceEncoder(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class PaddedPlaces:
-    """Where attention, which alone needs texts of one length, finds the rows of a batch, and linear layers its own."""
+    """Indexes that pad a batch for attention and undo it for linear layers."""
 
-    rows: Tensor  # the row of each place of the padded texts; the first of the text where it has ended, `[B, L]`
-    places: Tensor  # the padded place of each row; the first where there is no token, `[T]`
-    bias: Tensor | None  # least possible where a text has ended, else 0, `[B, 1, 1, L]`; None where no text is padded
+    rows: Tensor  # row of each padded position, `[B, L]`; the first row of the text behind its end
+    places: Tensor  # padded position of each row, `[T]`; the first position where there is no token
+    bias: Tensor | None  # lowest number behind the end of a text, else 0, `[B, 1, 1, L]`; None without padding
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
-        """Of so many rows, those of no text last; the bias has the type of the states."""
+        """Indexes for ``num_rows`` rows, those without a token last; ``dtype``: of the bias."""
         length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
         unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
         places_T = batch.text_numbers * length + batch.positions
@@ -158,11 +157,11 @@ class _Layer(nn.Module):
         heads = joined_BLX.unflatten(2, (3, self._num_heads, -1)).permute(2, 0, 3, 1, 4)
         queries, keys, values = heads.unbind(0)
         bias = places.bias
-        met = functional.scaled_dot_product_attention(
+        mixed = functional.scaled_dot_product_attention(
             queries, keys, values, attn_mask=None if bias is None else bias.to(heads.dtype)
         )
-        met_TW = met.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places.places)
-        states_TW = self.attention_norm(states_TW + self.attention_out(met_TW))
+        mixed_TW = mixed.transpose(1, 2).reshape(-1, states_TW.shape[1]).index_select(0, places.places)
+        states_TW = self.attention_norm(states_TW + self.attention_out(mixed_TW))
         inner = self.feedforward_out(functional.gelu(self.feedforward_in(states_TW)))
         return self.feedforward_norm(states_TW + inner)
 
@@ -172,27 +171,27 @@ def _num_padding(num_tokens: int) -> int:
 
 
 def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
-    """The sentence vector of each text, unit norm, ``[B, W]`` float32: the mean of all its states."""
+    """Sentence vector of each text, ``[B, W]`` float32, unit norm: the mean of its states."""
     totals = torch.zeros(len(batch.lengths), states_TW.shape[1], device=states_TW.device)
     return functional.normalize(totals.index_add(0, batch.text_numbers, states_TW.float()), dim=1)
 
 
-_NUM_WAVES = 16  # sine and cosine each, of the place of a facet
-_LARGEST_SHIFT = 0.3  # what one unit of the output of the shift layer moves a facet, in lengths of the text
-_LENGTH_STEP = 32  # few different shapes: half precision keeps a kernel for each it has met
+_NUM_WAVES = 16  # sines and cosines that encode the place of a facet
+_SHIFT_SCALE = 0.3  # shift of a facet, in lengths of the text, for one unit of the shift layer's output
+_LENGTH_STEP = 32  # keeps the number of different shapes low, see `_ROWS_STEP`
 
 
 class Slots(NamedTuple):
-    """Where the facets of texts begin to look; those that a text does not have come last."""
+    """Where the facets of texts start to look; unused facets come last."""
 
-    centres: Tensor  # middle of the segment that a facet begins as, in (0, 1) of its text, `[B, K]` float32
-    counts: Tensor  # how many segments of its length the text has, `[B, K]` float32
-    firsts: Tensor  # first token that it may look at, `[B, K]` int64
-    lasts: Tensor  # the one behind the last
-    used: Tensor  # whether the text has this facet, `[B, K]`; the first one always
+    centres: Tensor  # middle of the segment that a facet starts from, in (0, 1) of its text, `[B, K]` float32
+    counts: Tensor  # number of segments of that length in the text, `[B, K]` float32
+    firsts: Tensor  # first token that a facet may look at, `[B, K]` int64
+    lasts: Tensor  # the token behind the last, `[B, K]` int64
+    used: Tensor  # whether the text has this facet, `[B, K]`; always True for the first
 
     def padded(self, num_texts: int, num_facets: int) -> "Slots":
-        """For more texts, and more facets of each, which nobody uses."""
+        """Adds unused texts and facets."""
 
         def pad(values_BK: Tensor, value: float) -> Tensor:
             more = (0, num_facets - values_BK.shape[1], 0, num_texts - len(values_BK))
@@ -204,7 +203,7 @@ class Slots(NamedTuple):
 
 
 def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
-    """Equal segments of texts of so many tokens, one for ``tokens_per_facet``, which may look anywhere."""
+    """Equal segments of texts of the given lengths, one for each ``tokens_per_facet``; facets may look anywhere."""
     wanted_B1 = torch.ceil(lengths_B / config.tokens_per_facet).long().clamp(1, config.num_facets)[:, None]
     facets_K = torch.arange(int(wanted_B1.max()), device=lengths_B.device)
     counts_BK = wanted_B1.expand(-1, len(facets_K)).float()
@@ -216,12 +215,11 @@ def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
 def sentence_slots(
     sentences_BS: NDArray[np.int64], config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
 ) -> tuple[Slots, NDArray[np.int64]]:
-    """Equal segments of the sentences of texts: at least one each, as many of the text as ``equal_slots`` has.
+    """Equal segments of the sentences of texts: at least one each, and as many in a text as ``equal_slots`` gives.
 
-    The next one always goes to the sentence whose segments are longest.
-
-    ``sentences_BS``: tokens of each sentence, at most K of a text; 0 where a text has no more. ``device``: where the
-    slots are wanted. Returns slots that look at their sentence only, and the sentence of each, ``[B, K]``.
+    Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
+    most K sentences a text, 0 behind the last one. Returns slots that look at their sentence only, and the index of the
+    sentence of each slot, ``[B, K]``.
 
     Example:
         >>> slots, sentences = sentence_slots(np.array([[6, 30]]), PassageNetworkConfig())
@@ -252,11 +250,11 @@ def sentence_slots(
 
 
 class FacetPooling(nn.Module):
-    """Token states to facets: where each facet looks, and what it sees there.
+    """Pools token states into facets.
 
-    A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, K at most, that begin as equal segments of it, or of
-    its sentences. A facet asks with its place and the vector of the text, reads the text once (a decoder layer), and
-    then weights the tokens that it may look at by a softmax of a content score and a Gaussian over positions.
+    A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, at most K, which start as equal segments of the text
+    or of its sentences. The query of a facet is made of its place and the vector of the text and goes through a decoder
+    layer over the text. A softmax of a content score and a Gaussian over positions then weights the tokens.
     """
 
     def __init__(self, config: PassageNetworkConfig) -> None:
@@ -265,7 +263,7 @@ class FacetPooling(nn.Module):
         self.config = config
         self.from_vector = nn.Linear(width, width)
         self.from_place = nn.Linear(2 * _NUM_WAVES, width)
-        # Texts second: with texts first the attention of PyTorch multiplies every token by a copy of its weights.
+        # With the batch first, PyTorch's attention would copy its weights for every token.
         self.decoder = nn.TransformerDecoderLayer(
             width, config.num_heads, config.feedforward_dim, dropout=0.0, batch_first=False, norm_first=True
         )
@@ -279,17 +277,11 @@ class FacetPooling(nn.Module):
     def forward(
         self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, *, slots: Slots | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Facets and where they look.
+        """Facets and their weights over tokens.
 
-        Args:
-            states_TW: Contextual states of all tokens.
-            vectors_BW: Unit vectors of the texts.
-            batch: What the states belong to.
-            slots: Where facets begin to look; None: equal segments of the texts.
-
-        Returns:
-            Facets of unit norm ``[B, K, W]``, zero rows where a text has fewer, and their weights over tokens
-            ``[B, K, L]``, which add up to 1 over the tokens of the text.
+        ``states_TW``: contextual states of the batch. ``vectors_BW``: unit vectors of the texts. ``slots``: where
+        facets start to look; None: equal segments of the texts. Returns facets of unit norm ``[B, K, W]``, zero rows
+        where a text has fewer, and weights ``[B, K, L]``, which sum to 1 over the tokens of the text.
         """
         slots = slots or equal_slots(batch.lengths, self.config)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP
@@ -307,7 +299,7 @@ class FacetPooling(nn.Module):
     def _facets(
         self, states_BLW: Tensor, vectors_BW: Tensor, lengths_B: Tensor, *parts_of_slots: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """As :meth:`forward`, of padded states; every text has a token."""
+        """``forward`` for padded states."""
         slots = Slots(*parts_of_slots)
         places_L = torch.arange(states_BLW.shape[1], device=states_BLW.device)
         unseen_BL = places_L >= lengths_B[:, None]
@@ -317,9 +309,9 @@ class FacetPooling(nn.Module):
         queries_KBW = self.decoder(
             queries_KBW, states_LBW, tgt_key_padding_mask=~slots.used, memory_key_padding_mask=unseen_BL
         )
-        # Of a tensor that is not contiguous, every text would be multiplied by a copy of the weights.
+        # A tensor that is not contiguous would make a copy of the weights for every text.
         queries_BKW = queries_KBW.transpose(0, 1).contiguous()
-        # Few facets are taken to the space of many tokens; what the bias adds is the same for all tokens.
+        # Mapping the few facets is cheaper than mapping the many tokens; the bias is the same for all tokens.
         asked_BKW = self.asks(queries_BKW) @ self.answers.weight
         content_BKL = asked_BKW @ states_BLW.mT / math.sqrt(states_BLW.shape[2])
         positions_BL = (places_L + 0.5) / lengths_B[:, None]
@@ -328,22 +320,20 @@ class FacetPooling(nn.Module):
         weights_BKL = (content_BKL.float() + near_BKL).masked_fill(elsewhere_BKL, -torch.inf).softmax(dim=2)
         seen_BKW = weights_BKL.to(states_BLW.dtype) @ states_BLW
         pooled_BKW = functional.normalize((seen_BKW + self.correction(seen_BKW)).float(), dim=2)
-        facets_BKW = functional.normalize(pooled_BKW + self._shared(vectors_BW), dim=2)
+        # A share of the text's own vector, as if that counted in every score.
+        shared_B1W = self.config.own_vector_weight * vectors_BW.float()[:, None]
+        facets_BKW = functional.normalize(pooled_BKW + shared_B1W, dim=2)
         return facets_BKW * slots.used[:, :, None], weights_BKL * slots.used[:, :, None]
 
-    def _shared(self, vectors_BW: Tensor) -> Tensor:
-        """What all facets of a text have in common: as if its own vector counted in every score."""
-        return self.config.own_vector_weight * vectors_BW.float()[:, None]
-
     def _nearness(self, queries_BKW: Tensor, slots: Slots, positions_BL: Tensor) -> Tensor:
-        """Logarithm of the Gaussian of each facet at each token, up to a constant, ``[B, K, L]``."""
-        moved_BK = slots.centres + _LARGEST_SHIFT * self.shift(queries_BKW).squeeze(2).float()
+        """Log of the Gaussian of each facet at each token, up to a constant, ``[B, K, L]``."""
+        moved_BK = slots.centres + _SHIFT_SCALE * self.shift(queries_BKW).squeeze(2).float()
         widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / slots.counts
         return -0.5 * ((positions_BL[:, None] - moved_BK[:, :, None]) / widths_BK[:, :, None]).square()
 
 
 class PassageNetwork(nn.Module):
-    """Encoder and facets of passages."""
+    """The encoder of passages and the pooling of its states."""
 
     def __init__(self, config: PassageNetworkConfig) -> None:
         super().__init__()
@@ -352,7 +342,7 @@ class PassageNetwork(nn.Module):
         self.pooling = FacetPooling(config)
 
     def forward(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Facets ``[B, K, W]``, their weights over tokens ``[B, K, L]``, and vectors of the texts ``[B, W]``."""
+        """Facets ``[B, K, W]``, their weights over tokens ``[B, K, L]``, and text vectors ``[B, W]``."""
         states_TW = self.encoder(batch)
         vectors_BW = average_states(states_TW, batch)
         facets_BKW, weights_BKL = self.pooling(states_TW, vectors_BW, batch)
@@ -372,7 +362,7 @@ def _zero_linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def _waves(places: Tensor) -> Tensor:
-    """Sines and cosines of half, one, one and a half ... turns, ``[..., 2 * _NUM_WAVES]``."""
+    """Sines and cosines of places in (0, 1), at multiples of half a turn, ``[..., 2 * _NUM_WAVES]``."""
     turns = torch.arange(1, _NUM_WAVES + 1, device=places.device) / 2
     angles = 2 * math.pi * places[..., None] * turns
     return torch.cat([angles.sin(), angles.cos()], dim=-1)

@@ -1,13 +1,13 @@
-"""What makes networks fast on a processor: number formats, products with packed weights, and no Python between them.
+"""Makes networks fast on a CPU: number formats, products with packed weights, and recorded functions.
 
-Where the processor multiplies bfloat16, networks of passages run in it. Where it does not (AVX2, or AVX-512 without
-BF16), their encoder multiplies whole numbers of 7 and 8 bits (:class:`Int8Linear`), which takes little more than half
-the time of float32. Other checkpoints that hold weights in half precision lose nothing when these are packed for
-FBGEMM's products (:class:`HalfWeightLinear`); products and sums stay float32. PyTorch's own float32 products are MKL's,
-which on an AMD processor take twice as long, and four times for a single text.
+Passage networks run in bfloat16 where the CPU multiplies it. On other CPUs (AVX2, or AVX-512 without BF16) their
+encoder multiplies integers of 7 and 8 bits (:class:`Int8Linear`) in little more than half the time of float32. The
+weights of other checkpoints are half precision anyway, so they are packed for FBGEMM (:class:`HalfWeightLinear`)
+without loss; products and sums stay float32. PyTorch's own float32 products are MKL's, which on AMD take twice as long,
+and four times for a single text.
 
-A single text is so little arithmetic that most of its time would be Python's. So what a network does where nobody asks
-for gradients is recorded once and run by PyTorch's interpreter (:class:`Traced`).
+For a single text most of the time would be spent in Python. So :class:`Traced` records what a network does and lets
+PyTorch's interpreter run it.
 
 Shape suffixes: T rows, X inputs, Y outputs.
 """
@@ -28,37 +28,37 @@ _INT8_PRODUCT = "linear_with_input_q_dq_qweight_dq_output_fp32"  # packs inputs,
 def fastest_precision(device: torch.device) -> torch.dtype:
     """bfloat16 where the device multiplies it natively, else float32.
 
-    Processors with AMX or AVX-512 BF16 multiply bfloat16 two to eight times as fast as float32; others emulate it, at
-    a hundredth of the speed. oneDNN is asked too, because it can be held to less (``ONEDNN_MAX_CPU_ISA=AVX2``).
+    CPUs with AMX or AVX-512 BF16 multiply bfloat16 two to eight times as fast as float32; others emulate it at a
+    hundredth of the speed. oneDNN is asked too, because it can be limited (``ONEDNN_MAX_CPU_ISA=AVX2``).
     """
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
-    # PyTorch tells it by private names only; a version without them runs in float32.
+    # PyTorch has only private names for this; a version without them runs in float32.
     checks = (getattr(torch.cpu, name, None) for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"))
     is_native = device.type == "cpu" and any(check is not None and check() for check in checks)
     return torch.bfloat16 if is_native and torch.ops.mkldnn._is_mkldnn_bf16_supported() else torch.float32
 
 
 def wants_int8(device: torch.device) -> bool:
-    """Whether whole numbers are what the device multiplies fastest: a processor with AVX2 and without bfloat16."""
+    """Whether the device multiplies integers fastest: a CPU with AVX2 and without bfloat16."""
     is_plain = device.type == "cpu" and fastest_precision(device) == torch.float32
     return is_plain and _has_packed_products() and hasattr(torch.ops.quantized, _INT8_PRODUCT)
 
 
 def _has_packed_products() -> bool:
-    """Whether FBGEMM multiplies here: on x86 processors with AVX2 or more."""
+    """Whether FBGEMM is available: on x86 CPUs with AVX2 or more."""
     engines = torch.backends.quantized
     return engines.engine in ("fbgemm", "x86", "onednn") and "fbgemm" in engines.supported_engines
 
 
 class PackedLinear(nn.Linear):
-    """An ``nn.Linear``, the same in name and number of its weights; packed where nobody asks for gradients.
+    """An ``nn.Linear`` with the same weights, which multiplies packed ones where no gradients are needed.
 
-    Packed weights are made anew when the weights have changed.
+    Weights are packed again after they have changed.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
-        """Takes over the weights of a layer."""
+        """Shares the weights of a layer."""
         super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.train(linear.training)
@@ -69,7 +69,7 @@ class PackedLinear(nn.Linear):
         """``[..., X]`` to ``[..., Y]``."""
         if inputs.dtype != torch.float32 or inputs.is_cuda or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return functional.linear(inputs, self.weight, self.bias)
-        if not _is_tracing():  # before that it was called
+        if not _is_tracing():  # the weights are packed by a call before
             state = (self.weight.data_ptr(), 0 if self.weight.is_inference() else self.weight._version)
             if state != self._packed_of:
                 self._packed, self._packed_of = self._pack(self.weight.detach()), state
@@ -82,32 +82,32 @@ class PackedLinear(nn.Linear):
     def _product(self, inputs: Tensor, packed: object) -> Tensor: ...
 
     def __getstate__(self) -> dict[str, object]:
-        """Without the packed weights, which cannot be copied."""
+        """The state without packed weights, which cannot be copied."""
         return {**self.__dict__, "_packed": None, "_packed_of": None}
 
 
 class HalfWeightLinear(PackedLinear):
-    """Products of float32 and weights of half precision, with sums in float32."""
+    """Products of float32 inputs and half-precision weights, with sums in float32."""
 
     def _pack(self, weight_YX: Tensor) -> object:
         return torch.ops.quantized.linear_prepack_fp16(weight_YX, self.bias)
 
     def _product(self, inputs: Tensor, packed: object) -> Tensor:
-        found: Tensor = torch.ops.quantized.linear_dynamic_fp16(inputs, packed)
-        return found
+        outputs: Tensor = torch.ops.quantized.linear_dynamic_fp16(inputs, packed)
+        return outputs
 
 
 class Int8Linear(PackedLinear):
-    """Products of whole numbers: 127 steps for each row of inputs, 255 for each row of weights, exact sums.
+    """Integer products: 127 levels for each row of inputs, 255 for each row of weights, exact sums.
 
-    A row's steps are its own, so a text gives the same alone and among others. Inputs have seven bits, because products
-    of eight overflow the 16 bits that AVX2 adds them in; so every processor gives the same sums.
+    Each row has a scale of its own, so a text gives the same result alone and in a batch. Inputs have seven bits
+    because products of eight bits overflow the 16 bits in which AVX2 adds them; so every CPU computes the same sums.
     """
 
     def __init__(self, linear: nn.Linear, *, least: float | None = None) -> None:
-        """Takes over the weights of a layer.
+        """Shares the weights of a layer.
 
-        ``least``: what no input is less than, below 0, as after GELU; None: inputs have either sign alike.
+        ``least``: lower bound of the inputs, below 0, as after GELU; None: inputs are symmetric around 0.
         """
         super().__init__(linear)
         self._zero = 64 if least is None else 12
@@ -117,9 +117,7 @@ class Int8Linear(PackedLinear):
         steps_Y = (weight_YX.abs().amax(dim=1) / 127).clamp_min(1e-12).double()
         zeros_Y = torch.zeros(len(steps_Y), dtype=torch.long)
         with warnings.catch_warnings():
-            warnings.simplefilter(
-                "ignore", UserWarning
-            )  # that tensors of whole numbers will be made otherwise some day
+            warnings.simplefilter("ignore", UserWarning)  # quantized tensors will be created differently in future
             whole_YX = torch.quantize_per_channel(weight_YX, steps_Y, zeros_Y, 0, torch.qint8)
         return torch.ops.quantized.linear_prepack(whole_YX, None)
 
@@ -141,10 +139,7 @@ class Int8Linear(PackedLinear):
 
 
 def use_half_weights(network: nn.Module) -> None:
-    """Replaces the linear layers of a network whose weights are numbers of half precision; those of others stay.
-
-    Does nothing where the processor has no such products.
-    """
+    """Replaces the linear layers of a network whose weights are exact in half precision, where the CPU supports it."""
     if not _has_packed_products():
         return
     for parent in list(network.modules()):
@@ -158,24 +153,20 @@ def _is_half(weight: Tensor) -> bool:
 
 
 class Traced:
-    """A function of tensors and of a network's weights, recorded at its first small call and run without Python then.
+    """A function of tensors and of a network's weights, recorded at its first small call and then run without Python.
 
-    It gives the same numbers to the last bit, a single text takes a third of the time, and other threads run Python
-    meanwhile. On a GPU, while training, in mixed precision, and where gradients are asked for, the function itself is
-    called; it is recorded anew when a weight has changed.
+    The results are equal to the last bit, a single text takes a third of the time, and other threads can run Python.
+    On a GPU, in training, in mixed precision and with gradients the function itself is called. It is recorded again
+    when a weight has changed.
 
-    What it may not do: depend on the numbers in a tensor, or on a size by an ``int``, in another way than by which of
-    its arguments are None.
+    Its control flow may depend on which arguments are None, but not on values in a tensor or on sizes.
     """
 
     def __init__(self, network: nn.Module, function: Callable[..., Any], *, small: int) -> None:
         """Records nothing yet.
 
-        Args:
-            network: Holds the weights; what the function calls is a part of it.
-            function: Tensors, some of which may be None, to tensors.
-            small: Numbers of the first argument in a call that may be recorded: all that is computed stays in memory
-                while it is.
+        ``network``: holds the weights. ``function``: takes tensors, some of which may be None. ``small``: most elements
+        of the first argument in a call that is recorded; recording keeps all intermediate results in memory.
         """
         self._network = network
         self._function = function
@@ -186,7 +177,7 @@ class Traced:
         self._state = (0, 0)
 
     def __call__(self, *inputs: Tensor | None) -> Any:
-        """What the function gives."""
+        """The result of the function."""
         if torch.is_grad_enabled() or self._network.training or not _may_record(inputs):
             return self._function(*inputs)
         given = tuple(value is not None for value in inputs)
@@ -199,30 +190,30 @@ class Traced:
         return recorded(*(value for value in inputs if value is not None))
 
     def _record(self, inputs: tuple[Tensor | None, ...], given: tuple[bool, ...]) -> Callable[..., Any]:
-        weights = [one for one in self._network.parameters() if not one.is_inference()]
+        weights = [weight for weight in self._network.parameters() if not weight.is_inference()]
         if _state_of(weights) != self._state:
             self._recorded, self._weights, self._state = {}, weights, _state_of(weights)
         if given not in self._recorded:
             values = tuple(value for value in inputs if value is not None)
             self._function(*inputs)  # packs weights
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # of what the class says it may not do, and of a later PyTorch's ways
+                warnings.simplefilter("ignore")  # about control flow (see the class) and deprecations
                 module = _Recorded(self._network, self._function, given)
                 whole = torch.jit.trace(module, values, check_trace=False)  # type: ignore[no-untyped-call]
                 self._recorded[given] = torch.jit.freeze(whole)
         return self._recorded[given]
 
     def __getstate__(self) -> dict[str, object]:
-        """Without what was recorded, which cannot be copied."""
+        """The state without recordings, which cannot be copied."""
         return {"network": self._network, "function": self._function, "small": self._small}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """A copy has recorded nothing."""
+        """Restores a copy, without recordings."""
         self.__init__(**state)  # type: ignore[misc]
 
 
 class _Recorded(nn.Module):
-    """The function as a module of the network, as recording wants it; arguments that are None are left out."""
+    """The function as a module, as ``torch.jit.trace`` needs it; arguments that are None are left out."""
 
     def __init__(self, network: nn.Module, function: Callable[..., Any], given: tuple[bool, ...]) -> None:
         super().__init__()
@@ -237,7 +228,7 @@ class _Recorded(nn.Module):
 
 
 def _state_of(weights: Sequence[nn.Parameter]) -> tuple[int, int]:
-    """Is another one when a weight was changed or replaced."""
+    """A value that changes when a weight is changed or replaced."""
     return sum(weight._version for weight in weights), sum(weight.data_ptr() for weight in weights)
 
 

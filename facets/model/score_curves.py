@@ -1,8 +1,8 @@
-"""``calibration.json`` of a checkpoint folder: what similarity scores mean, one curve a method.
+"""Calibration of similarity scores: ``calibration.json`` of a checkpoint folder, with a curve for each method.
 
 ::
 
-    {"format": 1, "revision": "0123456789ab", "source": "where the people's scores come from",
+    {"format": 1, "revision": "0123456789ab", "source": "origin of the human scores",
      "curves": {"codebook": {"scores": [-1.2, -0.4], "calibrated": [0.1, 0.9]}, "sif+attention": ...}}
 
 Shape suffixes: P pairs, N points of a curve.
@@ -19,20 +19,16 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
-ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, e.g. sif+attention -> [2, N], see apply_curve
+ScoreCurves = Mapping[str, NDArray[np.float64]]  # by method, such as sif+attention: [2, N], see apply_curve
 
 _FILE_NAME = "calibration.json"
 
 
 def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -> NDArray[np.float64]:
-    """A monotone, piecewise linear map of scores to [0, 1], constant beyond its ends.
+    """Maps scores to [0, 1] by a monotone, piecewise linear curve that is constant beyond its ends.
 
-    Args:
-        curve_2N: Scores, growing, and what they mean, never falling, in [0, 1]; ``[2, N]``.
-        scores_P: Scores of one method, ``[P]``.
-
-    Returns:
-        ``[P]`` in ``[0, 1]``; a higher score never gives less.
+    ``curve_2N``: increasing scores and their calibrated values, non-decreasing in [0, 1]. ``scores_P``: scores of one
+    method.
 
     Example:
         >>> apply_curve(np.array([[-1.0, 0.0], [0.2, 1.0]]), np.array([-2.0, -0.5, 0.0])).round(6).tolist()
@@ -43,14 +39,9 @@ def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -
 
 
 def read_score_curves(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:
-    """The curves of a checkpoint folder.
+    """The curves of a checkpoint folder, ``[2, N]`` float64 by method; empty when there is no file.
 
-    Args:
-        folder: The folder.
-        revision: Of the model in it. Curves of another one are left out with a warning: they would be wrong.
-
-    Returns:
-        Method -> ``[2, N]`` float64; empty when there is no file.
+    Curves that were fitted on another ``revision`` of the model are ignored with a warning.
 
     Raises:
         CheckpointError: The file is damaged or of an unknown format.
@@ -69,16 +60,9 @@ def _parse(content: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
 
 
 def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, source: str) -> Path:
-    """Writes ``calibration.json``; the file appears whole or not at all.
+    """Writes ``calibration.json`` atomically and returns its path.
 
-    Args:
-        folder: A checkpoint folder.
-        revision: Of the model the curves were fitted on.
-        curves: Method -> ``[2, N]``.
-        source: Where the people's scores come from, for readers of the file.
-
-    Returns:
-        The file.
+    ``revision``: of the model that the curves were fitted on. ``source``: origin of the human scores, for people.
 
     Raises:
         CheckpointError: A curve is not monotone or not in [0, 1].
@@ -89,7 +73,7 @@ def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, sour
         name: {"scores": curve_2N[0].tolist(), "calibrated": curve_2N[1].tolist()} for name, curve_2N in curves.items()
     }
     head = {"format": FITTED_FORMAT, "revision": revision, "source": source}
-    # A line for each curve, so that a change of one is seen as such.
+    # One line for each curve, so that diffs show which curves changed.
     lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(points[name])}" for name in sorted(points))
     content = f'{json.dumps(head)[:-1]}, "curves": {{\n{lines}\n}}}}\n'
     file = folder / _FILE_NAME

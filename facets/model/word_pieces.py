@@ -1,4 +1,4 @@
-"""Texts as word pieces: ids for the encoder, and the characters that each piece stands for."""
+"""Splits texts into word pieces: ids for the encoder, and the characters of each piece."""
 
 import hashlib
 import json
@@ -16,12 +16,12 @@ from facets.errors import CheckpointError
 from facets.language.tokenizer import check_sequence, grouped
 from facets.language.vocabulary import PIECE_MARK
 
-# A text is cut into parts before the tokenizer sees it, and so many characters are in hand at once: what the library
-# keeps for each piece would fill the memory with a long text.
+# The tokenizers library keeps much for each piece, so long texts are cut into parts and few parts are tokenized at
+# once.
 _PART_CHARS = 20_000
 _BATCH_CHARS = 1_000_000
 _SPACE = re.compile(r"\s")
-# Half of a character in UTF-16, which UTF-8 cannot store.
+# Halves of UTF-16 characters, which UTF-8 cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
@@ -29,17 +29,17 @@ _loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """The pieces of one text, special ones left out."""
+    """The word pieces of one text, without special pieces."""
 
     ids: NDArray[np.int32]  # `[L]` int32
-    starts: NDArray[np.int32]  # offset of each piece's first character in the text, `[L]` int32
+    starts: NDArray[np.int32]  # offset of the first character of each piece in the text, `[L]` int32
     ends: NDArray[np.int32]  # offset behind its last character, `[L]` int32
 
     def __len__(self) -> int:
         return len(self.ids)
 
     def cut(self, first: int, last: int) -> "Pieces":
-        """The pieces from ``first`` to before ``last``."""
+        """The pieces ``[first, last)``."""
         return Pieces(self.ids[first:last], self.starts[first:last], self.ends[first:last])
 
 
@@ -47,10 +47,10 @@ class WordPieces:
     """A word-piece tokenizer as its ``tokenizer.json`` describes it; may be shared by threads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Takes the tokenizer over: cutting and padding are switched off.
+        """Wraps a tokenizer and switches off its truncation and padding.
 
         Raises:
-            CheckpointError: It has no pieces for the beginning, the end or the unknown.
+            CheckpointError: It lacks a special piece.
         """
         tokenizer.no_padding()
         tokenizer.no_truncation()
@@ -59,37 +59,37 @@ class WordPieces:
 
     @classmethod
     def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``; models with the same one share it while one of them is in use.
+        """Reads ``tokenizer.json``; models with equal content share one object.
 
         Raises:
-            CheckpointError: It is damaged, or no word-piece tokenizer.
+            CheckpointError: It is damaged, or is no word-piece tokenizer.
         """
         key = hashlib.sha256(content).digest()
-        if (known := _loaded.get(key)) is not None:
-            return known
+        if (loaded := _loaded.get(key)) is not None:
+            return loaded
         try:
             tokenizer = Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the library raises nothing narrower
             raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
-        _loaded[key] = found = cls(tokenizer)
-        return found
+        _loaded[key] = loaded = cls(tokenizer)
+        return loaded
 
     def to_json(self) -> bytes:
-        """What ``from_json`` reads."""
+        """The content of ``tokenizer.json``."""
         return json.dumps(json.loads(self._tokenizer.to_str()), ensure_ascii=False, separators=(",", ":")).encode()
 
     def __len__(self) -> int:
-        """V, special pieces included."""
+        """Number of pieces V, special ones included."""
         return int(self._tokenizer.get_vocab_size())
 
     @cached_property
     def continues_word(self) -> NDArray[np.bool_]:
-        """Whether a piece continues the word of the piece before it, ``[V]``."""
+        """Whether each piece continues the word of the piece before it, ``[V]``."""
         return np.array([name.startswith(PIECE_MARK) for name in self._names])
 
     @cached_property
     def is_mark(self) -> NDArray[np.bool_]:
-        """Whether a piece has neither letter nor digit, ``[V]``."""
+        """Whether each piece has neither a letter nor a digit, ``[V]``."""
         return np.array([not any(map(str.isalnum, name)) for name in self._names])
 
     @cached_property
@@ -97,16 +97,10 @@ class WordPieces:
         return [self._tokenizer.id_to_token(i) or "" for i in range(len(self))]
 
     def encode(self, texts: Sequence[str]) -> list[Pieces]:
-        """Pieces of texts with their offsets, all of them, however long the text.
-
-        Args:
-            texts: Any texts, also empty ones.
-
-        Returns:
-            One a text, in order. Offsets count characters (code points) of the text as it was given.
+        """All pieces of each text with their offsets, which count characters (code points) of the text.
 
         Raises:
-            TypeError: ``texts`` is one ``str``.
+            TypeError: ``texts`` is a single ``str``.
         """
         check_sequence(texts, "encode")
         found: list[list[Pieces]] = [[] for _ in texts]
@@ -118,10 +112,10 @@ class WordPieces:
         return [_joined(parts) for parts in found]
 
     def ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of ``encode``, for less.
+        """The ids of ``encode``, computed faster.
 
         Raises:
-            TypeError: ``texts`` is one ``str``.
+            TypeError: ``texts`` is a single ``str``.
         """
         check_sequence(texts, "ids")
         found: list[list[NDArray[np.int32]]] = [[] for _ in texts]
@@ -144,7 +138,7 @@ class WordPieces:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a text, and where it stands."""
+    """A part of a text, with its place."""
 
     text_position: int
     start: int
@@ -162,7 +156,7 @@ def _joined(parts: Sequence[Pieces]) -> Pieces:
 
 
 def _parts(position: int, text: str) -> Iterator[_Part]:
-    """A text; a long one is cut at white space, and anywhere where there is none for long."""
+    """The parts of a text: cut at white space, or anywhere if there is none for long."""
     start = 0
     while start == 0 or start < len(text):
         end = min(len(text), start + _PART_CHARS)

@@ -12,7 +12,7 @@ from torch.nn import functional
 
 from facets.config import FacetModelConfig
 from facets.language.vocabulary import rarity_weights
-from facets.model.network import Block, FacetDecoder, RecurrentEncoder, TransformerEncoder, padding_mask
+from facets.model.network import Block, FacetDecoder, TransformerEncoder, padding_mask
 from facets.papers.records import CandidateKind
 
 _KEY_DIM = 64
@@ -115,11 +115,7 @@ class PaperNetwork(nn.Module):
         self.config = config
         num_facets, hidden, word_dim = config.num_facets, config.hidden_dim, word_vectors_VW.shape[1]
         shape = config.replaced(dim=word_dim)
-        self.encoder: TransformerEncoder | RecurrentEncoder
-        if config.encoder == "transformer":
-            self.encoder = TransformerEncoder(shape, word_vectors_VW)
-        else:
-            self.encoder = RecurrentEncoder(shape, word_vectors_VW)
+        self.encoder = TransformerEncoder(shape, word_vectors_VW)
         self.encoder.embedding = TypedTokenEmbedding(word_vectors_VW, train_words=train_words)  # type: ignore[assignment]
         self.decoder = FacetDecoder(config.replaced(dim=hidden))
         self.output_maps = nn.Parameter(

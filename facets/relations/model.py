@@ -27,16 +27,15 @@ from facets.errors import CheckpointError
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import WordVectors, unit_rows
 from facets.model.base import CheckpointModel
-from facets.model.checkpoint import FilesRead, fit_weights, read_config, write_parts
+from facets.model.checkpoint import FilesRead, fit_weights, read_config, read_words, write_parts
 from facets.model.passage_checkpoint import (
     PASSAGE_FILES,
     PassageModelConfig,
     packed_weights,
     read_passage_weights,
-    read_passage_words,
     read_word_pieces,
 )
-from facets.model.passage_cutting import length_batches
+from facets.model.passage_encoding import length_batches
 from facets.model.precision import fastest_precision
 from facets.model.shipped import borrowed_folder
 from facets.relations.network import PatternNetwork, PatternPieces
@@ -176,7 +175,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         if passages.network.encoder != config.network.encoder:
             raise CheckpointError(f"{source}: expected the encoder that {folder} was made from, got another shape")
         pieces = PatternPieces(read_word_pieces(source, passages, read=files), config.network.max_tokens)
-        words = read_passage_words(source, passages, read=files)
+        words = read_words(source, passages.dim, read=files)
         pieces_VW = encoder_pieces(source, read=files)
         tensors = read_passage_weights(folder, read=files)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}

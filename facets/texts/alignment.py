@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 from rapidfuzz.distance import OSA
 
+from facets.language import lexicon
 from facets.language.vectors import unit_rows
 from facets.language.wordnet import wordnet
 from facets.model.contract import TextModel
-from facets.language import lexicon
 from facets.texts.explanation import word_vectors
 from facets.texts.wording import Word, Wording
 

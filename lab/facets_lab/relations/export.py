@@ -19,8 +19,8 @@ from torch import Tensor
 from tqdm import tqdm
 
 from facets.language.vectors import unit_rows
-from facets.model.checkpoint import read_config
-from facets.model.passage_checkpoint import PassageModelConfig, read_passage_words
+from facets.model.checkpoint import read_config, read_words
+from facets.model.passage_checkpoint import PassageModelConfig
 from facets.relations.entities import EntityType
 from facets.relations.model import RelationModel, RelationModelConfig
 from facets.relations.tables import PatternTable, RelationDetails, RelationTable
@@ -211,7 +211,7 @@ def relation_model(
     facets = trainer.network.relations.detach().float().cpu().numpy()
     return RelationModel(
         trainer.network.patterns,
-        read_passage_words(source, read_config(source, PassageModelConfig)),
+        read_words(source, read_config(source, PassageModelConfig).dim),
         pieces=trainer.pieces,
         config=RelationModelConfig(
             name=config.name,

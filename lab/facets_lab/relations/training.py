@@ -18,7 +18,7 @@ from facets.errors import ConfigError
 from facets.language.files import read_lines
 from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
-from facets.model.passage_cutting import length_batches
+from facets.model.passage_encoding import length_batches
 from facets.relations.model import encoder_pieces
 from facets.relations.network import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored

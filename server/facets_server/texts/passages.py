@@ -94,7 +94,7 @@ class ServedPassages(ServedTexts):
             if not np.isfinite(document[0]).all():  # the batcher looks at arrays of numbers alone
                 raise ModelFailureError("the model returned numbers that are not finite")
             kept[place] = document
-        return found.facets, found.spans, found.num_tokens, found.num_read, kept
+        return found.facets, found.spans, found.num_tokens, kept
 
     def _queries(self, texts: Sequence[str]) -> Columns:
         found = self._passage_model.encode_queries(texts)
@@ -111,11 +111,8 @@ def _about_tokens(text: str) -> int:
 
 
 def _encoded(columns: Columns) -> Encoded:
-    facets, spans, num_tokens, num_read, kept = columns
-    stats = tuple(
-        TokenStats(read, 0, of_how_many)
-        for read, of_how_many in zip(num_read.tolist(), num_tokens.tolist(), strict=True)
-    )
+    facets, spans, num_tokens, kept = columns
+    stats = tuple(TokenStats(count, 0, count) for count in num_tokens.tolist())
     kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}
     return Encoded(facets, stats, spans, kept=kept_by_place)
 

@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from facets.model.facet_reduction import ALIKE, reduce_facets
-from facets.model.passage_cutting import cut_runs, sentence_bounds
-from facets.model.passage_encoding import attended_runs, merged_facets, widen_to_words
+from facets.model.facet_reduction import ALIKE, merged_facets, reduce_facets
+from facets.model.passage_encoding import attended_runs, cut_runs, sentence_bounds, widen_to_words
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
