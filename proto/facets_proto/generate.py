@@ -1,14 +1,17 @@
 """Generates the Python code of facets.v1 from its ``.proto`` files: ``python -m facets_proto.generate``.
 
-Beside what protoc writes, ``services.py`` has the names of the services.
+Besides protoc's output it writes ``services.py``, the names of the services, and ``comments.json``, the comment of
+every service, rpc, message, field and enum value by full name.
 
-Needs ``grpcio-tools`` (extra ``dev``) and ``googleapis-common-protos`` (comes with ``grpcio-status``).
+Needs ``grpcio-tools`` (extra ``dev``) and ``googleapis-common-protos`` (a dependency of ``grpcio-status``).
 """
 
 import importlib.resources
-import sys
+import json
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from typing import Any
 
 PACKAGE_FOLDER = Path(__file__).resolve().parent
 
@@ -17,16 +20,15 @@ _SERVICES = '''"""Names of the services of facets.v1, generated; see facets_prot
 SERVICES: tuple[str, ...] = (
 {})
 '''
+# Fields of descriptors that hold named parts.
+_PARTS = ("service", "method", "message_type", "nested_type", "field", "oneof_decl", "enum_type", "value")
 
 
 def generate(out: Path) -> None:
-    """Writes ``facets_proto/v1/*_pb2*.py*`` and ``facets_proto/v1/services.py`` under ``out``.
-
-    Args:
-        out: An existing folder; the code lands in ``out/facets_proto/v1``.
+    """Writes the code to ``out/facets_proto/v1``; ``out`` must exist.
 
     Raises:
-        RuntimeError: protoc refused a file; what it found wrong is on standard error.
+        RuntimeError: protoc rejected a file and printed why.
     """
     import google.rpc
     import grpc_tools.protoc
@@ -35,32 +37,48 @@ def generate(out: Path) -> None:
     well_known = importlib.resources.files("grpc_tools") / "_proto"
     google_apis = Path(next(iter(google.rpc.__path__))).parents[1]
     sources = sorted(str(path) for path in (PACKAGE_FOLDER / "v1").glob("*.proto"))
-    arguments = [
-        "protoc",
-        f"-I{PACKAGE_FOLDER.parent}",
-        f"-I{well_known}",
-        f"-I{google_apis}",
-        f"--python_out={out}",
-        f"--pyi_out={out}",
-        f"--grpc_python_out={out}",
-        *sources,
-    ]
     with tempfile.TemporaryDirectory() as folder:
-        described = Path(folder) / "descriptors"
-        status = grpc_tools.protoc.main([*arguments, f"--descriptor_set_out={described}"])
+        descriptors = Path(folder) / "descriptors"
+        arguments = [
+            "protoc",
+            *(f"-I{include}" for include in (PACKAGE_FOLDER.parent, well_known, google_apis)),
+            *(f"--{kind}_out={out}" for kind in ("python", "pyi", "grpc_python")),
+            "--include_source_info",
+            f"--descriptor_set_out={descriptors}",
+            *sources,
+        ]
+        status = grpc_tools.protoc.main(arguments)
         if status != 0:
             raise RuntimeError(f"protoc failed with status {status}, expected 0")
-        files = FileDescriptorSet.FromString(described.read_bytes()).file
+        files = FileDescriptorSet.FromString(descriptors.read_bytes()).file
     names = [f"{file.package}.{service.name}" for file in files for service in file.service]
     lines = "".join(f'    "{name}",\n' for name in names)
-    (out / "facets_proto" / "v1" / "services.py").write_text(_SERVICES.format(lines), encoding="utf-8")
+    folder_v1 = out / "facets_proto" / "v1"
+    (folder_v1 / "services.py").write_text(_SERVICES.format(lines), encoding="utf-8")
+    comments = dict(sorted(_comments_of(files)))
+    (folder_v1 / "comments.json").write_text(json.dumps(comments, indent=0) + "\n", encoding="utf-8")
 
 
-def main() -> int:
-    """Writes the generated code beside the sources."""
-    generate(PACKAGE_FOLDER.parent)
-    return 0
+def _comments_of(files: Iterable[Any]) -> Iterator[tuple[str, str]]:
+    for file in files:
+        names = dict(_named(file, file.package, ()))
+        for location in file.source_code_info.location:
+            comment = " ".join(location.leading_comments.split())
+            if comment and tuple(location.path) in names:
+                yield names[tuple(location.path)], comment
+
+
+def _named(descriptor: Any, scope: str, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
+    """Protoc's path of every part of a descriptor, with the part's full name."""
+    for kind in _PARTS:
+        number = descriptor.DESCRIPTOR.fields_by_name.get(kind)
+        if number is None:
+            continue
+        for index, part in enumerate(getattr(descriptor, kind)):
+            part_path, name = (*path, number.number, index), f"{scope}.{part.name}"
+            yield part_path, name
+            yield from _named(part, name, part_path)
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    generate(PACKAGE_FOLDER.parent)

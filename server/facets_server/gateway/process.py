@@ -1,14 +1,14 @@
-"""The gateway in a process of its own: the server's, which it starts, watches and ends; and one started by hand.
+"""The gateway as a process: started and watched by the server, or run by hand beside a server on another machine.
 
-Reading HTTP and JSON costs processor time in Python, which in the server's own process would stop its loop and threads
-for as long. The server binds the port, so that a busy one is found at start, and starts the gateway again when it dies.
-One started by hand may stand on another machine.
+Reading HTTP and JSON takes processor time in Python, which in the server's own process would block its event loop. The
+server binds the port, so that it notices a used port at start, and restarts a gateway that dies.
 """
 
 import asyncio
 import http.client
 import json
 import logging
+import socket
 import subprocess
 import sys
 import threading
@@ -21,7 +21,7 @@ from prometheus_client import CollectorRegistry, Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
-from facets_server.gateway.serving import Gateway, listen
+from facets_server.gateway.server import Gateway, listen
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.front import exposure
 from facets_server.runtime.keys import read_token
@@ -30,60 +30,59 @@ from facets_server.runtime.metrics_server import MetricsServer
 logger = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
-AGAIN_AFTER_S = 1.0
-_SCRAPE_S = 2.0
-_KILL_AFTER_S = 1.0
+RESTART_DELAY_S = 1.0
+_SCRAPE_TIMEOUT_S = 2.0
 _DEFAULT_PORT = 8080
 
 
 class GatewayProcess:
-    """A gateway that serves one gRPC server.
+    """A gateway process of a server.
 
     Attributes:
-        port: Where it listens.
+        port: Port of its HTTP socket.
     """
 
     def __init__(self, config: ServerConfig, *, target: str, token: str) -> None:
-        """Binds the port; nothing answers yet.
+        """Binds the port.
 
         Args:
             config: Settings of the server.
-            target: Where the server listens for its gateway.
-            token: What the server knows the gateway by.
+            target: Address where the server accepts the gateway's calls.
+            token: Secret by which the server knows the gateway.
 
         Raises:
             ConfigError: The port cannot be used.
         """
         self._socket = listen(config.host, config.http)
         self.port = int(self._socket.getsockname()[1])
-        order = {"target": target, "token": token, "socket": self._socket.fileno()}
-        # Where documents are kept, a password among it, is none of the gateway's business.
-        known = config.model_dump(mode="json", exclude={"engine": {"store"}})
-        self._order = json.dumps({**order, "config": known})
+        # The gateway does not need the address of the document store, which may contain a password.
+        settings = config.model_dump(mode="json", exclude={"engine": {"store"}})
+        order = {"target": target, "token": token, "socket": self._socket.fileno(), "config": settings}
+        self._order = json.dumps(order) + "\n"
         self._process: subprocess.Popen[str] | None = None
         self._metrics_port = 0
         self._stopping = threading.Event()
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
     def start(self) -> None:
-        """Starts the process, and returns once it answers.
+        """Starts the process and returns once it accepts requests.
 
         Raises:
-            ConfigError: It ended at once; it has said why.
+            ConfigError: The process ended at once; its log has the reason.
         """
         if not self._run():
-            raise ConfigError("the HTTP gateway could not be started; its reason stands above")
+            raise ConfigError("the HTTP gateway could not be started; the lines above have the reason")
         self._watcher.start()
 
     def drain(self) -> None:
-        """Takes no new connections; requests that run may end."""
+        """Accepts no new connections; running requests continue."""
         self._stopping.set()
         self._socket.close()
         if self._process is not None and self._process.stdin is not None:
             self._process.stdin.close()
 
     def stop(self, grace_s: float) -> None:
-        """Drains, and ends the process after ``grace_s`` seconds at the latest. Idempotent."""
+        """Drains, and kills the process after ``grace_s`` seconds. Idempotent."""
         self.drain()
         if self._process is None:
             return
@@ -91,36 +90,37 @@ class GatewayProcess:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait(_KILL_AFTER_S)
+            self._process.wait()
         if self._watcher.is_alive():
             self._watcher.join()
-            self._process.kill()  # one that was just being started
+            self._process.kill()  # the watcher may just have started another one
 
     def collect(self) -> Iterator[Metric]:
-        """Its metrics, for the registry of the server; none while it does not answer."""
+        """Yields the gateway's metrics for the registry of the server; none while the gateway does not answer."""
         if not self._metrics_port:
             return
         try:
-            with urllib.request.urlopen(f"http://127.0.0.1:{self._metrics_port}/metrics", timeout=_SCRAPE_S) as reply:
+            url = f"http://127.0.0.1:{self._metrics_port}/metrics"
+            with urllib.request.urlopen(url, timeout=_SCRAPE_TIMEOUT_S) as reply:
                 text = reply.read().decode()
-        except (OSError, http.client.HTTPException):  # it ended, also in the middle of its answer
+        except (OSError, http.client.HTTPException):
             return
         yield from text_string_to_metric_families(text)
 
     def _run(self) -> bool:
-        """Starts the process; True once it answers."""
+        """Starts the process; True once it accepts requests."""
         process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
             pass_fds=(self._socket.fileno(),),
-            start_new_session=True,  # Ctrl-C is for the server, which ends us in order
+            start_new_session=True,  # Ctrl-C reaches only the server, which stops the gateway in order
         )
         self._process = process
         assert process.stdin is not None and process.stdout is not None
         try:
-            process.stdin.write(self._order + "\n")
+            process.stdin.write(self._order)
             process.stdin.flush()
         except OSError:
             return False
@@ -136,41 +136,44 @@ class GatewayProcess:
                 return
             self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
-            if not self._stopping.wait(AGAIN_AFTER_S):
+            if not self._stopping.wait(RESTART_DELAY_S):
                 try:
                     self._run()
-                except (OSError, ValueError) as error:  # no room for a process, a socket that was just closed
+                except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
                     logger.error("the HTTP gateway cannot be started: %s", error)
 
 
 def run_beside(target: str, config: ServerConfig, *, ca_file: Path | None) -> None:
-    """Serves until SIGTERM or SIGINT.
+    """Runs a gateway until SIGTERM or SIGINT.
 
     Args:
         target: ``HOST:PORT`` of the gRPC server.
-        config: Settings of the gateway; its port is 8080 where none is set.
-        ca_file: Certificates to trust, PEM; None: the server speaks no TLS.
+        config: Settings of the gateway; without a port it uses 8080.
+        ca_file: PEM file of trusted certificates; None: the server has no TLS.
 
     Raises:
         ConfigError: A port or a file cannot be used.
     """
-    http = config.http if config.http.port >= 0 else config.http.model_copy(update={"port": _DEFAULT_PORT})
-    token = "" if http.token_file is None else read_token(http.token_file)
+    settings = config.http if config.http.port >= 0 else config.http.model_copy(update={"port": _DEFAULT_PORT})
+    token = "" if settings.token_file is None else read_token(settings.token_file)
+    credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read_certificates(ca_file))
     registry = CollectorRegistry()
-    gateway = Gateway(target, config, token=token, credentials=_credentials(ca_file), registry=registry)
-    with listen(config.host, http) as bound:
+
+    async def serve(bound: socket.socket) -> None:
+        gateway = Gateway(target, config, registry=registry, token=token, credentials=credentials)
+        await gateway.serve_until_signal(bound)
+
+    with listen(config.host, settings) as bound:
         if config.metrics_port >= 0:
-            MetricsServer(registry, config.host, config.metrics_port, allowed_hosts=http.allowed_hosts)
+            MetricsServer(registry, config.host, config.metrics_port, allowed_hosts=settings.allowed_hosts)
         for warning in exposure(config):
             logger.warning("%s", warning)
         logger.info("HTTP on port %d of %s, for the server at %s", bound.getsockname()[1], config.host, target)
-        asyncio.run(gateway.serve_until_signal(bound))
+        asyncio.run(serve(bound))
 
 
-def _credentials(ca_file: Path | None) -> grpc.ChannelCredentials | None:
-    if ca_file is None:
-        return None
+def _read_certificates(file: Path) -> bytes:
     try:
-        return grpc.ssl_channel_credentials(ca_file.read_bytes())
+        return file.read_bytes()
     except OSError as error:
-        raise ConfigError(f"--target-ca {ca_file} cannot be read: {error.strerror}") from error
+        raise ConfigError(f"--target-ca {file} cannot be read: {error.strerror}") from error

@@ -1,59 +1,65 @@
-"""Forwarding to the gRPC server: key, deadline, request id, trace and address of the caller travel as metadata."""
+"""Forwards calls to the gRPC server, with the caller's key, deadline, request id, trace and address as metadata."""
 
 import asyncio
 import re
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any, TypeVar
 
 import grpc
+from google.protobuf.message import Message
 from starlette.requests import ClientDisconnect, Request
-from starlette.routing import Route
 
-from facets_server.gateway.bodies import BodyReader
-from facets_server.gateway.failures import bad_request, failure_of
+from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.request_body import BodyReader
 from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA
 
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
-_FORWARDED = ("authorization", "traceparent", "tracestate")
-_TIMEOUT = re.compile(r"[0-9]{1,10}")
-MAX_METADATA_BYTES = 6144  # gRPC refuses calls with more than 8 KiB, our own and its framing among them
+_TIMEOUT_MS = re.compile(r"[0-9]{1,10}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
+_FORWARDED = ("authorization", "traceparent", "tracestate")
+MAX_METADATA_BYTES = 6144  # gRPC rejects calls with more than 8 KiB, which include its own metadata
+_MAX_STREAMS = 256  # each takes a thread; the server admits fewer
+_CHANNEL_OPTIONS = [
+    ("grpc.max_receive_message_length", -1),
+    ("grpc.max_send_message_length", -1),
+    ("grpc.enable_retries", 0),
+    ("grpc.max_reconnect_backoff_ms", 1000),  # finds a restarted server soon
+]
 
 ResultT = TypeVar("ResultT")
+MessageT = TypeVar("MessageT", bound=Message)
 
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """Who asks, and how long he waits.
+    """The client that a call is made for.
 
     Attributes:
-        metadata: What is forwarded.
-        timeout_s: Seconds until he gives up; None: never.
-        request_id: His, or made here.
+        metadata: Metadata to forward.
+        timeout_s: Deadline in seconds; None: no deadline.
     """
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
-    request_id: str
 
 
 def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
-    """Reads the headers of a request.
+    """Reads the caller from the headers of a request.
 
     Args:
-        request: Any request.
-        timeout_s: Of callers that name no ``Connect-Timeout-Ms``; None: without end.
+        request: The HTTP request.
+        timeout_s: Deadline without a ``Connect-Timeout-Ms`` header; None: no deadline.
 
     Raises:
-        CallFailedError: A header is not what it must be.
+        CallError: A header is invalid or too long.
     """
-    sent = request.headers.get("connect-timeout-ms")
-    if sent is not None and not _TIMEOUT.fullmatch(sent):
-        raise bad_request("header connect-timeout-ms is not a number of at most 10 digits")
+    timeout_ms = request.headers.get("connect-timeout-ms")
+    if timeout_ms is not None and not _TIMEOUT_MS.fullmatch(timeout_ms):
+        raise bad_request("header connect-timeout-ms must be a number of at most 10 digits")
     metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, _address_of(request))]
     for name in _FORWARDED:
         value = request.headers.get(name)
@@ -63,12 +69,12 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
             metadata.append((name, value))
     if sum(map(len, chain.from_iterable(metadata))) > MAX_METADATA_BYTES:
         names = ", ".join(("x-request-id", *_FORWARDED))
-        raise bad_request(f"headers {names} have more than {MAX_METADATA_BYTES} bytes together", status=431)
-    return Caller(tuple(metadata), timeout_s if sent is None else int(sent) / 1000, request_id_of(request))
+        raise bad_request(f"headers {names} have more than {MAX_METADATA_BYTES} bytes in total", http_status=431)
+    return Caller(tuple(metadata), timeout_s if timeout_ms is None else int(timeout_ms) / 1000)
 
 
 def request_id_of(request: Request) -> str:
-    """The caller's ``X-Request-Id``, or one made once for each request."""
+    """The client's ``X-Request-Id``, or a new one, the same for the whole request."""
     state = request.scope.setdefault("state", {})
     if "request_id" not in state:
         sent = request.headers.get("x-request-id", "")
@@ -77,144 +83,125 @@ def request_id_of(request: Request) -> str:
 
 
 def _address_of(request: Request) -> str:
-    """The address without its port, in gRPC's form, so that a caller is one caller whichever way he comes."""
+    """The client's address without port, in gRPC's format: fair sharing then sees one caller over HTTP and gRPC."""
     host = request.client.host if request.client is not None else "unknown"
     return f"ipv6:%5B{host}%5D" if ":" in host else f"ipv4:{host}"
 
 
 class Upstream:
-    """The gRPC server behind the gateway; made and used on one event loop."""
+    """Connection to the gRPC server. Use it on one event loop."""
 
-    def __init__(self, channel: grpc.aio.Channel, token: str) -> None:
-        """Makes no call yet.
+    def __init__(self, target: str, *, token: str = "", credentials: grpc.ChannelCredentials | None = None) -> None:
+        """Creates the channels; they connect with the first call.
 
         Args:
-            channel: To the server; ``close`` closes it.
-            token: Tells the server that this is its gateway; empty: it does not know.
+            target: Address of the server.
+            token: Secret that proves to the server that the caller's address is true; empty: none.
+            credentials: For a server with TLS; None: plain text.
         """
-        self._channel = channel
-        self._trust = ((TOKEN_METADATA, token),) if token else ()
+        if credentials is None:
+            self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
+            self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        else:
+            self._unary_channel = grpc.aio.secure_channel(target, credentials, options=_CHANNEL_OPTIONS)
+            self._stream_channel = grpc.secure_channel(target, credentials, options=_CHANNEL_OPTIONS)
+        self._token = ((TOKEN_METADATA, token),) if token else ()
+        self._threads = ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="stream")
 
     async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
         """Calls a unary rpc.
 
         Raises:
-            CallFailedError: It failed.
+            CallError: The call failed.
         """
-        call: Any = _untyped(self._channel.unary_unary(path))(
-            request, metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s, wait_for_ready=False
-        )
+        metadata = grpc.aio.Metadata(*caller.metadata, *self._token)
         try:
-            return bytes(await call)
-        except grpc.aio.AioRpcError as error:
-            raise failure_of(error) from error
+            return bytes(
+                await self._unary_channel.unary_unary(path)(request, metadata=metadata, timeout=caller.timeout_s)
+            )
+        except grpc.RpcError as error:
+            raise CallError.of_grpc(error) from error
 
     async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
-        """Calls an rpc of streams; requests are taken as fast as the server reads them.
+        """Calls a streaming rpc; takes requests as fast as the server reads them.
+
+        It runs in threads: gRPC's asyncio client can lose the status of a call that ends during a write.
 
         Raises:
-            CallFailedError: It failed.
+            CallError: The call failed.
         """
-        call: Any = _untyped(self._channel.stream_stream(path))(
-            metadata=(*caller.metadata, *self._trust), timeout=caller.timeout_s
+        loop = asyncio.get_running_loop()
+        call = self._stream_channel.stream_stream(path)(
+            _iterated(requests, loop), metadata=(*caller.metadata, *self._token), timeout=caller.timeout_s
         )
-        # Written here: where gRPC takes the requests, it cancels a call that ends meanwhile, and its status is lost.
-        writing = asyncio.ensure_future(_write_all(call, requests))
         try:
-            while (reply := await _read(call)) is not grpc.aio.EOF:
-                yield bytes(reply)
-        except grpc.aio.AioRpcError as error:
-            if writing.done() and not writing.cancelled() and (problem := writing.exception()) is not None:
-                raise problem from error
-            raise failure_of(error) from error
+            while (reply := await loop.run_in_executor(self._threads, next, call, None)) is not None:
+                yield reply
+        except grpc.RpcError as error:
+            raise CallError.of_grpc(error) from error
         finally:
-            writing.cancel()
             call.cancel()
 
     async def close(self) -> None:
-        """Closes the channel."""
-        await self._channel.close()
+        """Closes the channels."""
+        await self._unary_channel.close()
+        self._stream_channel.close()
 
 
-async def _write_all(call: Any, requests: AsyncIterator[bytes]) -> None:
-    try:
-        await call.wait_for_connection()
-        async for request in requests:
-            # Not ``call.write``: one that comes too late puts "Internal error from Core" in the place of the status
-            # that is on its way, for good.
-            await call._cython_call.send_serialized_message(request)
-        await call.done_writing()
-    except (grpc.aio.BaseError, grpc.RpcError, asyncio.InvalidStateError):
-        pass  # the call has ended: who reads it learns why
-    except Exception:
-        call.cancel()
-        raise
+@dataclass(frozen=True, slots=True)
+class Backend:
+    """What all routes share.
+
+    Attributes:
+        upstream: The gRPC server.
+        reader: Reads request bodies.
+        timeout_s: Deadline of calls without a ``Connect-Timeout-Ms`` header, in seconds.
+    """
+
+    upstream: Upstream
+    reader: BodyReader
+    timeout_s: float
+
+    async def call(self, request: Request, path: str, message: Message, reply_type: type[MessageT]) -> MessageT:
+        """Calls a unary rpc for the client of ``request``, whose body must have been read.
+
+        Raises:
+            CallError: The call failed.
+            ClientDisconnect: The client is gone.
+        """
+        caller = caller_of(request, timeout_s=self.timeout_s)
+        reply = await unless_gone(request, self.upstream.call(path, message.SerializeToString(), caller))
+        return reply_type.FromString(reply)
 
 
-async def _read(call: Any) -> Any:
-    """The next reply; raises ``grpc.aio.AioRpcError`` with the status that the server gave."""
-    task = asyncio.current_task()
-    try:
-        return await call.read()
-    except asyncio.CancelledError:
-        if task is not None and task.cancelling():
-            raise
-        nothing = grpc.aio.Metadata()  # the call was, not we
-        raise grpc.aio.AioRpcError(grpc.StatusCode.CANCELLED, nothing, nothing) from None
+def _iterated(requests: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
+    """Iterates over ``requests`` in the thread of gRPC that sends them."""
+
+    async def next_request() -> bytes | None:
+        return await anext(requests, None)
+
+    while (request := asyncio.run_coroutine_threadsafe(next_request(), loop).result()) is not None:
+        yield request
 
 
-def _untyped(multi_callable: object) -> Any:
-    """Without serializers messages are bytes, which gRPC's types do not know."""
-    return multi_callable
-
-
-async def unless_gone(
-    request: Request, work: Coroutine[Any, Any, ResultT], body_is_read: asyncio.Event | None = None
-) -> ResultT:
-    """Does work for a caller; stops when he goes.
-
-    Args:
-        request: His request.
-        work: What is done.
-        body_is_read: Set once the body has been read: before that the reader sees him go; None: it has been.
+async def unless_gone(request: Request, work: Coroutine[Any, Any, ResultT]) -> ResultT:
+    """Awaits ``work`` and cancels it when the client is gone. The body of the request must have been read.
 
     Raises:
-        ClientDisconnect: He has gone; the work is cancelled.
+        ClientDisconnect: The client is gone.
     """
     working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_until_gone(request, body_is_read))
+    leaving = asyncio.ensure_future(_disconnected(request))
     try:
         await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if working.done():
-            return working.result()
-        raise ClientDisconnect
+        if not working.done():
+            raise ClientDisconnect
+        return working.result()
     finally:
-        for task in (working, leaving):
-            task.cancel()
+        working.cancel()
+        leaving.cancel()
 
 
-async def _until_gone(request: Request, body_is_read: asyncio.Event | None) -> None:
-    if body_is_read is not None:
-        await body_is_read.wait()
+async def _disconnected(request: Request) -> None:
     while (await request.receive())["type"] != "http.disconnect":
         pass
-
-
-class RouteSet(ABC):
-    """Routes that answer with calls of the gRPC server."""
-
-    def __init__(self, upstream: Upstream, reader: BodyReader, *, timeout_s: float) -> None:
-        """Makes no call yet.
-
-        Args:
-            upstream: The gRPC server.
-            reader: Reads bodies.
-            timeout_s: Deadline of calls that name none.
-        """
-        self._upstream = upstream
-        self._reader = reader
-        self._timeout_s = timeout_s
-
-    @abstractmethod
-    def routes(self) -> list[Route]:
-        """The routes."""

@@ -14,7 +14,9 @@ def test_generated_code_matches_the_sources(tmp_path: Path) -> None:
     generate(tmp_path)
     made = {path.name: path.read_bytes() for path in (tmp_path / "facets_proto" / "v1").iterdir()}
     kept = {
-        path.name: path.read_bytes() for path in (PACKAGE_FOLDER / "v1").glob("*.py*") if path.name != "__init__.py"
+        path.name: path.read_bytes()
+        for path in (PACKAGE_FOLDER / "v1").iterdir()
+        if path.is_file() and path.suffix != ".proto" and path.name != "__init__.py"
     }
     assert made == kept
 

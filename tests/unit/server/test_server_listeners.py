@@ -7,7 +7,7 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_server.gateway import bodies, transcoding, upstream
+from facets_server.gateway import protobuf_json, request_body, upstream
 from facets_server.runtime import metrics_server
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
@@ -61,8 +61,8 @@ def test_numbers_are_those_of_the_modules():
     assert numbers(rows["waits for the head, or the message"][2]) == [metrics_server.HEAD_TIMEOUT_S]
     assert numbers(rows["the head"][2]) == [metrics_server.MAX_HEAD_BYTES]
     assert numbers(rows["the head"][1])[1] == upstream.MAX_METADATA_BYTES
-    assert numbers(rows["body, unpacked"][1])[1] == transcoding.MAX_JSON_VALUES
-    assert numbers(rows["work at once, and waiting"][1]) == [bodies.MAX_CONVERSIONS]
+    assert numbers(rows["body, unpacked"][1])[1] == protobuf_json.MAX_JSON_VALUES
+    assert numbers(rows["work at once, and waiting"][1]) == [request_body.MAX_CONVERSIONS]
     waits = [metrics_server.ANSWER_TIMEOUT_S, metrics_server.MAX_CONNECTIONS]
     assert numbers(rows["who does not read the answer"][2]) == waits
 

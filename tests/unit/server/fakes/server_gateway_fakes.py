@@ -1,4 +1,4 @@
-"""The gateway before a server that only remembers what it was asked."""
+"""A gateway in front of a fake gRPC server, in this process or on a port."""
 
 import asyncio
 import threading
@@ -6,61 +6,52 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager
 
 from facets_server.gateway.app import create_app
-from facets_server.gateway.failures import CallFailedError
-from facets_server.gateway.serving import Gateway, listen
+from facets_server.gateway.errors import CallError
+from facets_server.gateway.server import Gateway, listen
 from facets_server.gateway.upstream import Caller
 from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.limits import AdmissionConfig
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient
+from waiting import wait_until
 
-Answer = Message | CallFailedError | Exception
+Answer = Message | CallError | Exception
 
 
 class FakeUpstream:
     """Answers each rpc as the test says.
 
     Attributes:
-        answers: Path -> reply, or what fails; a function of the request's bytes gives either.
-        asked: Path, request and caller of each call so far.
-        waits: Calls wait for it when it is set.
-        cancelled: Set once a waiting call has been cancelled.
+        answers: Path -> reply or error, or a function of the request's bytes that gives one.
+        calls: Path, request and caller of each call.
     """
 
     def __init__(self, answers: dict[str, Answer | Callable[[bytes], Answer]] | None = None) -> None:
         self.answers = answers or {}
-        self.asked: list[tuple[str, bytes, Caller]] = []
-        self.waits = False
-        self.cancelled = threading.Event()
+        self.calls: list[tuple[str, bytes, Caller]] = []
 
     async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
-        self.asked.append((path, request, caller))
-        if self.waits:
-            try:
-                await asyncio.Event().wait()
-            finally:
-                self.cancelled.set()
-        return self._answer(path, request)
-
-    async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
-        async for request in requests:
-            self.asked.append((path, request, caller))
-            yield self._answer(path, request)
-
-    async def close(self) -> None:
-        pass
-
-    def _answer(self, path: str, request: bytes) -> bytes:
+        self.calls.append((path, request, caller))
         answer = self.answers[path]
         answer = answer(request) if callable(answer) else answer
         if isinstance(answer, Exception):
             raise answer
         return answer.SerializeToString()
 
+    async def stream(self, path: str, requests: AsyncIterator[bytes], caller: Caller) -> AsyncIterator[bytes]:
+        async for request in requests:
+            yield await self.call(path, request, caller)
+
 
 class Browser:
-    """A client of an application in this process, and the application's metrics."""
+    """An HTTP client of an application in this process.
+
+    Attributes:
+        upstream: The fake gRPC server.
+        registry: Metrics of the application.
+        client: The client.
+    """
 
     def __init__(self, upstream: FakeUpstream, config: ServerConfig) -> None:
         self.upstream = upstream
@@ -84,20 +75,26 @@ def listening(
     target: str = "127.0.0.1:1",
     **http: object,
 ) -> Iterator[int]:
-    """A gateway on a port of its own, before a server that is not there or at a target; gives the port."""
+    """A gateway on a port, which it yields. Without a target there is no gRPC server behind it."""
     config = ServerConfig(
         http=HttpConfig(port=0, **http),
         security=security or SecurityConfig(),
         admission=AdmissionConfig(max_request_bytes=max_request_bytes),
         drain_s=1.0,
     )
-    gateway = Gateway(target, config)
     bound = listen(config.host, config.http)
-    thread = threading.Thread(target=lambda: asyncio.run(gateway.serve(bound)), daemon=True)
+    gateways: list[Gateway] = []
+
+    async def serve() -> None:
+        gateways.append(Gateway(target, config, registry=CollectorRegistry()))
+        await gateways[0].serve(bound)
+
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     try:
+        wait_until(lambda: gateways)
         yield bound.getsockname()[1]
     finally:
-        gateway.stop()
+        gateways[0].stop()
         thread.join(30)
         assert not thread.is_alive()

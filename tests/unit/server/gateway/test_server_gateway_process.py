@@ -1,4 +1,4 @@
-"""The process of the gateway, as its server watches it; a few lines of Python stand for it."""
+"""How a server starts, watches and scrapes its gateway process. A few lines of Python stand in for the process."""
 
 import socket
 import subprocess
@@ -16,7 +16,7 @@ PROGRAM = "import sys; sys.stdin.readline(); print({line!r}, flush=True); sys.st
 
 @pytest.fixture
 def gateway(monkeypatch: pytest.MonkeyPatch) -> Iterator[GatewayProcess]:
-    monkeypatch.setattr("facets_server.gateway.process.AGAIN_AFTER_S", 0.01)
+    monkeypatch.setattr("facets_server.gateway.process.RESTART_DELAY_S", 0.01)
     made = GatewayProcess(ServerConfig(http=HttpConfig(port=0)), target="unix:nowhere", token="token")
     yield made
     made.stop(1.0)
@@ -27,7 +27,7 @@ def says(monkeypatch: pytest.MonkeyPatch, metrics_port: int) -> None:
     monkeypatch.setattr("facets_server.gateway.process.COMMAND", (sys.executable, "-c", program))
 
 
-def test_it_is_started_again_when_there_was_no_room_for_a_process(
+def test_a_dead_gateway_is_restarted_even_when_starting_fails_at_first(
     gateway: GatewayProcess, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     says(monkeypatch, 0)
@@ -47,9 +47,7 @@ def test_it_is_started_again_when_there_was_no_room_for_a_process(
     assert len(refusals) == 2
 
 
-def test_one_that_ends_in_the_middle_of_its_metrics_has_none(
-    gateway: GatewayProcess, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_incomplete_metrics_are_ignored(gateway: GatewayProcess, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server:
 
         def answer() -> None:

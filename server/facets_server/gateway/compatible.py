@@ -1,0 +1,155 @@
+"""Parts of the routes that follow other APIs: reading their fields, their errors, embedding and reranking."""
+
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Annotated, Any, TypeVar
+
+import numpy as np
+from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
+from numpy.typing import NDArray
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from starlette.requests import Request
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
+
+from facets_server.gateway.errors import CallError, bad_request
+from facets_server.gateway.protobuf_json import parse_json
+from facets_server.gateway.rpc_routes import JSON, content_type_of
+from facets_server.gateway.upstream import Backend
+
+_TASKS = ("passages", "sentences")  # of models that embed texts, in the order of preference
+_MAX_FIELD_CHARS = 40
+
+FieldsT = TypeVar("FieldsT", bound="RequestFields")
+Handler = Callable[[Backend, Request], Awaitable[Response]]
+
+
+class RequestFields(BaseModel):
+    """Fields of a JSON body; unknown ones are errors."""
+
+    model_config = ConfigDict(extra="forbid", strict=True)
+
+
+def _as_list(value: object) -> object:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
+        raise ValueError("has token ids, expected texts: the models have their own tokenizers")
+    return value
+
+
+Texts = Annotated[
+    list[str],
+    BeforeValidator(_as_list),
+    Field(min_length=1),
+    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
+]
+"""One text, or a list of texts."""
+
+
+def compatible_route(
+    backend: Backend, method: str, path: str, handler: Handler, error_body: Callable[[CallError], dict[str, Any]]
+) -> Route:
+    """A route whose errors have the format of ``error_body``."""
+
+    async def endpoint(request: Request) -> Response:
+        try:
+            return await handler(backend, request)
+        except CallError as error:
+            return JSONResponse(error_body(error), status_code=error.http_status, headers=error.headers)
+
+    return Route(path, endpoint, methods=[method])
+
+
+async def read_fields(backend: Backend, request: Request, fields_type: type[FieldsT]) -> FieldsT:
+    """Reads a JSON body; null counts as unset.
+
+    Raises:
+        CallError: The body is not a JSON object with these fields; ``field`` names the first invalid one.
+    """
+    content_type_of(request, JSON)
+    values = await backend.reader.body(request, parse_json)
+    if not isinstance(values, dict):
+        raise bad_request("the body is not a JSON object")
+    try:
+        return fields_type.model_validate({name: value for name, value in values.items() if value is not None})
+    except ValidationError as error:
+        problem = error.errors(include_url=False, include_context=False, include_input=False)[0]
+        name, *steps = problem["loc"]
+        field = str(name)[:_MAX_FIELD_CHARS] + "".join(f"[{step}]" for step in steps)
+        message = problem["msg"].removeprefix("Value error, ")
+        if problem["type"] == "extra_forbidden":
+            message = f"is unknown, expected some of {', '.join(sorted(fields_type.model_fields))}"
+        raise bad_request(f"{field}: {message[0].lower()}{message[1:]}", field=field) from error
+
+
+async def embed(
+    backend: Backend,
+    request: Request,
+    texts: Sequence[str],
+    *,
+    model: str = "",
+    dimensions: int | None,
+    facets: bool = False,
+) -> texts_pb2.EmbedResponse:
+    """Embeds texts.
+
+    Args:
+        backend: Calls the server.
+        request: The HTTP request.
+        texts: At least one.
+        model: Name of the model; empty: the first of ``text_models``.
+        dimensions: The only allowed length of the vectors; None: any.
+        facets: Whether to return facets and spans too. Without them, models of passages do half the work.
+
+    Raises:
+        CallError: The server rejected the call, or ``dimensions`` is not the model's.
+    """
+    if not model:
+        models = await text_models(backend, request)
+        model = models[0].name if models else ""
+    message = texts_pb2.EmbedRequest(texts=texts, model=model, include_vectors=True)
+    message.include_spans, message.vectors_only = facets, not facets
+    reply = await backend.call(request, "/facets.v1.EmbeddingService/Embed", message, texts_pb2.EmbedResponse)
+    dim = reply.vectors.shape[1]
+    if dimensions not in (None, dim):
+        raise bad_request(f"dimensions: is {dimensions}, the model has {dim}", field="dimensions")
+    return reply
+
+
+async def text_models(backend: Backend, request: Request) -> list[models_pb2.Model]:
+    """The models that embed texts, the default one first.
+
+    Raises:
+        CallError: The server rejected the call.
+    """
+    message = models_pb2.ListModelsRequest()
+    reply = await backend.call(request, "/facets.v1.ModelService/ListModels", message, models_pb2.ListModelsResponse)
+    models = [model for model in reply.models if model.task in _TASKS]
+    return sorted(models, key=lambda model: (_TASKS.index(model.task), not model.is_default))
+
+
+async def rerank(
+    backend: Backend, request: Request, query: str, texts: Sequence[str], *, top_k: int | None = None, model: str = ""
+) -> documents_pb2.RerankResponse:
+    """Ranks texts by how well they answer a query.
+
+    Raises:
+        CallError: The server rejected the call.
+    """
+    message = documents_pb2.RerankRequest(query=query, texts=texts, top_k=top_k, model=model)
+    return await backend.call(request, "/facets.v1.DocumentService/Rerank", message, documents_pb2.RerankResponse)
+
+
+def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:
+    """The numbers of a float32 array in its shape."""
+    return np.frombuffer(message.data, dtype="<f4").reshape(tuple(message.shape))
+
+
+def probability(result: Any) -> float:
+    """Confidence of a ranked text, the probability that other APIs return; its score where the model has none."""
+    return result.confidence if result.HasField("confidence") else result.score
+
+
+def renamed(text: str, name: str) -> str:
+    """A message or field path of the server, with ``texts`` called as the route calls them."""
+    return name + text.removeprefix("texts") if text.startswith("texts") else text

@@ -1,0 +1,114 @@
+"""What surrounds every request: its id, headers, log line and metrics, and checks of its host and framing.
+
+The host is checked against DNS rebinding: a foreign web page can make its own name resolve to this machine, and the
+browser then takes its scripts for ours. The ``Host`` header of their requests still has that name.
+"""
+
+import logging
+import time
+import traceback
+from collections.abc import Collection
+
+import grpc
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram
+from starlette.datastructures import MutableHeaders
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request, internal_error
+from facets_server.gateway.upstream import request_id_of
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.front import is_loopback, is_name_of
+
+logger = logging.getLogger(__name__)
+
+_HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer"}
+_TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
+
+
+class RequestCheck:
+    """Rejects requests for other hosts, and requests that a proxy may have framed in another way."""
+
+    def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
+        self._app = app
+        self._hosts = frozenset(name.lower() for name in config.http.allowed_hosts)
+        self._only_local = is_loopback(config.host)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] == "http":
+            error = self._error(Request(scope))
+            if error is not None:
+                await error.response()(scope, receive, send)
+                return
+        await self._app(scope, receive, send)
+
+    def _error(self, request: Request) -> CallError | None:
+        if "content-length" in request.headers and "transfer-encoding" in request.headers:
+            message = "the request has content-length and transfer-encoding, expected one of them"
+            return bad_request(message, Connection="close")
+        if not is_name_of(request.headers.get("host", ""), self._hosts, only_local=self._only_local):
+            message = "the Host header does not name this server; http.allowed_hosts can allow it"
+            return CallError(grpc.StatusCode.PERMISSION_DENIED, message, http_status=421)
+        return None
+
+
+class Observed:
+    """Adds request ids and headers, writes log lines and metrics, and hides the messages of unexpected exceptions."""
+
+    def __init__(self, app: ASGIApp, registry: CollectorRegistry, *, routes: Collection[str]) -> None:
+        """Registers the metrics.
+
+        Args:
+            app: The application.
+            registry: Registry of the metrics.
+            routes: Paths with metrics of their own; all other paths are counted as ``pages``.
+        """
+        self._app = app
+        self._routes = frozenset(routes)
+        self._requests = Counter(
+            "facets_http_requests", "HTTP requests by route and status", ["route", "status"], registry=registry
+        )
+        self._seconds = Histogram(
+            "facets_http_request_seconds",
+            "Time of an HTTP request in the gateway",
+            ["route"],
+            buckets=_TIME_BUCKETS,
+            registry=registry,
+        )
+        self._running = Gauge("facets_http_running_requests", "HTTP requests being answered", registry=registry)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answers one request."""
+        if scope["type"] != "http":
+            await self._app(scope, receive, send)
+            return
+        request_id = request_id_of(Request(scope))
+        route = scope["path"] if scope["path"] in self._routes else "pages"
+        status, is_complete = CLIENT_GONE, False
+        started = time.monotonic()
+
+        async def observed_send(message: Message) -> None:
+            nonlocal status, is_complete
+            if message["type"] == "http.response.start":
+                status = message["status"]
+                MutableHeaders(scope=message).update({**_HEADERS, "X-Request-Id": request_id})
+            await send(message)
+            is_complete = message["type"] == "http.response.body" and not message.get("more_body")
+
+        self._running.inc()
+        try:
+            await self._app(scope, receive, observed_send)
+        except Exception as error:
+            stack = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote user text
+            logger.error("%s HTTP %s: %s\n%s", request_id, route, type(error).__name__, stack)
+            if status == CLIENT_GONE:  # no reply has started
+                await internal_error()(scope, receive, observed_send)
+            elif not is_complete:
+                raise ConnectionAbortedError from None  # makes the server close the connection
+        finally:
+            self._running.dec()
+            seconds = time.monotonic() - started
+            self._requests.labels(route, str(status)).inc()
+            self._seconds.labels(route).observe(seconds)
+            logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, seconds * 1000)

@@ -1,0 +1,152 @@
+"""The rpcs of the protos, and their messages as JSON or protobuf bodies."""
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from importlib.resources import files
+from typing import Any, NoReturn
+
+from google.protobuf import json_format, message_factory
+from google.protobuf.descriptor import MethodDescriptor
+from google.protobuf.message import DecodeError, Message
+from grpc_health.v1 import health_pb2
+
+from facets_server.gateway.errors import bad_request
+
+_PACKAGE = "facets_proto.v1"
+MAX_JSON_VALUES = 262_144  # of one body, or of one line of a stream
+_SEPARATORS = (b",", b"[", b"{", b":")
+_JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
+_UNKNOWN_FIELD = re.compile(
+    r'has no field named "(.*?)" at "\w+\.?([^"]*)"\.?\s+Available Fields\(.*?\): "\[(.*?)\]"', re.DOTALL
+)
+_MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller
+
+
+@dataclass(frozen=True, slots=True)
+class Rpc:
+    """One rpc: its path (``/facets.v1.EmbeddingService/Embed``), its descriptor and its message classes."""
+
+    path: str
+    descriptor: MethodDescriptor
+    request: type[Message]
+    reply: type[Message]
+
+    @property
+    def is_stream(self) -> bool:
+        """True when requests or replies are a stream."""
+        return bool(self.descriptor.client_streaming or self.descriptor.server_streaming)
+
+
+@cache
+def rpcs() -> Mapping[str, Rpc]:
+    """All rpcs by path: those of our services, and health's ``Check``."""
+    names = sorted(
+        entry.name.removesuffix(".py") for entry in files(_PACKAGE).iterdir() if entry.name.endswith("_pb2.py")
+    )
+    descriptors: list[Any] = [
+        method
+        for name in names
+        for service in import_module(f"{_PACKAGE}.{name}").DESCRIPTOR.services_by_name.values()
+        for method in service.methods
+    ]
+    descriptors.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
+    found = {}
+    for method in descriptors:
+        path = f"/{method.containing_service.full_name}/{method.name}"
+        request, reply = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
+        found[path] = Rpc(path, method, request, reply)
+    return found
+
+
+def parse_json(body: bytes) -> Any:
+    """Parses strict JSON: UTF-8, unique names, finite numbers, a limited number of values.
+
+    Raises:
+        CallError: The body is not that.
+    """
+    _check_num_values(body)
+    try:
+        return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_names, parse_constant=_reject_constant)
+    except UnicodeDecodeError as error:
+        raise bad_request(f"the body is not UTF-8: byte {error.start} is invalid") from error
+    except json.JSONDecodeError as error:
+        position = f"line {error.lineno}, column {error.colno}"
+        raise bad_request(f"the body is not JSON: {error.msg.lower()} at {position}") from error
+    except ValueError as error:
+        raise bad_request(f"the body is not JSON: {error}") from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
+
+
+def _check_num_values(body: bytes) -> None:
+    """Bounds memory: a value of one or two bytes takes a hundred as an object."""
+    if sum(map(body.count, _SEPARATORS)) < MAX_JSON_VALUES:
+        return
+    without_strings = _JSON_STRING.sub(b"", body)
+    num_values = sum(map(without_strings.count, _SEPARATORS))
+    if num_values >= MAX_JSON_VALUES:
+        raise bad_request(f"the body has {num_values} values, the limit is {MAX_JSON_VALUES}")
+
+
+def _unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    values = dict(pairs)
+    if len(values) < len(pairs):
+        raise ValueError("an object has the same name twice")
+    return values
+
+
+def _reject_constant(name: str) -> NoReturn:
+    raise ValueError(f"{name} is not a JSON number")
+
+
+def json_to_proto(body: bytes, message_type: type[Message]) -> bytes:
+    """Converts a body in protobuf's JSON format to a serialized message.
+
+    Raises:
+        CallError: The body is not JSON, or does not fit the message.
+    """
+    values = parse_json(body)
+    if not isinstance(values, dict):
+        raise bad_request(f"the body is not a JSON object, expected the fields of {message_type.DESCRIPTOR.name}")
+    try:
+        return json_format.ParseDict(values, message_type()).SerializeToString()
+    except (json_format.ParseError, ValueError, TypeError, OverflowError) as error:
+        raise bad_request(_explained(error, values)) from error
+    except RecursionError as error:
+        raise bad_request("the body is nested too deeply") from error
+
+
+def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
+    """Converts a serialized message to one line of JSON.
+
+    Raises:
+        CallError: The bytes are not such a message.
+    """
+    try:
+        message = message_type.FromString(data)
+    except DecodeError as error:
+        raise bad_request("the body cannot be decoded: expected a protobuf message with UTF-8 strings") from error
+    return json.dumps(json_format.MessageToDict(message), ensure_ascii=False, separators=(",", ":")).encode()
+
+
+def _explained(error: Exception, values: Any) -> str:
+    """Protobuf's message, shortened; for an unknown field, lists the valid ones."""
+    if isinstance(error, UnicodeEncodeError):
+        return "a string has an unpaired surrogate, expected Unicode text"
+    found = _UNKNOWN_FIELD.search(str(error))
+    if found is None:
+        return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')[:_MAX_MESSAGE_CHARS]}"
+    name, path, listed = found.groups()
+    known = listed.replace("'", "")
+    try:
+        for step in re.findall(r"\w+", path):
+            values = values[int(step) if isinstance(values, list) else step]
+    except (LookupError, ValueError, TypeError):
+        pass  # protobuf wrote the name of a field in another form than the caller
+    if isinstance(values, str):
+        return f"{path} is a string, expected an object with some of {known}"[:_MAX_MESSAGE_CHARS]
+    return f"{path or 'the body'} has no field {name[:80]!r}, expected some of {known}"[:_MAX_MESSAGE_CHARS]
