@@ -27,7 +27,7 @@ if _version_not_supported:
 
 
 class CollectionServiceStub:
-    """Sets of documents that are searched together.
+    """Manages collections: sets of documents that are searched together.
     """
 
     def __init__(self, channel):
@@ -74,58 +74,57 @@ class CollectionServiceStub:
 
 
 class CollectionServiceServicer:
-    """Sets of documents that are searched together.
+    """Manages collections: sets of documents that are searched together.
     """
 
     def CreateCollection(self, request, context):
-        """Makes an empty collection. ALREADY_EXISTS when the name is taken.
+        """Creates an empty collection. ALREADY_EXISTS: the name is taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetCollection(self, request, context):
-        """One collection. NOT_FOUND when there is none of that name.
+        """One collection. NOT_FOUND: unknown name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListCollections(self, request, context):
-        """All collections, in the order of their names.
+        """All collections, sorted by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteCollection(self, request, context):
-        """Deletes a collection with its documents. NOT_FOUND when there is none of that name.
+        """Deletes a collection and its documents. NOT_FOUND: unknown name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ReindexCollection(self, request, context):
-        """Moves a collection to another model, or to the served revision of its own, by encoding its texts anew. One call
-        works for some seconds; send it again until done is true. Meanwhile the collection is searched and written as it
-        was; then it moves at once, with every write made until then. Whatever interrupts this, a crash included, leaves
-        the collection as it was, and the next call goes on. Calls under way while it moves may get UNAVAILABLE: try again.
+        """Re-encodes a collection with another model or revision. A call works for some seconds; repeat it until done is true.
+        Until then the collection is searched and written unchanged; then all documents move at once, with later writes. If
+        interrupted, the next call continues. Calls running during the move may fail with UNAVAILABLE and can be retried.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DiagnoseCollection(self, request, context):
-        """Looks at a collection as a whole: duplicates and hubs among its vectors; with queries also whether facets pay for
-        them, and what its index misses. INVALID_ARGUMENT for an empty collection.
+        """Reports duplicates and hubs among the vectors of a collection and, with queries, the recall of its index.
+        INVALID_ARGUMENT: the collection is empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def MapCollection(self, request, context):
-        """Lays out a collection as points of a plane, with the themes that they belong to. Takes seconds, of 100,000 documents
-        up to minutes; the last maps are kept until something is written. INVALID_ARGUMENT for an empty collection.
+        """Lays out a collection in two dimensions, with its themes. Takes seconds, for 100,000 documents minutes; the last maps
+        are cached until the next write. INVALID_ARGUMENT: the collection is empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -178,7 +177,7 @@ def add_CollectionServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class CollectionService:
-    """Sets of documents that are searched together.
+    """Manages collections: sets of documents that are searched together.
     """
 
     @staticmethod
@@ -373,10 +372,10 @@ class CollectionService:
 
 class DocumentServiceStub:
     """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
-    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
-    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
-    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
-    the number grows by writes to others. It survives restarts of the server.
+
+    Revisions count the writes to all collections of the data directory and survive restarts. A reply with index_revision
+    r includes every write acknowledged with a revision <= r. A read with min_revision r is answered from such a state or
+    fails with UNAVAILABLE. Writes to other collections increase the number, but do not change the answers.
     """
 
     def __init__(self, channel):
@@ -429,24 +428,23 @@ class DocumentServiceStub:
 
 class DocumentServiceServicer:
     """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
-    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
-    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
-    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
-    the number grows by writes to others. It survives restarts of the server.
+
+    Revisions count the writes to all collections of the data directory and survive restarts. A reply with index_revision
+    r includes every write acknowledged with a revision <= r. A read with min_revision r is answered from such a state or
+    fails with UNAVAILABLE. Writes to other collections increase the number, but do not change the answers.
     """
 
     def Upsert(self, request, context):
-        """Stores a batch of documents, replacing those with the same id. All or nothing.
+        """Stores a batch of documents and replaces those with the same ids. All or nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def UpsertStream(self, request_iterator, context):
-        """Bulk load. The first request opens the stream, each further one is a batch; each batch is acknowledged once it
-        is durable. After a broken connection or a crash open again with the resume token: the server says up to where
-        it has stored. A bad document is rejected in the ack and the stream goes on. Tokens that were not used for 30
-        days are forgotten.
+        """Bulk load. The first request opens the stream, every further request is a batch. A batch is acknowledged once it is
+        durable; invalid documents are rejected in the acknowledgement. After a broken connection, reopen the stream with its
+        resume token to learn the last stored batch. Unused tokens expire after 30 days.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -460,35 +458,35 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def DeleteDocuments(self, request, context):
-        """Deletes documents by id or by filter, all of them or none; ids that are not there are no error.
+        """Deletes documents by id or filter. All or nothing; missing ids are not an error.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def CountDocuments(self, request, context):
-        """Number of documents, of those that match the filter when there is one.
+        """Number of documents, optionally of those that match a filter.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ListDocuments(self, request, context):
-        """Documents of a collection, in the order of their ids (by code point).
+        """Documents of a collection, sorted by id (by code point).
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Search(self, request, context):
-        """The best documents for each query, by its facets and its words; with the part of each document that answers.
+        """The best documents for each query by facets and words, with the part that answers.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Rerank(self, request, context):
-        """Texts as a search of a collection of just these would rank them. Nothing is stored; one bad text fails the call.
+        """Ranks texts as a search of a collection of only these texts would. Stores nothing. All or nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -547,10 +545,10 @@ def add_DocumentServiceServicer_to_server(servicer, server):
  # This class is part of an EXPERIMENTAL API.
 class DocumentService:
     """Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
-    index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
-    index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
-    is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
-    the number grows by writes to others. It survives restarts of the server.
+
+    Revisions count the writes to all collections of the data directory and survive restarts. A reply with index_revision
+    r includes every write acknowledged with a revision <= r. A read with min_revision r is answered from such a state or
+    fails with UNAVAILABLE. Writes to other collections increase the number, but do not change the answers.
     """
 
     @staticmethod

@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class ModelServiceStub:
-    """What the server serves, within which limits, and how it is.
+    """Models, limits and state of the server.
     """
 
     def __init__(self, channel):
@@ -58,7 +58,7 @@ class ModelServiceStub:
 
 
 class ModelServiceServicer:
-    """What the server serves, within which limits, and how it is.
+    """Models, limits and state of the server.
     """
 
     def ListModels(self, request, context):
@@ -69,23 +69,23 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def GetModel(self, request, context):
-        """One model. NOT_FOUND when there is none of that name.
+        """One model. NOT_FOUND: unknown name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def GetServerStatus(self, request, context):
-        """How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
+        """Load, disk use and last backup. With API keys, requires a key for all collections.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def TakeBackup(self, request, context):
-        """Copies the data directory into the server's folder of backups, and compares the copy with its checksums; when it is
-        whole, the oldest ones go as the setting backup_keep says. Needs a key that may do everything. FAILED_PRECONDITION: no
-        such folder (setting backup_dir), or documents in PostgreSQL.
+        """Copies the data directory into the backup folder and verifies its checksums. If the copy is intact, removes the
+        oldest backups beyond the setting backup_keep. Requires the role admin. FAILED_PRECONDITION: the setting backup_dir is
+        missing, or documents are in PostgreSQL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -123,7 +123,7 @@ def add_ModelServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class ModelService:
-    """What the server serves, within which limits, and how it is.
+    """Models, limits and state of the server.
     """
 
     @staticmethod

@@ -26,8 +26,8 @@ if _version_not_supported:
 
 
 class RecommendationServiceStub:
-    """Predicts, from title and abstract alone, who would write and who would cite a paper. Candidates are the authors and
-    the citing papers that the model was trained on, and those added since; what was added survives a crash of the server.
+    """Predicts authors and citing papers from title and abstract. Candidates are the authors and citing papers of the
+    training data and those added since. Additions survive a crash of the server.
     """
 
     def __init__(self, channel):
@@ -74,56 +74,54 @@ class RecommendationServiceStub:
 
 
 class RecommendationServiceServicer:
-    """Predicts, from title and abstract alone, who would write and who would cite a paper. Candidates are the authors and
-    the citing papers that the model was trained on, and those added since; what was added survives a crash of the server.
+    """Predicts authors and citing papers from title and abstract. Candidates are the authors and citing papers of the
+    training data and those added since. Additions survive a crash of the server.
     """
 
     def RecommendAuthors(self, request, context):
-        """The authors that each paper suits best: reviewers, experts.
+        """Authors that fit each paper: reviewers, experts.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecommendCitations(self, request, context):
-        """The papers that would most likely cite each paper.
+        """Papers that are most likely to cite each paper.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RankPapers(self, request, context):
-        """The other way round: the papers of a collection, or papers of the caller's, that suit an author or a citing paper.
+        """Reverse direction: papers of a collection or of the request that fit an author or a citing paper.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def RecommendBulk(self, request, context):
-        """Ids and scores alone, for thousands of papers against thousands of candidates: a whole conference.
+        """Ids and scores only, for thousands of papers and candidates, e.g. all submissions of a conference.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddPapers(self, request, context):
-        """Adds papers after training and fits the vectors of their authors and citing papers, new and known. Durable when
-        it returns; all or nothing.
+        """Adds papers and fits the vectors of their authors and citing papers. Durable; all or nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddAuthors(self, request, context):
-        """Adds authors after training, each fitted from what he or she wrote; a known author gets more papers. Durable when
-        it returns; all or nothing.
+        """Adds authors, or papers to known authors, and fits the vectors of the authors. Durable; all or nothing.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FindCandidates(self, request, context):
-        """Authors or citing papers by an id or a name that need not be quite right.
+        """Authors or citing papers by a similar id or name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -176,8 +174,8 @@ def add_RecommendationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RecommendationService:
-    """Predicts, from title and abstract alone, who would write and who would cite a paper. Candidates are the authors and
-    the citing papers that the model was trained on, and those added since; what was added survives a crash of the server.
+    """Predicts authors and citing papers from title and abstract. Candidates are the authors and citing papers of the
+    training data and those added since. Additions survive a crash of the server.
     """
 
     @staticmethod

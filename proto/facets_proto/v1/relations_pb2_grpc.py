@@ -26,11 +26,10 @@ if _version_not_supported:
 
 
 class RelationServiceStub:
-    """Relations between entities, and which sentence pattern entails which.
+    """Relations between entities, and entailment between sentence patterns.
 
-    A sentence pattern is what stands between and around two entities of a sentence, as tokens separated by blanks, with
-    $ARG1 for the head and $ARG2 for the tail, each exactly once, and $ENT for other entities:
-    "$ARG1 , the partner of fellow $ARG2".
+    A sentence pattern is the text between and around two entities as tokens separated by spaces, with $ARG1 for the head
+    and $ARG2 for the tail, each exactly once, and $ENT for other entities: "$ARG1 , the partner of fellow $ARG2".
     """
 
     def __init__(self, channel):
@@ -77,30 +76,29 @@ class RelationServiceStub:
 
 
 class RelationServiceServicer:
-    """Relations between entities, and which sentence pattern entails which.
+    """Relations between entities, and entailment between sentence patterns.
 
-    A sentence pattern is what stands between and around two entities of a sentence, as tokens separated by blanks, with
-    $ARG1 for the head and $ARG2 for the tail, each exactly once, and $ENT for other entities:
-    "$ARG1 , the partner of fellow $ARG2".
+    A sentence pattern is the text between and around two entities as tokens separated by spaces, with $ARG1 for the head
+    and $ARG2 for the tail, each exactly once, and $ENT for other entities: "$ARG1 , the partner of fellow $ARG2".
     """
 
     def ExtractRelations(self, request, context):
-        """Relations between the entities of texts: what a sentence asserts of each two of its entities, at most one relation
-        in one direction unless more are asked for. All or nothing: one bad text fails the call and is named in BadRequest.
+        """Relations that texts assert between their entities, by default at most one per pair of entities. All or nothing: an
+        invalid text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def FillSlots(self, request, context):
-        """Slot filling: for a head entity and a relation the tail entities that texts name, best first.
+        """Slot filling: the tail entities that texts name for a head entity and a relation, best first.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def ScoreRelations(self, request, context):
-        """How well relations fit sentence patterns.
+        """Scores of relations for sentence patterns.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -114,23 +112,21 @@ class RelationServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def ListRelations(self, request, context):
-        """The relations a model knows, trained and added, in the order of their names.
+        """Trained and added relations of a model, sorted by name.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def AddRelation(self, request, context):
-        """Adds a relation by example patterns, without training; durable when the reply is sent. ALREADY_EXISTS when the
-        model knows a relation of that name.
+        """Adds a relation by example patterns, without training. Durable. ALREADY_EXISTS: the name is taken.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def DeleteRelation(self, request, context):
-        """Takes a relation away that was added; durable when the reply is sent. NOT_FOUND when there is none of that name,
-        INVALID_ARGUMENT for a relation the model was trained with.
+        """Deletes an added relation. Durable. NOT_FOUND: unknown name; INVALID_ARGUMENT: a trained relation.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -183,11 +179,10 @@ def add_RelationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class RelationService:
-    """Relations between entities, and which sentence pattern entails which.
+    """Relations between entities, and entailment between sentence patterns.
 
-    A sentence pattern is what stands between and around two entities of a sentence, as tokens separated by blanks, with
-    $ARG1 for the head and $ARG2 for the tail, each exactly once, and $ENT for other entities:
-    "$ARG1 , the partner of fellow $ARG2".
+    A sentence pattern is the text between and around two entities as tokens separated by spaces, with $ARG1 for the head
+    and $ARG2 for the tail, each exactly once, and $ENT for other entities: "$ARG1 , the partner of fellow $ARG2".
     """
 
     @staticmethod

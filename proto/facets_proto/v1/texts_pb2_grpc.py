@@ -26,7 +26,7 @@ if _version_not_supported:
 
 
 class EmbeddingServiceStub:
-    """Turns texts into facet embeddings and explains them in words.
+    """Embeds texts as facets and explains facets in words.
     """
 
     def __init__(self, channel):
@@ -53,26 +53,25 @@ class EmbeddingServiceStub:
 
 
 class EmbeddingServiceServicer:
-    """Turns texts into facet embeddings and explains them in words.
+    """Embeds texts as facets and explains facets in words.
     """
 
     def Embed(self, request, context):
-        """Facet embeddings of a batch of texts. All or nothing: one bad text fails the call and is named in BadRequest.
+        """Facet embeddings of a batch of texts. All or nothing: an invalid text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def EmbedStream(self, request_iterator, context):
-        """The same as a stream: one reply for each request, in the order of the requests. A request that fails is answered
-        with its error and the stream goes on.
+        """Stream of Embed requests, answered in order. A request that fails is answered with its error; the stream continues.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
     def Explain(self, request, context):
-        """The tokens of each text with their attention, and the nearest words of each facet.
+        """Tokens of each text with their attention, and the nearest words of each facet.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -105,7 +104,7 @@ def add_EmbeddingServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class EmbeddingService:
-    """Turns texts into facet embeddings and explains them in words.
+    """Embeds texts as facets and explains facets in words.
     """
 
     @staticmethod
@@ -191,7 +190,7 @@ class EmbeddingService:
 
 
 class SimilarityServiceStub:
-    """Scores how alike two texts are.
+    """Scores the similarity of two texts.
     """
 
     def __init__(self, channel):
@@ -208,11 +207,11 @@ class SimilarityServiceStub:
 
 
 class SimilarityServiceServicer:
-    """Scores how alike two texts are.
+    """Scores the similarity of two texts.
     """
 
     def Score(self, request, context):
-        """Scores of a batch of pairs. All or nothing: one bad text fails the call and is named in BadRequest.
+        """Scores of a batch of pairs. All or nothing: an invalid text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -235,7 +234,7 @@ def add_SimilarityServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SimilarityService:
-    """Scores how alike two texts are.
+    """Scores the similarity of two texts.
     """
 
     @staticmethod
@@ -267,7 +266,7 @@ class SimilarityService:
 
 
 class SummarizationServiceStub:
-    """Picks the sentences that cover a document best.
+    """Selects the sentences that cover a document best.
     """
 
     def __init__(self, channel):
@@ -284,12 +283,11 @@ class SummarizationServiceStub:
 
 
 class SummarizationServiceServicer:
-    """Picks the sentences that cover a document best.
+    """Selects the sentences that cover a document best.
     """
 
     def Summarize(self, request, context):
-        """Extractive summaries of a batch of documents: prose alone while there is any, the subject named. A summary is never
-        empty.
+        """Extractive summaries of a batch of documents; prefers prose and sentences that name their subject. Never empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -312,7 +310,7 @@ def add_SummarizationServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class SummarizationService:
-    """Picks the sentences that cover a document best.
+    """Selects the sentences that cover a document best.
     """
 
     @staticmethod
@@ -344,7 +342,7 @@ class SummarizationService:
 
 
 class TopicServiceStub:
-    """Suggests what a text may go on about.
+    """Suggests topics that may follow a text.
     """
 
     def __init__(self, channel):
@@ -361,12 +359,11 @@ class TopicServiceStub:
 
 
 class TopicServiceServicer:
-    """Suggests what a text may go on about.
+    """Suggests topics that may follow a text.
     """
 
     def SuggestTopics(self, request, context):
-        """Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
-        nothing: one bad text fails the call and is named in BadRequest.
+        """Topics that may follow each text of a batch. All or nothing: an invalid text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -389,7 +386,7 @@ def add_TopicServiceServicer_to_server(servicer, server):
 
  # This class is part of an EXPERIMENTAL API.
 class TopicService:
-    """Suggests what a text may go on about.
+    """Suggests topics that may follow a text.
     """
 
     @staticmethod
