@@ -17,7 +17,7 @@ class ModelVersion:
     """The model that answered.
 
     Attributes:
-        name: Name as in ModelService.ListModels, e.g. "facets-en".
+        name: Name of the model, as in ModelService.ListModels, e.g. "facets-en".
         revision: Content hash of the checkpoint: equal revisions give equal embeddings.
     """
 
@@ -27,12 +27,12 @@ class ModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class Timings(Added):
-    """Where the time of a call went. For streams: of one message.
+    """Timings of a call, or of one message of a stream.
 
     Attributes:
-        queue_ms: Milliseconds spent waiting for admission and in the model's queue, >= 0.
-        inference_ms: Milliseconds of the model's forward passes that this call took part in, >= 0.
-        total_ms: Milliseconds from the arrival of the request to the reply leaving the handler, >= 0.
+        queue_ms: Milliseconds spent waiting for admission and for the model, >= 0.
+        inference_ms: Milliseconds of the forward passes that the call took part in, >= 0.
+        total_ms: Milliseconds from the arrival of the request until the reply, >= 0.
     """
 
     queue_ms: float = 0.0
@@ -42,16 +42,15 @@ class Timings(Added):
 
 @dataclass(frozen=True, slots=True)
 class TokenStats:
-    """What the tokenizer made of one text.
+    """Token counts of one text.
 
     Attributes:
-        num_tokens: Tokens the model read, >= 1.
-        num_unknown_tokens: Of these, tokens outside the vocabulary, in [0, num_tokens]; 0 for models that read
-            pieces of words.
-        truncated: True when the text was longer than what the model reads and its end was not read: num_tokens <
-            num_tokens_in_text.
-        num_tokens_in_text: Tokens of the whole text, >= num_tokens. A model of sentences counts them as far as
-            twice what it reads; a text that is longer has at least so many.
+        num_tokens: Tokens that the model read, >= 1.
+        num_unknown_tokens: Of these, tokens outside the vocabulary, in [0, num_tokens]; 0 for models with word
+            pieces.
+        truncated: True if the text was too long and its end was not read: num_tokens < num_tokens_in_text.
+        num_tokens_in_text: Tokens of the whole text, >= num_tokens. Models of sentences count at most twice the
+            tokens that they read.
     """
 
     num_tokens: int
@@ -62,12 +61,12 @@ class TokenStats:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedDocument:
-    """A document that is stored, but whose text the model did not read to its end.
+    """A stored document whose text the model did not read to its end.
 
     Attributes:
-        position: Place in the request or batch, from 0.
-        id: Its id.
-        token_stats: Tokens read, of how many.
+        position: Position in the request or batch, from 0.
+        id: Id of the document.
+        token_stats: Its token counts.
     """
 
     position: int
@@ -77,11 +76,11 @@ class TruncatedDocument:
 
 @dataclass(frozen=True, slots=True)
 class NearestWord:
-    """A vocabulary word close to a facet.
+    """A vocabulary word near a facet.
 
     Attributes:
-        word: The word as in the vocabulary.
-        cosine: Cosine of the facet and the word's vector, in [-1, 1].
+        word: The word.
+        cosine: Cosine of the facet and the word vector, in [-1, 1].
     """
 
     word: str
@@ -90,14 +89,14 @@ class NearestWord:
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A part of a text, in Unicode code points.
+    """A part of a text, in code points.
 
     Attributes:
         start: First character.
-        end: One past the last character, > start; both 0: no part.
-        field: Of a search: the field of the payload that it is a part of, by its path ("title"); items of a list
-            are one a line. Empty: the text.
-        text: Of a search: what stands there.
+        end: One past the last character, > start. Both are 0 if there is no part.
+        field: In searches: path of the payload field of the part ("title"); list items are separate lines. Empty:
+            the text.
+        text: In searches: the text of the part.
     """
 
     start: int
@@ -108,11 +107,11 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class AttendedToken:
-    """A token close to a facet.
+    """A token near a facet.
 
     Attributes:
-        token: Place in the list of tokens of the same explanation, from 0.
-        cosine: Cosine of the facet and the token's word vector, in (0, 1].
+        token: Index in the tokens of the same explanation, from 0.
+        cosine: Cosine of the facet and the word vector of the token, in (0, 1].
     """
 
     token: int
@@ -124,10 +123,10 @@ class FacetWords:
     """One facet in words.
 
     Attributes:
-        facet: Which facet, in [0, num_facets).
+        facet: Index of the facet, in [0, num_facets).
         words: Nearest words, closest first.
-        tokens: Tokens of the text that the facet attends to, strongest first; only in explanations of a text.
-        span: Where the facet stands in the text; unset where the model's facets have no place in it.
+        tokens: In explanations of a text: tokens that the facet attends to, strongest first.
+        span: Part of the text that the facet represents; unset if the facets of the model have no position.
     """
 
     facet: int
@@ -138,18 +137,16 @@ class FacetWords:
 
 @dataclass(frozen=True, slots=True)
 class TokenAttention:
-    """A token and how much it matters.
+    """A token and its importance.
 
     Attributes:
-        text: The token as it stands in the text.
-        start: First character of the token in the text, in code points.
-        end: One past the last character of the token, in code points.
-        attention: Attention: sum over the facets of the positive part of the token's cosine with the facet (Chang
-            2022, eq. 3.6), in [0, num_facets]. 0 for a token without a word vector.
-        known: True when the token has a word vector.
-        weight: What the token weighs in the score of its pair, >= 0: its part by frequency, and by its closest
-            facet when ScoreRequest.attention is set; 0 for a token the method does not look at. Only in
-            explanations of scores by a method that compares words.
+        text: The token as in the text.
+        start: First character in the text, in code points.
+        end: One past the last character, in code points.
+        attention: Sum over the facets of max(0, cosine) (Chang 2022, eq. 3.6), in [0, num_facets]; 0 without a word
+            vector.
+        known: True if the token has a word vector.
+        weight: In explanations by a word-based method: weight of the token in the score, >= 0.
     """
 
     text: str
@@ -162,18 +159,17 @@ class TokenAttention:
 
 @dataclass(frozen=True, slots=True)
 class FacetMatch:
-    """Two facets that met: what explains a score.
+    """A pair of facets that explains a score.
 
     Attributes:
         first_facet: Facet of the first text or of the query, in [0, num_facets).
         second_facet: Facet of the second text or of the document, in [0, num_facets).
         cosine: Cosine of the two facets, in [-1, 1].
-        contribution: This match's share of the score, in [0, 1]; the contributions of an explanation that shows
-            every match sum to 1.
+        contribution: Share of the score, in [0, 1]; all matches of a complete explanation sum to 1.
         first_words: Nearest words of the first facet, closest first.
         second_words: Nearest words of the second facet, closest first.
-        second_span: Where the second facet stands in the document, in its text or in a field; only in searches,
-            unset where it has no place.
+        second_span: In searches: part of the document's text or field that the second facet represents; unset if it
+            has no position.
     """
 
     first_facet: int
@@ -190,29 +186,29 @@ class Limits:
     """Limits of a server for requests to a model; 0: the server did not say.
 
     Attributes:
-        max_texts_per_request: Texts in one Embed or Explain request, documents in one Summarize request.
-        max_text_bytes: Bytes of UTF-8 in one text.
-        max_message_bytes: Bytes of one request message on the wire.
-        max_pairs_per_request: Pairs in one Score request.
-        max_document_bytes: Bytes of UTF-8 in the text of one document to store.
-        max_sentences_per_document: Sentences in one document to summarize.
-        max_documents_per_upsert: Documents in one Upsert request or batch; ids in one GetDocuments or
-            DeleteDocuments request.
-        max_queries_per_search: Queries in one Search request.
-        max_top_k: Documents for one query.
-        max_page_size: Entries of one page of a list.
-        max_nearest_words: Nearest words of one facet.
-        max_concurrent_requests: Calls worked on at the same time; more wait.
-        max_queued_requests: Calls waiting at most; more are refused with RESOURCE_EXHAUSTED and RetryInfo.
-        max_stream_window: Batches of an UpsertStream or requests of an EmbedStream the server reads ahead.
-        max_evidence_hits: Queries times top_k in one Search request with evidence.
-        max_patterns_per_request: Patterns in one ScoreRelations request.
-        max_gazetteer_names: Names of entities in one ExtractRelations or FillSlots request.
-        max_slots_per_request: Slots in one FillSlots request.
-        max_relation_scores: Patterns times relations returned of each in one ScoreRelations reply; pairs of
-            entities times relations returned of each in one ExtractRelations reply.
-        max_ranked_papers: Papers of a collection that match, in one RankPapers request.
-        max_long_text_bytes: Bytes of UTF-8 in one raw document to summarize, in one query, in one abstract.
+        max_texts_per_request: Texts per Embed or Explain request, documents per Summarize request.
+        max_text_bytes: Bytes of UTF-8 per text.
+        max_message_bytes: Bytes per serialized request message.
+        max_pairs_per_request: Pairs per Score request.
+        max_document_bytes: Bytes of UTF-8 per stored document.
+        max_sentences_per_document: Sentences per document to summarize.
+        max_documents_per_upsert: Documents per Upsert request or batch, ids per GetDocuments or DeleteDocuments
+            request.
+        max_queries_per_search: Queries per Search request.
+        max_top_k: Hits per query.
+        max_page_size: Entries per page of a list.
+        max_nearest_words: Nearest words per facet.
+        max_concurrent_requests: Calls that run at the same time.
+        max_queued_requests: Calls that wait; further ones fail with RESOURCE_EXHAUSTED and RetryInfo.
+        max_stream_window: UpsertStream batches or EmbedStream requests that the server reads ahead.
+        max_evidence_hits: Queries times top_k per Search request with evidence.
+        max_patterns_per_request: Patterns per ScoreRelations request.
+        max_gazetteer_names: Entity names per ExtractRelations or FillSlots request.
+        max_slots_per_request: Slots per FillSlots request.
+        max_relation_scores: Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each,
+            per reply.
+        max_ranked_papers: Matching papers of a collection per RankPapers request.
+        max_long_text_bytes: Bytes of UTF-8 per document to summarize, per query and per abstract.
     """
 
     max_texts_per_request: int
@@ -243,19 +239,19 @@ class Model:
     """A model of the server.
 
     Attributes:
-        name: Name to give as model in requests.
+        name: Name for the field model of requests.
         revision: Content hash of the checkpoint: equal revisions give equal embeddings.
-        task: What it was trained for: "sentences", "passages", "relations" or "papers".
-        num_facets: Facets of one text or pattern (K); of passages at most so many, the rows of those a short text
-            lacks are zero.
-        dim: Numbers of one facet (D).
-        vocabulary_size: Words the model knows; for sentences each has a vector in the space of the facets.
-        max_tokens: Tokens read of one text; the rest is cut off and TokenStats.truncated says so. Models of
-            passages read longer texts in windows of so many tokens.
-        normalization: What the magnitudes of facets mean.
-        is_default: True for the model used when a request for its task names none.
+        task: Task: "sentences", "passages", "relations" or "papers".
+        num_facets: Facets per text or pattern (K). Passages have at most K; unused rows are zero.
+        dim: Dimensions of a facet (D).
+        vocabulary_size: Words in the vocabulary; for models of sentences each has a vector in the space of the
+            facets.
+        max_tokens: Tokens read of one text. Models of passages read longer texts in windows; others truncate
+            (TokenStats.truncated).
+        normalization: Lengths of the facets.
+        is_default: True if the model answers requests for its task that name no model.
         limits: Limits of this server for requests to the model.
-        space: The space of its facets, e.g. "all-MiniLM-L6-v2"; models of one space search each other's
+        space: Space of the facets, e.g. "all-MiniLM-L6-v2". Models of one space can search each other's
             collections.
     """
 
@@ -277,8 +273,8 @@ class Backup:
     """A copy of the server's data directory.
 
     Attributes:
-        folder: Its folder on the disk of the server, named by the time: what facets-server restore takes.
-        made: When it was taken.
+        folder: Folder on the server's disk; facets-server restore takes it.
+        made: Time of the backup.
         num_bytes: Bytes of its stores.
     """
 
@@ -292,10 +288,9 @@ class TakenBackup:
     """A backup that was taken.
 
     Attributes:
-        backup: What was taken.
-        problems: What is damaged in it, and so where it was taken from; empty: it is whole.
-        removed_folders: Folders of older backups that were removed once this one was whole, as the setting
-            backup_keep says.
+        backup: The new backup.
+        problems: Damage found in the backup, and therefore in the data directory; empty: none.
+        removed_folders: Folders of removed backups.
     """
 
     backup: Backup

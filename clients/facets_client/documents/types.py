@@ -16,12 +16,11 @@ SearchMode = Literal["hybrid", "facets", "lexical"]
 
 @dataclass(frozen=True, slots=True)
 class SearchField:
-    """A field of payloads that is searched with the text: a string or a number, or the items of a list that are one.
+    """A payload field that is searched with the text: a string, a number, or a list of them.
 
     Attributes:
-        name: Its name; dots reach into nested objects ("source.title"). Upper and lower case are the same where no
-            name is equal.
-        weight: How often its words count beside those of the text, above 0, at most 100.
+        name: Name; dots reach into nested objects ("source.title"). Case is ignored if no name matches exactly.
+        weight: Weight of its words relative to the text's, in (0, 100].
     """
 
     name: str
@@ -30,11 +29,11 @@ class SearchField:
 
 @dataclass(frozen=True, slots=True)
 class FilterWarning:
-    """What is odd about a filter that is no error: it may find nothing because of it.
+    """A hint that a valid filter may not match what was meant.
 
     Attributes:
         field: Name of the field.
-        message: What is odd: no document has the field (with the name most like it), or its values are of another
+        message: The problem: no document has the field (with the most similar name), or its values have another
             type.
     """
 
@@ -44,15 +43,15 @@ class FilterWarning:
 
 @dataclass(frozen=True, slots=True)
 class Neighbours:
-    """What comes of asking with the vectors themselves.
+    """Statistics of searches with the vectors themselves.
 
     Attributes:
-        num_queries: Vectors that were asked with; fewer than all are a random sample, and then the rest is of it.
-        self_first: Share of them that find themselves, in [0, 1]: no vector of another owner has a higher score.
-        unreached: Share of owners that are among the nearest 10 of nobody else's query, in [0, 1].
-        largest_hub: In how many of the lists of 10 the most frequent owner is.
-        hub: Which owner that is, from 0, in the order of the sample.
-        skewness: Skewness of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere.
+        num_queries: Vectors used as queries: all, or a random sample, to which the other fields then refer.
+        self_first: Share of queries that find themselves, in [0, 1]: no vector of another owner scores higher.
+        unreached: Share of owners that are in the top 10 of no other owner's query, in [0, 1].
+        largest_hub: Number of top-10 lists that contain the most frequent owner.
+        hub: Index of that owner, from 0, in the order of the sample.
+        skewness: Skewness of the number of lists per owner: 0 is even, above 1 a few owners dominate.
     """
 
     num_queries: int
@@ -65,20 +64,20 @@ class Neighbours:
 
 @dataclass(frozen=True, slots=True)
 class VectorReport:
-    """A set of vectors described.
+    """Statistics of a set of vectors.
 
     Attributes:
-        num_rows: Vectors.
-        num_owners: Parts of documents that they belong to.
-        dim: Dimensions.
-        num_zero: Vectors of zeros; they take no further part.
-        num_duplicates: Vectors that equal an earlier one of another owner bit by bit.
-        largest_duplicate: Vectors of the largest such group.
-        effective_rank: Exponential of the entropy of the singular values, about the mean.
-        epsilon_rank: Singular values above 1 % of the largest one.
+        num_rows: Number of vectors.
+        num_owners: Number of document parts that own them.
+        dim: Dimensions of a vector.
+        num_zero: Zero vectors; the other statistics ignore them.
+        num_duplicates: Vectors that equal an earlier vector of another owner exactly.
+        largest_duplicate: Size of the largest group of equal vectors.
+        effective_rank: Exponential of the entropy of the singular values of the centred vectors.
+        epsilon_rank: Number of singular values above 1 % of the largest one.
         dot: Neighbours by inner product.
         cosine: Neighbours by cosine.
-        findings: What that says, in sentences.
+        findings: Conclusions, one sentence each.
     """
 
     num_rows: int
@@ -96,11 +95,11 @@ class VectorReport:
 
 @dataclass(frozen=True, slots=True)
 class MapTheme:
-    """What a group of documents is about.
+    """A group of similar documents.
 
     Attributes:
-        words: Words that are nearest to its middle, and to that of no larger theme.
-        num_documents: Documents of it on the map.
+        words: Words nearest to the centre, without those of larger themes.
+        num_documents: Documents of the theme on the map.
     """
 
     words: tuple[NearestWord, ...]
@@ -112,24 +111,21 @@ class Collection:
     """A set of documents that are searched together.
 
     Attributes:
-        name: 1 to 64 characters: a to z, 0 to 9, "-" and "_", the first one a letter or digit.
-        model: The model that embeds its documents and queries; only ReindexCollection changes it.
-        model_revision: Revision of that model.
-        num_facets: Facets of one document; long ones may have more.
-        dim: Numbers of one facet.
-        num_documents: Documents stored.
-        index_revision: Newest revision of the data directory; grows with every stored change of any collection.
-        create_time: When it was made.
-        index_kind: How it is searched now: "exact", "faiss-ivf-int8", ...
-        space: The space of its facets (Model.space): any model of this space can search it.
-        num_damaged: Documents that searches leave out because they are damaged on disk, as far as they have been
-            met: see the log.
-        num_vectors: Facets in the index in memory, those of removed documents until they are taken out; 0: it was
-            not needed yet.
-        snapshot_bytes: Bytes of the saved index on disk; 0: there is none.
-        num_parts: Parts of its documents; a short document is one, and a long one is cut where sections and pages
-            begin.
-        search_fields: Fields of payloads that are searched with the text, by their words and by facets.
+        name: 1 to 64 characters: a to z, 0 to 9, "-" and "_"; the first is a letter or digit.
+        model: Model that embeds documents and queries; only ReindexCollection changes it.
+        model_revision: Revision of the model.
+        num_facets: Facets of a document; long documents may have more.
+        dim: Dimensions of a facet.
+        num_documents: Stored documents.
+        index_revision: Latest revision of the data directory, over all collections.
+        create_time: Creation time.
+        index_kind: Current index: "exact", "faiss-ivf-int8", ...
+        space: Space of the facets (Model.space): any model of this space can search the collection.
+        num_damaged: Documents found damaged on disk, which searches skip; the server's log names them.
+        num_vectors: Facets in the index in memory, including recently removed ones; 0: not loaded yet.
+        snapshot_bytes: Bytes of the index snapshot on disk; 0: none.
+        num_parts: Parts of documents. A long document is split into parts at sections and pages.
+        search_fields: Payload fields that are searched with the text, by words and by facets.
     """
 
     name: str
@@ -154,12 +150,12 @@ class RankedText:
     """A text and how it answers.
 
     Attributes:
-        index: Which of the texts, from 0.
-        score: The same as SearchHit.score.
-        facets_score: The same as SearchHit.facets_score.
-        lexical_score: The same as SearchHit.lexical_score; how rare a word is goes by the texts of the request.
-        confidence: The same as SearchHit.confidence.
-        answer: The same as SearchHit.answer.
+        index: Index of the text, from 0.
+        score: As SearchHit.score.
+        facets_score: As SearchHit.facets_score.
+        lexical_score: As SearchHit.lexical_score, with word frequencies of the request's texts.
+        confidence: As SearchHit.confidence.
+        answer: As SearchHit.answer.
     """
 
     index: int
@@ -178,10 +174,10 @@ class ReindexProgress:
     """How far a collection has moved to another model.
 
     Attributes:
-        done: True: the collection has moved (or was there already). False: send the call again.
+        done: True: the collection has moved. False: repeat the call.
         num_encoded: Documents encoded so far.
-        collection: The collection: as it was until done, then as it is. Documents keep their ids, payloads and
-            revisions; embeddings made by callers are replaced by those of the text.
+        collection: The collection. Documents keep their ids, payloads and revisions; embeddings made by clients are
+            replaced.
     """
 
     done: bool
@@ -191,14 +187,14 @@ class ReindexProgress:
 
 @dataclass(frozen=True, slots=True)
 class DocumentPart:
-    """A part of a long document, which searches find: it has embeddings and words of its own.
+    """A part of a long document, with embeddings and words of its own.
 
     Attributes:
-        start: Offset of its first character in the text, in code points.
-        end: Offset behind its last one. Ignored on writes: a part goes on until the next one.
-        headings: What it stands under, the outermost first. On writes the first 8 count, and of each 200
-            characters.
-        page: Page on which it begins, from 1; 0: not known.
+        start: First character in the text, in code points.
+        end: One past the last character. Ignored on writes: a part ends where the next one starts.
+        headings: Headings above the part, outermost first. Writes use the first 8 headings and 200 characters of
+            each.
+        page: Page on which the part starts, from 1; 0: unknown.
     """
 
     start: int
@@ -216,28 +212,23 @@ class Document:
 
     Attributes:
         id: Identity in the collection, 1 to 512 bytes of UTF-8 without NUL.
-        text: The text, at most Limits.max_document_bytes bytes of UTF-8 with at least one character that is not
-            white space; may be blank where a field that is searched (Collection.search_fields) is not. Models of
-            passages read long texts in windows; what was read, fields included, stands in token_stats.
-        payload: Any JSON object; at most 64 KiB as compact JSON; filters look into it, and some fields are
-            searched. Numbers are doubles: integers beyond 2^53 lose digits.
-        facet_embeddings: On writes: embeddings made by the caller with the collection's model, shape [num_facets,
-            dim], finite; the server then does not encode. On reads: only when asked for, as precise as half-
-            precision unit vectors times norms. A long text has more facets, at most 256 a part; on writes only with
-            facet_spans.
-        revision: On reads: the index_revision that stored it. Ignored on writes.
-        token_stats: How many of its tokens the model read (num_unknown_tokens is 0); unset when not known. On
-            writes: only with facet_embeddings.
-        facet_spans: Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none; those in
-            fields that are searched as if these stood behind the text, in the order of Collection.search_fields,
-            one character apart. On writes: only with facet_embeddings, one a facet or none at all. On reads: with
-            facet_embeddings, where known.
-        parts: On reads: the parts of a long text, one behind the other; none where it is one part. On writes:
-            sections and pages as far as the caller knows them, in the order of start; the server cuts long ones
-            between sentences and joins short ones. None: it looks for headings and form feeds in the text.
-        part_facets: How many of the facets are each part's, one behind the other; none where the text is one part.
-            On reads: with facet_embeddings. On writes: with facet_spans, as many as the parts that the server cuts;
-            none: each facet goes to the part that its span begins in.
+        text: Text, at most Limits.max_document_bytes bytes of UTF-8; may be blank only if a searched field is not.
+            Models of passages read long texts in windows; token_stats says how much was read.
+        payload: Any JSON object of at most 64 KiB as compact JSON. Numbers are doubles: integers beyond 2^53 lose
+            digits.
+        facet_embeddings: Embeddings, shape [num_facets, dim], finite. Writes: made by the client with the
+            collection's model instead of the server. Reads: only if requested, with the precision of float16. Long
+            texts have up to 256 per part and on writes require facet_spans.
+        revision: The index_revision that stored the document. Ignored on writes.
+        token_stats: Token counts (num_unknown_tokens is 0); unset if unknown. On writes only with facet_embeddings.
+        facet_spans: Position of each facet in the text, 0 to 0 for none; searched fields follow the text in the
+            order of Collection.search_fields, one character apart. On writes only with facet_embeddings, one per
+            facet or none.
+        parts: Parts of a long text; empty if it has one part. Writes: sections and pages known to the client,
+            sorted by start; the server splits long ones and merges short ones. Empty on writes: the server finds
+            headings and form feeds in the text.
+        part_facets: Number of facets of each part, in order; empty if the text has one part. On writes only with
+            facet_spans and the server's parts; empty: a facet belongs to the part where its span starts.
     """
 
     id: str
@@ -259,8 +250,8 @@ class FoundDocuments(Listed[Document]):
     """Documents by id.
 
     Attributes:
-        documents: The documents found, in the order of the ids.
-        missing_ids: The ids that are not there, in the order of the request.
+        documents: The documents found, in request order.
+        missing_ids: Ids without a document, in request order.
         index_revision: Revision that was read.
     """
 
@@ -275,31 +266,28 @@ class SearchHit:
 
     Attributes:
         id: Id of the document.
-        score: What the hits are in order of; higher is better. HYBRID: facets_score and lexical_score as a share of
-            the most that any document could have, a convex sum in [-1, 1]; FACETS: facets_score; LEXICAL:
-            lexical_score.
-        text: Text of the document, of a long one that of the part; empty when include_document is false.
-        payload: Payload of the document; unset when include_document is false.
-        evidence: The pairs of facets that contribute most to the score, at most 3, the largest contribution first:
-            first is the query's facet, second the document's closest to it. Only when asked for.
+        score: Ranking score. HYBRID: weighted mean of facets_score and lexical_score, each divided by the most that
+            any document could have, in [-1, 1]; FACETS: facets_score; LEXICAL: lexical_score.
+        text: Text of the document, or of the part found; empty if include_document is false.
+        payload: Payload of the document; unset if include_document is false.
+        evidence: Up to 3 pairs of a query facet and the closest document facet, largest contribution first; only if
+            requested.
         revision: The index_revision that stored the document.
-        facets_score: Mean, over the facets of the query, of the cosine with the document's closest facet; in [-1,
-            1]; 0 in LEXICAL.
-        lexical_score: BM25 of the words, quoted phrases on top, 0 or more; 0 in FACETS and for queries given as
+        facets_score: Mean over the query facets of the cosine with the closest document facet, in [-1, 1]; 0 in
+            LEXICAL.
+        lexical_score: BM25 score of the words, plus quoted phrases, >= 0; 0 in FACETS and for queries given as
             facet_embeddings.
-        matched_words: Words of the query that the text or a searched field has in any form, in lower case and in
-            the order of the query; none in FACETS.
-        answer: The stretch of the text that answers, or of a field where only that met the query (Span.field);
-            unset where neither the facets nor the words have a place in the document.
-        confidence: How sure it is that it answers, in [0, 1], comparable between queries and collections; unset
-            when not calibrated.
-        matched_spans: Where words of the query stand in the answer, in any form, in the order of the text; of the
-            same field, which is not said again.
-        part: The part that was found, of a document the best one; unset where the document is one part. All spans
-            of the hit count from the beginning of the part, which is what text holds; part.start is where that
-            begins in the whole.
-        part_number: Which one it is, from 1; 0 without parts.
-        num_parts: Parts of the document.
+        matched_words: Query words that occur in the text or a searched field in any form, in lower case and query
+            order; empty in FACETS.
+        answer: The part of the text, or of a field (Span.field), that answers the query; unset if no facet or word
+            has a position.
+        confidence: Probability that the hit answers the query, in [0, 1], comparable between queries; unset without
+            a calibration.
+        matched_spans: Query words in the answer in any form, in text order; Span.field is not set again.
+        part: The part found, or the best part of the document; unset if the document has one part. All spans of the
+            hit count from the start of the part.
+        part_number: Number of the part, from 1; 0 without parts.
+        num_parts: Number of parts of the document.
     """
 
     id: str
@@ -324,17 +312,17 @@ class CollectionDiagnosis:
     """What is known of a collection as a whole.
 
     Attributes:
-        num_documents: Documents now stored.
-        num_parts: Parts of documents that the index holds.
-        num_parts_seen: Those that were looked at: all, or a random sample of 100,000.
-        num_queries: Queries that were asked.
-        vectors: Of a sample of 20,000 or more facets.
+        num_documents: Documents of the collection.
+        num_parts: Parts of documents in the index.
+        num_parts_seen: Parts examined: all, or a random sample of 100,000.
+        num_queries: Number of queries.
+        vectors: Statistics of a sample of at least 20,000 facets.
         recall: Share of the first 10 hits of an exhaustive search that the index finds, in [0, 1]; unset without
             queries.
         missed_ids: Ids of documents that the index misses, most frequently missed first, at most 20.
         index_revision: Revision that was read.
-        model: The model of the queries.
-        timings: Where the time went.
+        model: The model that embedded the queries.
+        timings: Timings of the call.
         index_kind: Index that the queries were searched with: "exact", "faiss-ivf-int8", ...; empty without
             queries.
     """
@@ -357,15 +345,15 @@ class CollectionMap:
     """Documents of a collection as points of a plane.
 
     Attributes:
-        num_documents: Documents now stored.
+        num_documents: Documents of the collection.
         ids: Ids of the documents on the map: all, or a random sample.
-        points: Where each stands, [documents, 2], of any range: documents that are about the same lie together. A
-            document stands for the mean of its facets, a long one for its first part.
-        document_themes: Which of the themes each is of, from 0.
-        themes: What the documents are about, the theme of most of them first.
-        method: How the plane was found: "t-SNE"; "principal components" where the server has no openTSNE.
+        points: Points, [documents, 2], of any range; similar documents are close. A point is the mean of a
+            document's facets, or of its first part's.
+        document_themes: Theme of each document, from 0.
+        themes: Themes, largest first.
+        method: Method: "t-SNE", or "principal components" if the server has no openTSNE.
         index_revision: Revision that was read.
-        timings: Where the time went.
+        timings: Timings of the call.
     """
 
     num_documents: int
@@ -383,10 +371,10 @@ class RerankedTexts(Listed[RankedText]):
     """Texts in the order in which they answer a query.
 
     Attributes:
-        results: Best first, ties in the order of the request. In LEXICAL only those that have a word of the query.
-        model: The model that embedded them.
-        timings: Where the time went.
-        num_tokens: Tokens that were read, of the query's text and all others; 0 in LEXICAL.
+        results: Best first, ties in request order; in LEXICAL only texts with a query word.
+        model: The model that embedded the texts.
+        timings: Timings of the call.
+        num_tokens: Tokens read of the query and all texts; 0 in LEXICAL.
     """
 
     results: tuple[RankedText, ...]

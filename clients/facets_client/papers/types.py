@@ -18,8 +18,8 @@ class Author:
     """An author of a paper.
 
     Attributes:
-        name: Name, matched letter for letter.
-        id: The author's own id; it wins over the name. Empty: the name is the id.
+        name: Name, matched exactly.
+        id: Id, which takes precedence over the name; empty: the name is the id.
     """
 
     name: str
@@ -28,18 +28,18 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper and what is known of it.
+    """A paper.
 
     Attributes:
-        title: Title, at least one word, at most Limits.max_text_bytes bytes of UTF-8.
-        abstract: Abstract, at most Limits.max_long_text_bytes bytes of UTF-8; empty: there is none. The model reads
-            the first Model.max_tokens tokens of both.
-        id: Identity, unique in the request; needed in AddPapers, else it may be empty.
-        authors: Who wrote it; read by AddPapers only.
-        cited_by_ids: Ids of the papers that cite it; read by AddPapers only.
+        title: Title with at least one word, at most Limits.max_text_bytes bytes of UTF-8.
+        abstract: Abstract, at most Limits.max_long_text_bytes bytes of UTF-8, may be empty. The model reads the
+            first Model.max_tokens tokens of title and abstract.
+        id: Identity, unique in the request; required in AddPapers only.
+        authors: Authors; AddPapers only.
+        cited_by_ids: Ids of citing papers; AddPapers only.
         year: Year of publication.
-        excluded_ids: Candidates never recommended for this paper (conflicts of interest): ids or names. Unknown
-            ones are no error.
+        excluded_ids: Ids or names of candidates to exclude for this paper (conflicts of interest); unknown ones are
+            ignored.
     """
 
     title: str
@@ -60,9 +60,9 @@ class NewAuthor:
 
     Attributes:
         author: Name and optional id.
-        papers: What he or she wrote; at least one paper here or in paper_ids. All authors of a request together: at
-            most Limits.max_texts_per_request papers.
-        paper_ids: Papers that are known already, by id; an unknown one is NOT_FOUND.
+        papers: Papers of the author; at least one here or in paper_ids, at most Limits.max_texts_per_request for
+            all authors.
+        paper_ids: Ids of known papers of the author. NOT_FOUND: unknown id.
     """
 
     author: Author
@@ -78,9 +78,9 @@ class NearestPaper:
     """A paper of a candidate.
 
     Attributes:
-        id: Its id.
-        title: Its title; empty when it is not known.
-        cosine: Cosine with the paper that was asked about, in [-1, 1].
+        id: Id of the paper.
+        title: Title; empty if unknown.
+        cosine: Cosine with the paper of the request, in [-1, 1].
     """
 
     id: str
@@ -90,12 +90,12 @@ class NearestPaper:
 
 @dataclass(frozen=True, slots=True)
 class CandidateEvidence:
-    """Why a candidate is there.
+    """Reasons for a candidate.
 
     Attributes:
-        facet: The facet of the paper that brought the candidate in, in [0, num_facets).
+        facet: Facet of the paper with the highest score, in [0, num_facets).
         nearest_words: Words nearest to that facet, closest first.
-        nearest_papers: Papers of the author, or papers that the citing paper cites, most like the paper first.
+        nearest_papers: Papers of the author, or papers that the citing paper cites, most similar first.
     """
 
     facet: int
@@ -108,14 +108,14 @@ class RankedCandidate:
     """A candidate for a paper.
 
     Attributes:
-        id: Id of the author (the name when there is no id) or of the citing paper.
-        name: Name of the author, title of the citing paper; empty when it is not known.
-        score: What ranks: the facets and the documents, mixed by facet_weight, and the examples.
-        facet_score: Greatest inner product with a facet of the paper, magnitudes kept, >= 0 (Chang 2022, eq. 3.13).
-        document_score: Similarity of the paper with the candidate's papers, in [-1, 1].
-        evidence: Only when asked for.
-        confidence: How probable it is that the paper lies in the candidate's field at all, in [0, 1], comparable
-            across papers; never above that of a candidate above. Not set where the model has no curve for it.
+        id: Id of the citing paper or author (the name if the author has no id).
+        name: Name of the author, title of the citing paper; empty if unknown.
+        score: Ranking score: facets and documents mixed by facet_weight, plus examples.
+        facet_score: Largest inner product with a facet of the paper, >= 0 (Chang 2022, eq. 3.13).
+        document_score: Similarity of the paper and the candidate's papers, in [-1, 1].
+        evidence: Reasons; only if requested.
+        confidence: Probability that the paper is in the candidate's field, in [0, 1], comparable between papers,
+            not increasing with rank; unset if the model is not calibrated.
     """
 
     id: str
@@ -132,13 +132,13 @@ class RankedPaper:
     """A paper for an author or a citing paper.
 
     Attributes:
-        id: Its id, as in the collection or as given.
-        title: Its title.
-        score: What ranks: the facets and the documents, mixed by facet_weight.
+        id: Id of the paper.
+        title: Title.
+        score: Ranking score: facets and documents mixed by facet_weight.
         facet_score: As RankedCandidate.facet_score.
         document_score: As RankedCandidate.document_score.
-        evidence: Only when asked for.
-        position: Its place in papers; 0 for papers of a collection.
+        evidence: Reasons; only if requested.
+        position: Index in papers; 0 for papers of a collection.
     """
 
     id: str
@@ -155,8 +155,8 @@ class Candidate:
     """An author or a citing paper.
 
     Attributes:
-        id: Id of the author (the name when there is no id) or of the citing paper.
-        name: Name of the author, title of the citing paper; empty when it is not known.
+        id: Id of the citing paper or author (the name if the author has no id).
+        name: Name of the author, title of the citing paper; empty if unknown.
     """
 
     id: str
@@ -170,7 +170,7 @@ class CandidateRankings(Listed[tuple[RankedCandidate, ...]]):
     Attributes:
         results: Entry i belongs to papers[i].
         model: The model that answered.
-        timings: Where the time went.
+        timings: Timings of the call.
     """
 
     results: tuple[tuple[RankedCandidate, ...], ...]
@@ -184,10 +184,10 @@ class PaperRankings(Listed[tuple[RankedPaper, ...]]):
 
     Attributes:
         rankings: Entry i belongs to ids[i].
-        num_papers: Papers that were compared with each id.
-        index_revision: Revision of the collection that was read; 0 for papers of the caller's.
+        num_papers: Papers compared with each id.
+        index_revision: Revision of the collection that was read; 0 for papers of the request.
         model: The model that answered.
-        timings: Where the time went.
+        timings: Timings of the call.
     """
 
     rankings: tuple[tuple[RankedPaper, ...], ...]
@@ -202,12 +202,12 @@ class AddedPapers:
     """What adding papers did; durable.
 
     Attributes:
-        num_papers: Papers stored.
-        num_authors: Authors whose vector is new or was fitted again.
-        num_citing_papers: Citing papers whose vector is new or was fitted again.
-        unknown_citations: Entries of cited_by_ids that are no known paper, at most 100 of them; they are citing
-            papers all the same.
-        num_unknown_citations: All entries of cited_by_ids that are no known paper.
+        num_papers: Stored papers.
+        num_authors: Authors whose vector was fitted.
+        num_citing_papers: Citing papers whose vector was fitted.
+        unknown_citations: Entries of cited_by_ids that are not known papers, at most 100; they become candidates
+            too.
+        num_unknown_citations: Number of all such entries.
     """
 
     num_papers: int
@@ -222,8 +222,8 @@ class AddedAuthors:
     """What adding authors did; durable.
 
     Attributes:
-        num_papers: Papers stored.
-        num_authors: Authors whose vector is new or was fitted again.
+        num_papers: Stored papers.
+        num_authors: Authors whose vector was fitted.
     """
 
     num_papers: int

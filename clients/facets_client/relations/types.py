@@ -15,12 +15,12 @@ EntityType = Literal["", "person", "organization", "place", "date", "number", "w
 
 @dataclass(frozen=True, slots=True)
 class PairLimits:
-    """Which pairs of entities of one sentence are looked at.
+    """Limits of the entity pairs to examine.
 
     Attributes:
-        max_tokens_between: Tokens between the two entities at most, in [1, 100]; default 12.
-        max_entities_between: Other entities between the two at most, in [0, 20]; default 2.
-        max_pairs: Pairs of one sentence at most, the closest first, in [1, 1000]; default 200.
+        max_tokens_between: Tokens between the entities, in [1, 100]; default 12.
+        max_entities_between: Other entities between the entities, in [0, 20]; default 2.
+        max_pairs: Pairs per sentence, closest first, in [1, 1000]; default 200.
     """
 
     max_tokens_between: int | None = None
@@ -30,13 +30,13 @@ class PairLimits:
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity where it stands in a text.
+    """An entity in a text.
 
     Attributes:
-        text: The entity as it stands in the text.
+        text: The entity as in the text.
         start: First character, in code points.
         end: One past the last character, in code points.
-        type: What it is, as given or as the recognizer says.
+        type: Type, as given or recognized.
     """
 
     text: str
@@ -47,12 +47,12 @@ class EntityMention:
 
 @dataclass(frozen=True, slots=True)
 class FacetMeeting:
-    """The closest pair of a pattern's and a relation's facets.
+    """The closest facets of a pattern and a relation.
 
     Attributes:
         pattern_facet: Facet of the pattern, in [0, Model.num_facets).
         relation_facet: Facet of the relation, from 0.
-        cosine: Cosine of the two, in [-1, 1].
+        cosine: Cosine of the two facets, in [-1, 1].
     """
 
     pattern_facet: int
@@ -62,11 +62,11 @@ class FacetMeeting:
 
 @dataclass(frozen=True, slots=True)
 class SimilarPattern:
-    """A sentence pattern of the training data that expresses a relation.
+    """A training pattern that expresses a relation.
 
     Attributes:
         pattern: The pattern.
-        score: How alike its facets and those of the pattern in question are (symmetric score), in [-1, 1].
+        score: Symmetric score with the pattern in question, in [-1, 1].
     """
 
     pattern: str
@@ -75,22 +75,22 @@ class SimilarPattern:
 
 @dataclass(frozen=True, slots=True)
 class RelationScore:
-    """How well a relation fits a pattern.
+    """Score of a relation for a pattern.
 
     Attributes:
         relation: Name of the relation.
-        score: What ranks, in [-1, 1]: symmetric_score, or universal_schema_score where that is higher; -1 when not
+        score: Ranking score, in [-1, 1]: the larger of symmetric_score and universal_schema_score; -1 if not
             asserted.
-        probability: Confidence that the relation holds, fitted on development data, in [0, 1]; 0 when not asserted.
-        accepted: True when the relation is taken to hold: it is asserted, its score reaches its threshold, and
-            between the two entities no candidate in either direction fits better.
-        symmetric_score: How alike the facets of pattern and relation are, in [-1, 1].
-        universal_schema_score: Score of the look-up table, in [-1, 1]; absent when pattern or relation was not seen
-            in training.
-        meeting: Which facet met which; only with evidence.
-        similar_patterns: Nearest patterns of the training data that express the relation, closest first; only with
-            evidence, for the first relation and accepted ones.
-        known_pairs: Well-known heads and tails of the relation; where similar_patterns are.
+        probability: Calibrated probability that the relation holds, in [0, 1]; 0 if not asserted.
+        accepted: True if the statement is asserted, the score reaches the threshold, and no relation fits the two
+            entities better.
+        symmetric_score: Similarity of the facets of pattern and relation, in [-1, 1].
+        universal_schema_score: Score of the lookup table, in [-1, 1]; unset if pattern or relation was not in the
+            training data.
+        meeting: The closest facets; only with evidence.
+        similar_patterns: Training patterns of the relation, closest first; only with evidence, for the first and
+            accepted relations.
+        known_pairs: Known heads and tails of the relation; set with similar_patterns.
     """
 
     relation: str
@@ -119,10 +119,10 @@ class NearRelation:
 
 @dataclass(frozen=True, slots=True)
 class FacetRelations:
-    """One facet of a pattern in relations.
+    """Relations near one facet of a pattern.
 
     Attributes:
-        facet: Which facet, in [0, Model.num_facets).
+        facet: Index of the facet, in [0, Model.num_facets).
         relations: Nearest relations, closest first.
     """
 
@@ -132,16 +132,16 @@ class FacetRelations:
 
 @dataclass(frozen=True, slots=True)
 class PatternScore(OfPattern[RelationScore]):
-    """What a sentence pattern says.
+    """Relations that a sentence pattern expresses.
 
     Attributes:
         pattern: The pattern as the model reads it.
-        relations: Accepted ones first, then highest probability first; the request says which ones.
-        no_relation_probability: Confidence that none of the candidate relations holds, in [0, 1].
-        known: True when the pattern stands in the model's look-up table.
-        facets: The facets of the pattern in relations; only with evidence.
-        assertion: Whether the sentence asserts what the pattern says, never unspecified.
-        assertion_cue: The word that tells so ("not", "if", "said", "?"); empty when asserted.
+        relations: Accepted relations first, then by probability; the request selects which.
+        no_relation_probability: Probability that none of the candidate relations holds, in [0, 1].
+        known: True if the lookup table contains the pattern.
+        facets: Relations near each facet of the pattern; only with evidence.
+        assertion: How the sentence presents the statement, never unspecified.
+        assertion_cue: Word that indicates the assertion status ("not", "if", "said", "?"); empty if asserted.
     """
 
     pattern: str
@@ -162,7 +162,7 @@ class EntityPair(OfPair[RelationScore]):
         tail: The entity in place of $ARG2.
         sentence_start: First character of the sentence, in code points of the text.
         sentence_end: One past the last character of the sentence, in code points of the text.
-        pattern_score: What the pattern between them says.
+        pattern_score: Relations of the pattern between them.
     """
 
     head: EntityMention
@@ -177,13 +177,11 @@ class TextRelations:
     """What one text says.
 
     Attributes:
-        pairs: Pairs of entities in the order of the text; those with an accepted relation, unless
-            include_unrelated.
-        num_pairs: Ordered pairs of entities that were looked at: two entities of a clause within the limits count
-            twice, with a date or number once, since that is nothing's head; two mentions of one entity do not
-            count.
-        num_not_asserted: How many of these the text does not assert; include_unrelated shows what it does instead.
-        entities: The entities of the text in its order, given or found.
+        pairs: Entity pairs in text order; only those with an accepted relation, unless include_unrelated is set.
+        num_pairs: Ordered pairs that were examined. Two entities of a clause count twice, or once if one is a date
+            or number, which cannot be a head.
+        num_not_asserted: Of these, pairs whose statement is not asserted; include_unrelated shows their status.
+        entities: Entities in text order.
     """
 
     pairs: tuple[EntityPair, ...]
@@ -197,7 +195,7 @@ class TailMention:
     """A pair of entities that names a tail.
 
     Attributes:
-        text: Place in the request's texts, from 0.
+        text: Index of the text in the request, from 0.
         pair: Head and tail in that text.
     """
 
@@ -210,11 +208,11 @@ class RankedTail:
     """An answer of slot filling.
 
     Attributes:
-        tail: The tail as it stands in the best of its mentions.
+        tail: The tail as in its best mention.
         score: Score of the best mention, in [-1, 1].
-        probability: Confidence of the best mention, in [0, 1].
-        accepted: True when the best mention reaches the relation's threshold.
-        mentions: Every pair of entities that names the tail, best first.
+        probability: Probability of the best mention, in [0, 1].
+        accepted: True if the best mention reaches the relation's threshold.
+        mentions: All mentions of the tail, best first.
     """
 
     tail: str
@@ -231,17 +229,15 @@ class Entailment:
     Attributes:
         premise: The premise as the model reads it.
         hypothesis: The hypothesis as the model reads it.
-        forward_score: Probability that the hypothesis follows from the premise: that of ENTAILS and PARAPHRASE
-            together, in [0, 1].
-        backward_score: Probability that the premise follows from the hypothesis: that of ENTAILED_BY and PARAPHRASE
-            together, in [0, 1].
-        direction: Probability of ENTAILS less that of ENTAILED_BY, in [-1, 1]; above 0 the premise is the more
-            specific pattern.
+        forward_score: Probability of ENTAILS or PARAPHRASE, in [0, 1].
+        backward_score: Probability of ENTAILED_BY or PARAPHRASE, in [0, 1].
+        direction: Probability of ENTAILS minus that of ENTAILED_BY, in [-1, 1]; above 0 the premise is more
+            specific.
         label: The decision, never unspecified.
-        confidence: Confidence in the label: its probability, fitted on development data, in [0, 1].
-        negation_differs: True when one side is negated and the other is not.
-        facet_score: How well the facets of both sides cover each other, in [-1, 1]; it has no direction.
-        reason: Why, in a few words: "buy, so own"; empty where likeness alone decides.
+        confidence: Calibrated probability of the label, in [0, 1].
+        negation_differs: True if only one side is negated.
+        facet_score: How well the facets of both sides cover each other, in [-1, 1]; symmetric.
+        reason: Short reason: "buy, so own"; empty if similarity alone decides.
     """
 
     premise: str
@@ -258,21 +254,21 @@ class Entailment:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation a model knows.
+    """A relation of a model.
 
     Attributes:
-        name: Its name, in requests and answers.
-        threshold: Scores from here on are accepted, in [-1, 1].
-        num_pairs: Entity pairs it was trained on; 0 for an added one.
-        examples: Patterns it was added by; empty for a trained one.
-        added: True when it was added by AddRelation.
-        description: What it is, in one line; empty for an added one.
-        example: A sentence that says it, the head in [..], the tail in {..}; empty for an added one.
-        aliases: Other names of the same relation, as requests may have them.
-        inverse_aliases: Names of the same relation with head and tail exchanged.
-        head_types: What a head may be; empty: anything.
-        tail_types: What a tail may be; empty: anything.
-        symmetric: True when it holds both ways round: it is then found once, in the order of the text.
+        name: Name in requests and replies.
+        threshold: Minimum accepted score, in [-1, 1].
+        num_pairs: Entity pairs of the training data; 0 for an added relation.
+        examples: Example patterns of an added relation; empty for a trained one.
+        added: True if the relation was added by AddRelation.
+        description: Description in one line; empty for an added relation.
+        example: Example sentence, the head in [..], the tail in {..}; empty for an added relation.
+        aliases: Other names that requests may use.
+        inverse_aliases: Names of the relation with head and tail exchanged.
+        head_types: Allowed types of heads; empty: any.
+        tail_types: Allowed types of tails; empty: any.
+        symmetric: True if the relation holds in both directions; it is then found once, in text order.
     """
 
     name: str

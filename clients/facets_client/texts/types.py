@@ -18,17 +18,17 @@ Order = Literal["original", "selection"]
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two places of a pair that do not say the same of the same things.
+    """A difference between two texts.
 
     Attributes:
-        kind: How they differ.
-        first: What the first text says, in lower case: the word, with the word that negates it.
-        second: What the second text says.
-        first_start: Where that stands in the first text: first character, in code points.
-        first_end: One past its last character.
-        second_start: Where that stands in the second text: first character, in code points.
-        second_end: One past its last character.
-        weight: How much it speaks against both texts holding, in [0, 1].
+        kind: Kind of the difference.
+        first: Words of the first text in lower case, with a negating word.
+        second: Words of the second text.
+        first_start: First character in the first text, in code points.
+        first_end: One past the last character in the first text.
+        second_start: First character in the second text, in code points.
+        second_end: One past the last character in the second text.
+        weight: How strongly it contradicts that both texts are true, in [0, 1].
     """
 
     kind: str
@@ -46,12 +46,12 @@ class EmbeddingsFields:
     """Facet embeddings of some texts.
 
     Attributes:
-        facet_embeddings: Facet embeddings, shape [texts, num_facets, dim]; row i belongs to texts[i]. Those of
-            models of passages have unit length, and rows of zeros where a short text has fewer facets.
+        facet_embeddings: Facet embeddings, shape [texts, num_facets, dim]; row i belongs to texts[i]. Models of
+            passages return facets of length 1, and zero rows if a short text has fewer facets.
         token_stats: Token counts; entry i belongs to texts[i].
         model: The model that answered.
-        timings: Where the time went.
-        facet_spans: Where each facet stands in its text, entry i belongs to texts[i]; only when asked for.
+        timings: Timings of the call.
+        facet_spans: Positions of the facets; entry i belongs to texts[i]. Only if requested.
     """
 
     facet_embeddings: FacetsArray
@@ -66,8 +66,8 @@ class ExplanationFields:
     """What the model saw in one text: tokens with their attention, facets with their nearest words.
 
     Attributes:
-        tokens: The tokens the model read, in the order of the text.
-        facets: All facets with their nearest words, in the order of the facets.
+        tokens: Tokens that the model read, in text order.
+        facets: All facets with their nearest words.
         token_stats: Token counts of the text.
     """
 
@@ -81,14 +81,12 @@ class SummarySentence:
     """One sentence of a summary.
 
     Attributes:
-        text: The sentence as it stands in the document.
-        sentence: Its place in the document, from 0.
-        start: First character in the given text, in code points; for given sentences in the sentences joined by one
-            space.
-        end: One past its last character, in code points.
-        selection: When it was picked, from 0.
-        gain: What it added to the coverage when it was picked, as a share of the coverage by all sentences of the
-            document, in [0, 1].
+        text: The sentence as in the document.
+        sentence: Index of the sentence in the document, from 0.
+        start: First character in the text, in code points; a SentenceList counts as joined by single spaces.
+        end: One past the last character, in code points.
+        selection: Rank of selection, from 0.
+        gain: Coverage that it added when selected, as a share of the coverage by all sentences, in [0, 1].
     """
 
     text: str
@@ -104,11 +102,10 @@ class SummaryFields:
     """The picked sentences of one document.
 
     Attributes:
-        sentences: The picked sentences in the order asked for, at least one.
-        num_sentences_in_document: Sentences in the document, >= 1.
-        num_words: Words in the summary (separated by white space).
-        has_prose: Whether the document has prose to summarize. If not, the sentences are its items, headings and
-            the like.
+        sentences: The selected sentences in the requested order, at least one.
+        num_sentences_in_document: Sentences of the document, >= 1.
+        num_words: Words of the summary (separated by white space).
+        has_prose: True if the document has prose; else the sentences are list items, headings and similar.
     """
 
     sentences: tuple[SummarySentence, ...]
@@ -119,13 +116,13 @@ class SummaryFields:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that a text may go on about.
+    """A topic that may follow a text.
 
     Attributes:
         words: Nearest words of the vocabulary, closest first.
-        likelihood: How likely the next 25 words that are no stop words have one about it, in [0, 1]; not set where
-            the model does not know.
-        novelty: 1 less the cosine of the closest word of the text, in [0, 1].
+        likelihood: Probability that one of the next 25 content words is about the topic, in [0, 1]; unset without a
+            calibration.
+        novelty: 1 minus the cosine of the closest word of the text, in [0, 1].
     """
 
     words: tuple[NearestWord, ...]
@@ -135,12 +132,12 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TextTopics:
-    """What one text may go on about.
+    """Topics that may follow one text.
 
     Attributes:
-        topics: The likeliest first; fewer than asked for, or none, where facets are alike or avoided.
-        vectors: Of each topic the mean of its words at unit length, shape [topics, dim]: facets of a query to
-            collections of the model's space.
+        topics: Most likely first; fewer than requested if facets are similar or avoided.
+        vectors: One vector of length 1 per topic, shape [topics, dim]: facets for searches in collections of the
+            model's space.
     """
 
     topics: tuple[Topic, ...]

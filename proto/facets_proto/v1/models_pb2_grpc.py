@@ -83,9 +83,9 @@ class ModelServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def TakeBackup(self, request, context):
-        """Copies the data directory into the backup folder and verifies its checksums. If the copy is intact, removes the
-        oldest backups beyond the setting backup_keep. Requires the role admin. FAILED_PRECONDITION: the setting backup_dir is
-        missing, or documents are in PostgreSQL.
+        """Copies the data directory into the backup folder and verifies the checksums of the copy. If it is intact, removes
+        the oldest backups beyond the setting backup_keep. Requires the role admin. FAILED_PRECONDITION: the setting
+        backup_dir is missing, or documents are in PostgreSQL.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

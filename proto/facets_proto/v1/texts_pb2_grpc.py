@@ -363,7 +363,7 @@ class TopicServiceServicer:
     """
 
     def SuggestTopics(self, request, context):
-        """Topics that may follow each text of a batch. All or nothing: an invalid text fails the call and is named in BadRequest.
+        """Topics that may follow each text. All or nothing: an invalid text fails the call and is named in BadRequest.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

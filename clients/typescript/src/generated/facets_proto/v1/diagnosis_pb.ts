@@ -26,8 +26,7 @@ export type DiagnoseCollectionRequest = Message<"facets.v1.DiagnoseCollectionReq
   name: string;
 
   /**
-   * Questions as people ask them, at most 1,000; without any only the vectors are described. Sentences of the documents
-   * themselves promise too much.
+   * Questions of real users, at most 1,000, to measure recall with; empty: recall is not measured.
    *
    * @generated from field: repeated string queries = 2;
    */
@@ -42,41 +41,41 @@ export const DiagnoseCollectionRequestSchema: GenMessage<DiagnoseCollectionReque
   messageDesc(file_facets_proto_v1_diagnosis, 0);
 
 /**
- * What is known of a collection as a whole.
+ * Diagnosis of a collection.
  *
  * @generated from message facets.v1.DiagnoseCollectionResponse
  */
 export type DiagnoseCollectionResponse = Message<"facets.v1.DiagnoseCollectionResponse"> & {
   /**
-   * Documents now stored.
+   * Documents of the collection.
    *
    * @generated from field: uint64 num_documents = 1;
    */
   numDocuments: bigint;
 
   /**
-   * Parts of documents that the index holds.
+   * Parts of documents in the index.
    *
    * @generated from field: uint64 num_parts = 2;
    */
   numParts: bigint;
 
   /**
-   * Those that were looked at: all, or a random sample of 100,000.
+   * Parts examined: all, or a random sample of 100,000.
    *
    * @generated from field: uint64 num_parts_seen = 3;
    */
   numPartsSeen: bigint;
 
   /**
-   * Queries that were asked.
+   * Number of queries.
    *
    * @generated from field: uint64 num_queries = 4;
    */
   numQueries: bigint;
 
   /**
-   * Of a sample of 20,000 or more facets.
+   * Statistics of a sample of at least 20,000 facets.
    *
    * @generated from field: facets.v1.VectorReport vectors = 5;
    */
@@ -104,14 +103,14 @@ export type DiagnoseCollectionResponse = Message<"facets.v1.DiagnoseCollectionRe
   indexRevision: bigint;
 
   /**
-   * The model of the queries.
+   * The model that embedded the queries.
    *
    * @generated from field: facets.v1.ModelVersion model = 9;
    */
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 10;
    */
@@ -133,62 +132,62 @@ export const DiagnoseCollectionResponseSchema: GenMessage<DiagnoseCollectionResp
   messageDesc(file_facets_proto_v1_diagnosis, 1);
 
 /**
- * A set of vectors described.
+ * Statistics of a set of vectors.
  *
  * @generated from message facets.v1.VectorReport
  */
 export type VectorReport = Message<"facets.v1.VectorReport"> & {
   /**
-   * Vectors.
+   * Number of vectors.
    *
    * @generated from field: uint64 num_rows = 1;
    */
   numRows: bigint;
 
   /**
-   * Parts of documents that they belong to.
+   * Number of document parts that own them.
    *
    * @generated from field: uint64 num_owners = 2;
    */
   numOwners: bigint;
 
   /**
-   * Dimensions.
+   * Dimensions of a vector.
    *
    * @generated from field: uint32 dim = 3;
    */
   dim: number;
 
   /**
-   * Vectors of zeros; they take no further part.
+   * Zero vectors; the other statistics ignore them.
    *
    * @generated from field: uint64 num_zero = 4;
    */
   numZero: bigint;
 
   /**
-   * Vectors that equal an earlier one of another owner bit by bit.
+   * Vectors that equal an earlier vector of another owner exactly.
    *
    * @generated from field: uint64 num_duplicates = 5;
    */
   numDuplicates: bigint;
 
   /**
-   * Vectors of the largest such group.
+   * Size of the largest group of equal vectors.
    *
    * @generated from field: uint64 largest_duplicate = 6;
    */
   largestDuplicate: bigint;
 
   /**
-   * Exponential of the entropy of the singular values, about the mean.
+   * Exponential of the entropy of the singular values of the centred vectors.
    *
    * @generated from field: double effective_rank = 7;
    */
   effectiveRank: number;
 
   /**
-   * Singular values above 1 % of the largest one.
+   * Number of singular values above 1 % of the largest one.
    *
    * @generated from field: uint32 epsilon_rank = 8;
    */
@@ -209,7 +208,7 @@ export type VectorReport = Message<"facets.v1.VectorReport"> & {
   cosine?: Neighbours | undefined;
 
   /**
-   * What that says, in sentences.
+   * Conclusions, one sentence each.
    *
    * @generated from field: repeated string findings = 11;
    */
@@ -224,48 +223,48 @@ export const VectorReportSchema: GenMessage<VectorReport> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_diagnosis, 2);
 
 /**
- * What comes of asking with the vectors themselves.
+ * Statistics of searches with the vectors themselves.
  *
  * @generated from message facets.v1.Neighbours
  */
 export type Neighbours = Message<"facets.v1.Neighbours"> & {
   /**
-   * Vectors that were asked with; fewer than all are a random sample, and then the rest is of it.
+   * Vectors used as queries: all, or a random sample, to which the other fields then refer.
    *
    * @generated from field: uint64 num_queries = 1;
    */
   numQueries: bigint;
 
   /**
-   * Share of them that find themselves, in [0, 1]: no vector of another owner has a higher score.
+   * Share of queries that find themselves, in [0, 1]: no vector of another owner scores higher.
    *
    * @generated from field: double self_first = 2;
    */
   selfFirst: number;
 
   /**
-   * Share of owners that are among the nearest 10 of nobody else's query, in [0, 1].
+   * Share of owners that are in the top 10 of no other owner's query, in [0, 1].
    *
    * @generated from field: double unreached = 3;
    */
   unreached: number;
 
   /**
-   * In how many of the lists of 10 the most frequent owner is.
+   * Number of top-10 lists that contain the most frequent owner.
    *
    * @generated from field: uint64 largest_hub = 4;
    */
   largestHub: bigint;
 
   /**
-   * Which owner that is, from 0, in the order of the sample.
+   * Index of that owner, from 0, in the order of the sample.
    *
    * @generated from field: uint64 hub = 5;
    */
   hub: bigint;
 
   /**
-   * Skewness of the number of lists that an owner is in: 0 is even, above 1 a few are everywhere.
+   * Skewness of the number of lists per owner: 0 is even, above 1 a few owners dominate.
    *
    * @generated from field: double skewness = 6;
    */
@@ -291,7 +290,7 @@ export type MapCollectionRequest = Message<"facets.v1.MapCollectionRequest"> & {
   name: string;
 
   /**
-   * Of more documents a random sample is laid out, the same each time; 0, and at most, 100,000.
+   * Documents on the map; larger collections are sampled at random with a fixed seed. 0, and at most: 100,000.
    *
    * @generated from field: uint32 max_documents = 2;
    */
@@ -306,13 +305,13 @@ export const MapCollectionRequestSchema: GenMessage<MapCollectionRequest> = /*@_
   messageDesc(file_facets_proto_v1_diagnosis, 4);
 
 /**
- * Documents of a collection as points of a plane.
+ * Documents of a collection as points in two dimensions.
  *
  * @generated from message facets.v1.MapCollectionResponse
  */
 export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> & {
   /**
-   * Documents now stored.
+   * Documents of the collection.
    *
    * @generated from field: uint64 num_documents = 1;
    */
@@ -326,29 +325,29 @@ export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> &
   ids: string[];
 
   /**
-   * Where each stands, [documents, 2], of any range: documents that are about the same lie together. A document stands
-   * for the mean of its facets, a long one for its first part.
+   * Points, [documents, 2], of any range; similar documents are close. A point is the mean of a document's facets, or
+   * of its first part's.
    *
    * @generated from field: facets.v1.FacetArray points = 3;
    */
   points?: FacetArray | undefined;
 
   /**
-   * Which of the themes each is of, from 0.
+   * Theme of each document, from 0.
    *
    * @generated from field: repeated uint32 document_themes = 4;
    */
   documentThemes: number[];
 
   /**
-   * What the documents are about, the theme of most of them first.
+   * Themes, largest first.
    *
    * @generated from field: repeated facets.v1.MapTheme themes = 5;
    */
   themes: MapTheme[];
 
   /**
-   * How the plane was found: "t-SNE"; "principal components" where the server has no openTSNE.
+   * Method: "t-SNE", or "principal components" if the server has no openTSNE.
    *
    * @generated from field: string method = 6;
    */
@@ -362,7 +361,7 @@ export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> &
   indexRevision: bigint;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 8;
    */
@@ -377,20 +376,20 @@ export const MapCollectionResponseSchema: GenMessage<MapCollectionResponse> = /*
   messageDesc(file_facets_proto_v1_diagnosis, 5);
 
 /**
- * What a group of documents is about.
+ * A group of similar documents.
  *
  * @generated from message facets.v1.MapTheme
  */
 export type MapTheme = Message<"facets.v1.MapTheme"> & {
   /**
-   * Words that are nearest to its middle, and to that of no larger theme.
+   * Words nearest to the centre, without those of larger themes.
    *
    * @generated from field: repeated facets.v1.NearestWord words = 1;
    */
   words: NearestWord[];
 
   /**
-   * Documents of it on the map.
+   * Documents of the theme on the map.
    *
    * @generated from field: uint64 num_documents = 2;
    */

@@ -29,105 +29,105 @@ export const file_facets_proto_v1_documents: GenFile = /*@__PURE__*/
  */
 export type Collection = Message<"facets.v1.Collection"> & {
   /**
-   * 1 to 64 characters: a to z, 0 to 9, "-" and "_", the first one a letter or digit.
+   * 1 to 64 characters: a to z, 0 to 9, "-" and "_"; the first is a letter or digit.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * The model that embeds its documents and queries; only ReindexCollection changes it.
+   * Model that embeds documents and queries; only ReindexCollection changes it.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Revision of that model.
+   * Revision of the model.
    *
    * @generated from field: string model_revision = 3;
    */
   modelRevision: string;
 
   /**
-   * Facets of one document; long ones may have more.
+   * Facets of a document; long documents may have more.
    *
    * @generated from field: uint32 num_facets = 4;
    */
   numFacets: number;
 
   /**
-   * Numbers of one facet.
+   * Dimensions of a facet.
    *
    * @generated from field: uint32 dim = 5;
    */
   dim: number;
 
   /**
-   * Documents stored.
+   * Stored documents.
    *
    * @generated from field: uint64 num_documents = 6;
    */
   numDocuments: bigint;
 
   /**
-   * Newest revision of the data directory; grows with every stored change of any collection.
+   * Latest revision of the data directory, over all collections.
    *
    * @generated from field: uint64 index_revision = 7;
    */
   indexRevision: bigint;
 
   /**
-   * When it was made.
+   * Creation time.
    *
    * @generated from field: google.protobuf.Timestamp create_time = 8;
    */
   createTime?: Timestamp | undefined;
 
   /**
-   * How it is searched now: "exact", "faiss-ivf-int8", ...
+   * Current index: "exact", "faiss-ivf-int8", ...
    *
    * @generated from field: string index_kind = 9;
    */
   indexKind: string;
 
   /**
-   * The space of its facets (Model.space): any model of this space can search it.
+   * Space of the facets (Model.space): any model of this space can search the collection.
    *
    * @generated from field: string space = 10;
    */
   space: string;
 
   /**
-   * Documents that searches leave out because they are damaged on disk, as far as they have been met: see the log.
+   * Documents found damaged on disk, which searches skip; the server's log names them.
    *
    * @generated from field: uint64 num_damaged = 11;
    */
   numDamaged: bigint;
 
   /**
-   * Facets in the index in memory, those of removed documents until they are taken out; 0: it was not needed yet.
+   * Facets in the index in memory, including recently removed ones; 0: not loaded yet.
    *
    * @generated from field: uint64 num_vectors = 12;
    */
   numVectors: bigint;
 
   /**
-   * Bytes of the saved index on disk; 0: there is none.
+   * Bytes of the index snapshot on disk; 0: none.
    *
    * @generated from field: uint64 snapshot_bytes = 13;
    */
   snapshotBytes: bigint;
 
   /**
-   * Parts of its documents; a short document is one, and a long one is cut where sections and pages begin.
+   * Parts of documents. A long document is split into parts at sections and pages.
    *
    * @generated from field: uint64 num_parts = 14;
    */
   numParts: bigint;
 
   /**
-   * Fields of payloads that are searched with the text, by their words and by facets.
+   * Payload fields that are searched with the text, by words and by facets.
    *
    * @generated from field: repeated facets.v1.SearchField search_fields = 15;
    */
@@ -142,20 +142,20 @@ export const CollectionSchema: GenMessage<Collection> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_documents, 0);
 
 /**
- * A field of payloads that is searched with the text: a string or a number, or the items of a list that are one.
+ * A payload field that is searched with the text: a string, a number, or a list of them.
  *
  * @generated from message facets.v1.SearchField
  */
 export type SearchField = Message<"facets.v1.SearchField"> & {
   /**
-   * Its name; dots reach into nested objects ("source.title"). Upper and lower case are the same where no name is equal.
+   * Name; dots reach into nested objects ("source.title"). Case is ignored if no name matches exactly.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * How often its words count beside those of the text, above 0, at most 100.
+   * Weight of its words relative to the text's, in (0, 100].
    *
    * @generated from field: double weight = 2;
    */
@@ -174,7 +174,7 @@ export const SearchFieldSchema: GenMessage<SearchField> = /*@__PURE__*/
  */
 export type SearchFields = Message<"facets.v1.SearchFields"> & {
   /**
-   * At most 32; none: only texts are searched.
+   * At most 32 fields; empty: only texts are searched.
    *
    * @generated from field: repeated facets.v1.SearchField fields = 1;
    */
@@ -193,21 +193,21 @@ export const SearchFieldsSchema: GenMessage<SearchFields> = /*@__PURE__*/
  */
 export type CreateCollectionRequest = Message<"facets.v1.CreateCollectionRequest"> & {
   /**
-   * Name of the new collection; rules at Collection.name.
+   * Name of the new collection, see Collection.name.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Model of its documents, for passages or for sentences; empty: the server's default model for collections.
+   * Model of passages or sentences; empty: the server's default model for collections.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Fields of payloads that are searched with the text; unset: title, subject, headline, heading and name, weight 2.
+   * Payload fields to search; default title, subject, headline, heading and name with weight 2.
    *
    * @generated from field: facets.v1.SearchFields search_fields = 3;
    */
@@ -283,14 +283,14 @@ export const GetCollectionResponseSchema: GenMessage<GetCollectionResponse> = /*
  */
 export type ListCollectionsRequest = Message<"facets.v1.ListCollectionsRequest"> & {
   /**
-   * Most collections in one reply, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
    *
    * @generated from field: uint32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * next_page_token of the reply before; empty: start.
+   * next_page_token of the previous reply; empty: first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -309,14 +309,14 @@ export const ListCollectionsRequestSchema: GenMessage<ListCollectionsRequest> = 
  */
 export type ListCollectionsResponse = Message<"facets.v1.ListCollectionsResponse"> & {
   /**
-   * Collections in the order of their names.
+   * Collections, sorted by name.
    *
    * @generated from field: repeated facets.v1.Collection collections = 1;
    */
   collections: Collection[];
 
   /**
-   * Send it back for the next page; empty: there is no more.
+   * page_token of the next page; empty: this is the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -354,14 +354,14 @@ export const DeleteCollectionRequestSchema: GenMessage<DeleteCollectionRequest> 
  */
 export type DeleteCollectionResponse = Message<"facets.v1.DeleteCollectionResponse"> & {
   /**
-   * Documents deleted with it.
+   * Deleted documents.
    *
    * @generated from field: uint64 num_documents = 1;
    */
   numDocuments: bigint;
 
   /**
-   * Revision from which no read sees it.
+   * Revision of the deletion.
    *
    * @generated from field: uint64 index_revision = 2;
    */
@@ -387,16 +387,15 @@ export type ReindexCollectionRequest = Message<"facets.v1.ReindexCollectionReque
   name: string;
 
   /**
-   * Model to move to; empty: the collection's own, in the revision that is served. Another one than in the last call
-   * starts over; the one that the collection has gives up a move that was begun.
+   * New model; empty: the collection's model in its served revision. Another model than in the last call starts over;
+   * the collection's current model cancels a running move.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * Fields of payloads that are searched from then on; unset: those that the collection has. Others than it has are a
-   * move too, with the same model.
+   * New payload fields to search; unset: unchanged. Different fields require re-encoding with the same model.
    *
    * @generated from field: facets.v1.SearchFields search_fields = 3;
    */
@@ -415,7 +414,7 @@ export const ReindexCollectionRequestSchema: GenMessage<ReindexCollectionRequest
  */
 export type ReindexCollectionResponse = Message<"facets.v1.ReindexCollectionResponse"> & {
   /**
-   * True: the collection has moved (or was there already). False: send the call again.
+   * True: the collection has moved. False: repeat the call.
    *
    * @generated from field: bool done = 1;
    */
@@ -429,8 +428,7 @@ export type ReindexCollectionResponse = Message<"facets.v1.ReindexCollectionResp
   numEncoded: bigint;
 
   /**
-   * The collection: as it was until done, then as it is. Documents keep their ids, payloads and revisions; embeddings
-   * made by callers are replaced by those of the text.
+   * The collection. Documents keep their ids, payloads and revisions; embeddings made by clients are replaced.
    *
    * @generated from field: facets.v1.Collection collection = 3;
    */
@@ -456,68 +454,63 @@ export type Document = Message<"facets.v1.Document"> & {
   id: string;
 
   /**
-   * The text, at most Limits.max_document_bytes bytes of UTF-8 with at least one character that is not white space; may
-   * be blank where a field that is searched (Collection.search_fields) is not. Models of passages read long texts in
-   * windows; what was read, fields included, stands in token_stats.
+   * Text, at most Limits.max_document_bytes bytes of UTF-8; may be blank only if a searched field is not. Models of
+   * passages read long texts in windows; token_stats says how much was read.
    *
    * @generated from field: string text = 2;
    */
   text: string;
 
   /**
-   * Any JSON object; at most 64 KiB as compact JSON; filters look into it, and some fields are searched. Numbers are
-   * doubles: integers beyond 2^53 lose digits.
+   * Any JSON object of at most 64 KiB as compact JSON. Numbers are doubles: integers beyond 2^53 lose digits.
    *
    * @generated from field: google.protobuf.Struct payload = 3;
    */
   payload?: JsonObject | undefined;
 
   /**
-   * On writes: embeddings made by the caller with the collection's model, shape [num_facets, dim], finite; the
-   * server then does not encode. On reads: only when asked for, as precise as half-precision unit vectors times norms.
-   * A long text has more facets, at most 256 a part; on writes only with facet_spans.
+   * Embeddings, shape [num_facets, dim], finite. Writes: made by the client with the collection's model instead of the
+   * server. Reads: only if requested, with the precision of float16. Long texts have up to 256 per part and on writes
+   * require facet_spans.
    *
    * @generated from field: facets.v1.FacetArray facet_embeddings = 4;
    */
   facetEmbeddings?: FacetArray | undefined;
 
   /**
-   * On reads: the index_revision that stored it. Ignored on writes.
+   * The index_revision that stored the document. Ignored on writes.
    *
    * @generated from field: uint64 revision = 5;
    */
   revision: bigint;
 
   /**
-   * How many of its tokens the model read (num_unknown_tokens is 0); unset when not known. On writes: only with
-   * facet_embeddings.
+   * Token counts (num_unknown_tokens is 0); unset if unknown. On writes only with facet_embeddings.
    *
    * @generated from field: facets.v1.TokenStats token_stats = 6;
    */
   tokenStats?: TokenStats | undefined;
 
   /**
-   * Where each facet stands in the text, entry k belongs to facet k, 0 to 0 for none; those in fields that are searched
-   * as if these stood behind the text, in the order of Collection.search_fields, one character apart. On writes: only
-   * with facet_embeddings, one a facet or none at all. On reads: with facet_embeddings, where known.
+   * Position of each facet in the text, 0 to 0 for none; searched fields follow the text in the order of
+   * Collection.search_fields, one character apart. On writes only with facet_embeddings, one per facet or none.
    *
    * @generated from field: repeated facets.v1.Span facet_spans = 7;
    */
   facetSpans: Span[];
 
   /**
-   * On reads: the parts of a long text, one behind the other; none where it is one part. On writes: sections and pages
-   * as far as the caller knows them, in the order of start; the server cuts long ones between sentences and joins short
-   * ones. None: it looks for headings and form feeds in the text.
+   * Parts of a long text; empty if it has one part. Writes: sections and pages known to the client, sorted by start;
+   * the server splits long ones and merges short ones. Empty on writes: the server finds headings and form feeds in the
+   * text.
    *
    * @generated from field: repeated facets.v1.DocumentPart parts = 8;
    */
   parts: DocumentPart[];
 
   /**
-   * How many of the facets are each part's, one behind the other; none where the text is one part. On reads: with
-   * facet_embeddings. On writes: with facet_spans, as many as the parts that the server cuts; none: each facet goes to
-   * the part that its span begins in.
+   * Number of facets of each part, in order; empty if the text has one part. On writes only with facet_spans and the
+   * server's parts; empty: a facet belongs to the part where its span starts.
    *
    * @generated from field: repeated uint32 part_facets = 9;
    */
@@ -550,8 +543,7 @@ export type UpsertRequest = Message<"facets.v1.UpsertRequest"> & {
   documents: Document[];
 
   /**
-   * What made their facet_embeddings. FAILED_PRECONDITION where the collection is of another model or revision; unset:
-   * the caller vouches for it.
+   * Model of the facet_embeddings; unset: not verified. FAILED_PRECONDITION: the collection has another one.
    *
    * @generated from field: facets.v1.ModelVersion encoded_by = 3;
    */
@@ -570,35 +562,35 @@ export const UpsertRequestSchema: GenMessage<UpsertRequest> = /*@__PURE__*/
  */
 export type UpsertResponse = Message<"facets.v1.UpsertResponse"> & {
   /**
-   * Documents stored.
+   * Stored documents.
    *
    * @generated from field: uint32 num_upserted = 1;
    */
   numUpserted: number;
 
   /**
-   * Revision that holds them; give it as min_revision to read your writes.
+   * Revision of the write; use it as min_revision to read your writes.
    *
    * @generated from field: uint64 index_revision = 2;
    */
   indexRevision: bigint;
 
   /**
-   * The model that embedded them.
+   * The model that embedded the documents.
    *
    * @generated from field: facets.v1.ModelVersion model = 3;
    */
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 4;
    */
   timings?: Timings | undefined;
 
   /**
-   * Documents stored whose text was not read to its end, in the order of the request.
+   * Stored documents whose text was not read to its end, in request order.
    *
    * @generated from field: repeated facets.v1.TruncatedDocument truncated_documents = 5;
    */
@@ -621,7 +613,7 @@ export type UpsertStreamRequest = Message<"facets.v1.UpsertStreamRequest"> & {
    */
   message: {
     /**
-     * First request of a stream, and only the first.
+     * First request of the stream, and only the first.
      *
      * @generated from field: facets.v1.UpsertStreamOpen open = 1;
      */
@@ -629,7 +621,7 @@ export type UpsertStreamRequest = Message<"facets.v1.UpsertStreamRequest"> & {
     case: "open";
   } | {
     /**
-     * All others.
+     * All other requests.
      *
      * @generated from field: facets.v1.UpsertStreamBatch batch = 2;
      */
@@ -657,14 +649,14 @@ export type UpsertStreamOpen = Message<"facets.v1.UpsertStreamOpen"> & {
   collection: string;
 
   /**
-   * Token of an earlier reply to go on; empty: a new stream.
+   * Token of an earlier stream to resume; empty: new stream.
    *
    * @generated from field: string resume_token = 2;
    */
   resumeToken: string;
 
   /**
-   * What made the facet_embeddings of all batches, see UpsertRequest.
+   * Model of the facet_embeddings of all batches, see UpsertRequest.
    *
    * @generated from field: facets.v1.ModelVersion encoded_by = 3;
    */
@@ -683,9 +675,8 @@ export const UpsertStreamOpenSchema: GenMessage<UpsertStreamOpen> = /*@__PURE__*
  */
 export type UpsertStreamBatch = Message<"facets.v1.UpsertStreamBatch"> & {
   /**
-   * 1 for the first batch of a new stream, then one more each; after a resume go on with
-   * UpsertStreamOpened.last_acked_sequence + 1. A sequence that was stored before the resume is acknowledged again
-   * without storing; a gap fails the stream with OUT_OF_RANGE.
+   * Consecutive number: 1 for the first batch of a new stream, UpsertStreamOpened.last_acked_sequence + 1 after a
+   * resume. A stored batch is acknowledged again without storing. OUT_OF_RANGE: a number was skipped.
    *
    * @generated from field: uint64 sequence = 1;
    */
@@ -715,7 +706,7 @@ export type UpsertStreamResponse = Message<"facets.v1.UpsertStreamResponse"> & {
    */
   message: {
     /**
-     * Reply to the opening request.
+     * Reply to the first request.
      *
      * @generated from field: facets.v1.UpsertStreamOpened opened = 1;
      */
@@ -723,7 +714,7 @@ export type UpsertStreamResponse = Message<"facets.v1.UpsertStreamResponse"> & {
     case: "opened";
   } | {
     /**
-     * Reply to one batch, in the order of the batches.
+     * Reply to a batch, in the order of the batches.
      *
      * @generated from field: facets.v1.UpsertStreamAck ack = 2;
      */
@@ -744,21 +735,21 @@ export const UpsertStreamResponseSchema: GenMessage<UpsertStreamResponse> = /*@_
  */
 export type UpsertStreamOpened = Message<"facets.v1.UpsertStreamOpened"> & {
   /**
-   * Opens this stream again, also after a restart of the server. Keep it.
+   * Token that reopens this stream, also after a restart of the server.
    *
    * @generated from field: string resume_token = 1;
    */
   resumeToken: string;
 
   /**
-   * Last batch that is stored; 0: none. Go on with the next one.
+   * Last stored batch; 0: none.
    *
    * @generated from field: uint64 last_acked_sequence = 2;
    */
   lastAckedSequence: bigint;
 
   /**
-   * Batches to send at most before their acks; more wait in the connection.
+   * Batches to send before waiting for acknowledgements.
    *
    * @generated from field: uint32 max_unacked_batches = 3;
    */
@@ -777,7 +768,7 @@ export const UpsertStreamOpenedSchema: GenMessage<UpsertStreamOpened> = /*@__PUR
  */
 export type UpsertStreamAck = Message<"facets.v1.UpsertStreamAck"> & {
   /**
-   * The batch that is stored. All batches before it are stored, too.
+   * The stored batch. All earlier batches are stored too.
    *
    * @generated from field: uint64 sequence = 1;
    */
@@ -791,28 +782,28 @@ export type UpsertStreamAck = Message<"facets.v1.UpsertStreamAck"> & {
   numUpserted: number;
 
   /**
-   * Documents not stored, with the reason.
+   * Rejected documents and the reasons.
    *
    * @generated from field: repeated facets.v1.RejectedDocument rejected_documents = 3;
    */
   rejectedDocuments: RejectedDocument[];
 
   /**
-   * Revision that holds the batch.
+   * Revision of the write.
    *
    * @generated from field: uint64 index_revision = 4;
    */
   indexRevision: bigint;
 
   /**
-   * True when the batch had been stored before and nothing was changed (num_upserted is 0 then).
+   * True if the batch was already stored and nothing changed (num_upserted is 0).
    *
    * @generated from field: bool already_stored = 5;
    */
   alreadyStored: boolean;
 
   /**
-   * Documents stored whose text was not read to its end, by position.
+   * Stored documents whose text was not read to its end, by position.
    *
    * @generated from field: repeated facets.v1.TruncatedDocument truncated_documents = 6;
    */
@@ -831,21 +822,21 @@ export const UpsertStreamAckSchema: GenMessage<UpsertStreamAck> = /*@__PURE__*/
  */
 export type RejectedDocument = Message<"facets.v1.RejectedDocument"> & {
   /**
-   * Place in the batch, from 0.
+   * Position in the batch, from 0.
    *
    * @generated from field: uint32 position = 1;
    */
   position: number;
 
   /**
-   * Its id as sent.
+   * Id of the document as sent.
    *
    * @generated from field: string id = 2;
    */
   id: string;
 
   /**
-   * Why: code and details as for a failed call.
+   * Code and details, as for a failed call.
    *
    * @generated from field: google.rpc.Status error = 3;
    */
@@ -885,7 +876,7 @@ export type GetDocumentsRequest = Message<"facets.v1.GetDocumentsRequest"> & {
   includeFacets: boolean;
 
   /**
-   * Answer only with this revision or a later one; 0: any.
+   * Minimum revision to read; 0: any.
    *
    * @generated from field: uint64 min_revision = 4;
    */
@@ -904,14 +895,14 @@ export const GetDocumentsRequestSchema: GenMessage<GetDocumentsRequest> = /*@__P
  */
 export type GetDocumentsResponse = Message<"facets.v1.GetDocumentsResponse"> & {
   /**
-   * The documents found, in the order of the ids.
+   * The documents found, in request order.
    *
    * @generated from field: repeated facets.v1.Document documents = 1;
    */
   documents: Document[];
 
   /**
-   * The ids that are not there, in the order of the request.
+   * Ids without a document, in request order.
    *
    * @generated from field: repeated string missing_ids = 2;
    */
@@ -944,14 +935,14 @@ export type DeleteDocumentsRequest = Message<"facets.v1.DeleteDocumentsRequest">
   collection: string;
 
   /**
-   * Ids, 1 to Limits.max_documents_per_upsert. Either these or where.
+   * Ids, 1 to Limits.max_documents_per_upsert. Excludes where.
    *
    * @generated from field: repeated string ids = 2;
    */
   ids: string[];
 
   /**
-   * Deletes every document that matches.
+   * Deletes all matching documents.
    *
    * @generated from field: facets.v1.Filter where = 3;
    */
@@ -970,7 +961,7 @@ export const DeleteDocumentsRequestSchema: GenMessage<DeleteDocumentsRequest> = 
  */
 export type DeleteDocumentsResponse = Message<"facets.v1.DeleteDocumentsResponse"> & {
   /**
-   * Documents that were there and are deleted now.
+   * Deleted documents.
    *
    * @generated from field: uint32 num_deleted = 1;
    */
@@ -984,7 +975,7 @@ export type DeleteDocumentsResponse = Message<"facets.v1.DeleteDocumentsResponse
   indexRevision: bigint;
 
   /**
-   * What is odd about the filter.
+   * Hints about the filter.
    *
    * @generated from field: repeated facets.v1.FilterWarning warnings = 3;
    */
@@ -1010,21 +1001,21 @@ export type ListDocumentsRequest = Message<"facets.v1.ListDocumentsRequest"> & {
   collection: string;
 
   /**
-   * Most documents in one reply, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
    *
    * @generated from field: uint32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * next_page_token of the reply before; empty: start.
+   * next_page_token of the previous reply; empty: first page.
    *
    * @generated from field: string page_token = 3;
    */
   pageToken: string;
 
   /**
-   * Only documents that match; none: all.
+   * Only matching documents; unset: all.
    *
    * @generated from field: facets.v1.Filter where = 4;
    */
@@ -1038,7 +1029,7 @@ export type ListDocumentsRequest = Message<"facets.v1.ListDocumentsRequest"> & {
   includeFacets: boolean;
 
   /**
-   * Answer only with this revision or a later one; 0: any.
+   * Minimum revision to read; 0: any.
    *
    * @generated from field: uint64 min_revision = 6;
    */
@@ -1057,14 +1048,14 @@ export const ListDocumentsRequestSchema: GenMessage<ListDocumentsRequest> = /*@_
  */
 export type ListDocumentsResponse = Message<"facets.v1.ListDocumentsResponse"> & {
   /**
-   * Documents in the order of their ids.
+   * Documents, sorted by id.
    *
    * @generated from field: repeated facets.v1.Document documents = 1;
    */
   documents: Document[];
 
   /**
-   * Send it back for the next page; empty: there is no more.
+   * page_token of the next page; empty: this is the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1078,7 +1069,7 @@ export type ListDocumentsResponse = Message<"facets.v1.ListDocumentsResponse"> &
   indexRevision: bigint;
 
   /**
-   * What is odd about the filter; only on the first page.
+   * Hints about the filter; only on the first page.
    *
    * @generated from field: repeated facets.v1.FilterWarning warnings = 4;
    */
@@ -1104,14 +1095,14 @@ export type CountDocumentsRequest = Message<"facets.v1.CountDocumentsRequest"> &
   collection: string;
 
   /**
-   * Only documents that match; none: all.
+   * Only matching documents; unset: all.
    *
    * @generated from field: facets.v1.Filter where = 2;
    */
   where?: Filter | undefined;
 
   /**
-   * Answer only with this revision or a later one; 0: any.
+   * Minimum revision to read; 0: any.
    *
    * @generated from field: uint64 min_revision = 3;
    */
@@ -1130,7 +1121,7 @@ export const CountDocumentsRequestSchema: GenMessage<CountDocumentsRequest> = /*
  */
 export type CountDocumentsResponse = Message<"facets.v1.CountDocumentsResponse"> & {
   /**
-   * Documents, >= 0.
+   * Number of documents, >= 0.
    *
    * @generated from field: uint64 num_documents = 1;
    */
@@ -1144,7 +1135,7 @@ export type CountDocumentsResponse = Message<"facets.v1.CountDocumentsResponse">
   indexRevision: bigint;
 
   /**
-   * What is odd about the filter.
+   * Hints about the filter.
    *
    * @generated from field: repeated facets.v1.FilterWarning warnings = 3;
    */
@@ -1177,28 +1168,28 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   queries: SearchQuery[];
 
   /**
-   * Documents for each query, in [1, Limits.max_top_k]; default 10.
+   * Hits per query, in [1, Limits.max_top_k]; default 10.
    *
    * @generated from field: optional uint32 top_k = 3;
    */
   topK?: number | undefined;
 
   /**
-   * Only documents that match; none: all.
+   * Only matching documents; unset: all.
    *
    * @generated from field: facets.v1.Filter where = 4;
    */
   where?: Filter | undefined;
 
   /**
-   * True: compare with every document, never an approximate index.
+   * True: compare with every document instead of using an approximate index.
    *
    * @generated from field: bool exact = 5;
    */
   exact: boolean;
 
   /**
-   * Answer only with this revision or a later one; 0: any.
+   * Minimum revision to search; 0: any.
    *
    * @generated from field: uint64 min_revision = 6;
    */
@@ -1212,7 +1203,7 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   evidence: boolean;
 
   /**
-   * Nearest words for each facet of the evidence, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words per facet of the evidence, in [1, Limits.max_nearest_words]; default 5.
    *
    * @generated from field: optional uint32 num_words = 8;
    */
@@ -1226,43 +1217,42 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   includeDocument?: boolean | undefined;
 
   /**
-   * What ranks the documents.
+   * Ranking; default HYBRID.
    *
    * @generated from field: facets.v1.SearchMode mode = 10;
    */
   mode: SearchMode;
 
   /**
-   * Only hits of at least this confidence, in [0, 1]; unset: all. INVALID_ARGUMENT where hits have none in this mode.
+   * Minimum confidence of hits, in [0, 1]; unset: none. INVALID_ARGUMENT: hits have no confidence in this mode.
    *
    * @generated from field: optional double min_confidence = 11;
    */
   minConfidence?: number | undefined;
 
   /**
-   * How much the hits shall differ in what they answer, in [0, 1]; 0, the default: they are ranked by score alone.
+   * How strongly to prefer hits with different answers, in [0, 1]; default 0: rank by score alone.
    *
    * @generated from field: optional double diversify = 12;
    */
   diversify?: number | undefined;
 
   /**
-   * Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION when it is of another space.
+   * Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION: the model has another space.
    *
    * @generated from field: string model = 13;
    */
   model: string;
 
   /**
-   * True, the default: hits are documents, each with the best of its parts. False: hits are parts, of which a document
-   * may have several among them.
+   * True (default): a hit is a document with its best part. False: a hit is a part; a document may have several.
    *
    * @generated from field: optional bool group = 14;
    */
   group?: boolean | undefined;
 
   /**
-   * How several facets of a query make one score.
+   * Combination of several query facets.
    *
    * @generated from field: facets.v1.FacetCombination combine = 15;
    */
@@ -1285,8 +1275,7 @@ export type SearchQuery = Message<"facets.v1.SearchQuery"> & {
    */
   query: {
     /**
-     * A text, at most Limits.max_long_text_bytes bytes of UTF-8 with at least one character that is not white space. A
-     * long one, or one that asks for several things, has several facets.
+     * Text, not blank, at most Limits.max_long_text_bytes bytes of UTF-8. Several questions have several facets.
      *
      * @generated from field: string text = 1;
      */
@@ -1294,7 +1283,7 @@ export type SearchQuery = Message<"facets.v1.SearchQuery"> & {
     case: "text";
   } | {
     /**
-     * Embeddings made with the collection's model, shape [facets, dim], any number of facets, finite.
+     * Embeddings of the collection's model, shape [facets, dim], finite.
      *
      * @generated from field: facets.v1.FacetArray facet_embeddings = 2;
      */
@@ -1329,7 +1318,7 @@ export type SearchResponse = Message<"facets.v1.SearchResponse"> & {
   indexRevision: bigint;
 
   /**
-   * True when every document that matches the filter was compared, so that no better one exists.
+   * True if every matching document was compared.
    *
    * @generated from field: bool exhaustive = 3;
    */
@@ -1343,36 +1332,36 @@ export type SearchResponse = Message<"facets.v1.SearchResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 5;
    */
   timings?: Timings | undefined;
 
   /**
-   * How it was searched: "exact", "faiss-ivf-int8", "edge", "qdrant", ..., "lexical" by words alone.
+   * Index that was searched: "exact", "faiss-ivf-int8", "qdrant", ..., or "lexical" for words alone.
    *
    * @generated from field: string index_kind = 6;
    */
   indexKind: string;
 
   /**
-   * What is odd about the filter.
+   * Hints about the filter.
    *
    * @generated from field: repeated facets.v1.FilterWarning warnings = 7;
    */
   warnings: FilterWarning[];
 
   /**
-   * Share of the exact hits that searches of this collection found of late, in [0, 1], of those that the server did
-   * again exactly in the background; unset: this one is exhaustive, or none was done again yet.
+   * Recent recall of approximate searches of this collection, in [0, 1], measured in the background; unset: unknown, or
+   * this search was exhaustive.
    *
    * @generated from field: optional double recall = 8;
    */
   recall?: number | undefined;
 
   /**
-   * What could not be asked, and why: then the words alone found the candidates. Empty: nothing.
+   * Index that could not be used, and why; candidates then come from words alone. Empty: none.
    *
    * @generated from field: string left_out = 9;
    */
@@ -1391,7 +1380,7 @@ export const SearchResponseSchema: GenMessage<SearchResponse> = /*@__PURE__*/
  */
 export type RerankRequest = Message<"facets.v1.RerankRequest"> & {
   /**
-   * What they shall answer; the rules of SearchQuery.text hold.
+   * Query, as SearchQuery.text.
    *
    * @generated from field: string query = 1;
    */
@@ -1405,21 +1394,21 @@ export type RerankRequest = Message<"facets.v1.RerankRequest"> & {
   texts: string[];
 
   /**
-   * How many of the best to return, in [1, number of texts]; unset: all.
+   * Results to return, in [1, number of texts]; default all.
    *
    * @generated from field: optional uint32 top_k = 3;
    */
   topK?: number | undefined;
 
   /**
-   * What ranks them.
+   * Ranking; default HYBRID.
    *
    * @generated from field: facets.v1.SearchMode mode = 4;
    */
   mode: SearchMode;
 
   /**
-   * Model that embeds query and texts; empty: the server's default model for collections.
+   * Model of query and texts; empty: the server's default model for collections.
    *
    * @generated from field: string model = 5;
    */
@@ -1438,28 +1427,28 @@ export const RerankRequestSchema: GenMessage<RerankRequest> = /*@__PURE__*/
  */
 export type RerankResponse = Message<"facets.v1.RerankResponse"> & {
   /**
-   * Best first, ties in the order of the request. In LEXICAL only those that have a word of the query.
+   * Best first, ties in request order; in LEXICAL only texts with a query word.
    *
    * @generated from field: repeated facets.v1.RankedText results = 1;
    */
   results: RankedText[];
 
   /**
-   * The model that embedded them.
+   * The model that embedded the texts.
    *
    * @generated from field: facets.v1.ModelVersion model = 2;
    */
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
   timings?: Timings | undefined;
 
   /**
-   * Tokens that were read, of the query's text and all others; 0 in LEXICAL.
+   * Tokens read of the query and all texts; 0 in LEXICAL.
    *
    * @generated from field: uint64 num_tokens = 4;
    */
@@ -1474,27 +1463,27 @@ export const RerankResponseSchema: GenMessage<RerankResponse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_documents, 35);
 
 /**
- * How several facets of a query make one score.
+ * How several query facets make one score.
  *
  * @generated from enum facets.v1.FacetCombination
  */
 export enum FacetCombination {
   /**
-   * ANY for a text that is several questions, else SUM.
+   * Default: ANY for a text with several questions, else SUM.
    *
    * @generated from enum value: FACET_COMBINATION_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Every facet takes the document's closest one, and what they weigh is added up: a document answers all of them.
+   * Weighted sum over the query facets of the closest document facet: a document must answer all of them.
    *
    * @generated from enum value: FACET_COMBINATION_SUM = 1;
    */
   SUM = 1,
 
   /**
-   * The best of them counts, the largest weight as 1: a document answers any of them.
+   * Best query facet alone, with the largest weight scaled to 1: a document may answer any of them.
    *
    * @generated from enum value: FACET_COMBINATION_ANY = 2;
    */
@@ -1514,28 +1503,28 @@ export const FacetCombinationSchema: GenEnum<FacetCombination> = /*@__PURE__*/
  */
 export enum SearchMode {
   /**
-   * HYBRID.
+   * Default: HYBRID.
    *
    * @generated from enum value: SEARCH_MODE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Facets and words together; a query given as facet_embeddings has no words and is ranked by facets.
+   * Facets and words; queries given as facet_embeddings use facets alone.
    *
    * @generated from enum value: SEARCH_MODE_HYBRID = 1;
    */
   HYBRID = 1,
 
   /**
-   * The facets of the query alone.
+   * Facets alone.
    *
    * @generated from enum value: SEARCH_MODE_FACETS = 2;
    */
   FACETS = 2,
 
   /**
-   * The words of the query alone (BM25); every query must be a text.
+   * Words alone (BM25); every query must be a text.
    *
    * @generated from enum value: SEARCH_MODE_LEXICAL = 3;
    */
@@ -1549,13 +1538,13 @@ export const SearchModeSchema: GenEnum<SearchMode> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_documents, 1);
 
 /**
- * Sets of documents that are searched together.
+ * Manages collections: sets of documents that are searched together.
  *
  * @generated from service facets.v1.CollectionService
  */
 export const CollectionService: GenService<{
   /**
-   * Makes an empty collection. ALREADY_EXISTS when the name is taken.
+   * Creates an empty collection. ALREADY_EXISTS: the name is taken.
    *
    * @generated from rpc facets.v1.CollectionService.CreateCollection
    */
@@ -1565,7 +1554,7 @@ export const CollectionService: GenService<{
     output: typeof CreateCollectionResponseSchema;
   },
   /**
-   * One collection. NOT_FOUND when there is none of that name.
+   * One collection. NOT_FOUND: unknown name.
    *
    * @generated from rpc facets.v1.CollectionService.GetCollection
    */
@@ -1575,7 +1564,7 @@ export const CollectionService: GenService<{
     output: typeof GetCollectionResponseSchema;
   },
   /**
-   * All collections, in the order of their names.
+   * All collections, sorted by name.
    *
    * @generated from rpc facets.v1.CollectionService.ListCollections
    */
@@ -1585,7 +1574,7 @@ export const CollectionService: GenService<{
     output: typeof ListCollectionsResponseSchema;
   },
   /**
-   * Deletes a collection with its documents. NOT_FOUND when there is none of that name.
+   * Deletes a collection and its documents. NOT_FOUND: unknown name.
    *
    * @generated from rpc facets.v1.CollectionService.DeleteCollection
    */
@@ -1595,10 +1584,10 @@ export const CollectionService: GenService<{
     output: typeof DeleteCollectionResponseSchema;
   },
   /**
-   * Moves a collection to another model, or to the served revision of its own, by encoding its texts anew. One call
-   * works for some seconds; send it again until done is true. Meanwhile the collection is searched and written as it
-   * was; then it moves at once, with every write made until then. Whatever interrupts this, a crash included, leaves
-   * the collection as it was, and the next call goes on. Calls under way while it moves may get UNAVAILABLE: try again.
+   * Re-encodes a collection with another model or revision. A call works for some seconds; repeat it until done is
+   * true. Until then the collection is searched and written unchanged; then all documents move at once, with later
+   * writes. If interrupted, the next call continues. Calls running during the move may fail with UNAVAILABLE and can be
+   * retried.
    *
    * @generated from rpc facets.v1.CollectionService.ReindexCollection
    */
@@ -1608,8 +1597,8 @@ export const CollectionService: GenService<{
     output: typeof ReindexCollectionResponseSchema;
   },
   /**
-   * Looks at a collection as a whole: duplicates and hubs among its vectors; with queries also whether facets pay for
-   * them, and what its index misses. INVALID_ARGUMENT for an empty collection.
+   * Reports duplicates and hubs among the vectors of a collection and, with queries, the recall of its index.
+   * INVALID_ARGUMENT: the collection is empty.
    *
    * @generated from rpc facets.v1.CollectionService.DiagnoseCollection
    */
@@ -1619,8 +1608,8 @@ export const CollectionService: GenService<{
     output: typeof DiagnoseCollectionResponseSchema;
   },
   /**
-   * Lays out a collection as points of a plane, with the themes that they belong to. Takes seconds, of 100,000 documents
-   * up to minutes; the last maps are kept until something is written. INVALID_ARGUMENT for an empty collection.
+   * Lays out a collection in two dimensions, with its themes. Takes seconds, for 100,000 documents minutes; the last
+   * maps are cached until the next write. INVALID_ARGUMENT: the collection is empty.
    *
    * @generated from rpc facets.v1.CollectionService.MapCollection
    */
@@ -1634,16 +1623,16 @@ export const CollectionService: GenService<{
 
 /**
  * Stores documents and searches them by facets and words. An acknowledged write survives a crash of the server.
- * index_revision and min_revision count the writes of the server's data directory, over all collections: a reply with
- * index_revision r has seen every write that was acknowledged with a revision up to r, and a read with min_revision r
- * is answered from such a state or fails with UNAVAILABLE. A collection that nobody writes keeps its answers while
- * the number grows by writes to others. It survives restarts of the server.
+ *
+ * Revisions count the writes to all collections of the data directory and survive restarts. A reply with index_revision
+ * r includes every write acknowledged with a revision <= r. A read with min_revision r is answered from such a state or
+ * fails with UNAVAILABLE. Writes to other collections increase the number, but do not change the answers.
  *
  * @generated from service facets.v1.DocumentService
  */
 export const DocumentService: GenService<{
   /**
-   * Stores a batch of documents, replacing those with the same id. All or nothing.
+   * Stores a batch of documents and replaces those with the same ids. All or nothing.
    *
    * @generated from rpc facets.v1.DocumentService.Upsert
    */
@@ -1653,10 +1642,9 @@ export const DocumentService: GenService<{
     output: typeof UpsertResponseSchema;
   },
   /**
-   * Bulk load. The first request opens the stream, each further one is a batch; each batch is acknowledged once it
-   * is durable. After a broken connection or a crash open again with the resume token: the server says up to where
-   * it has stored. A bad document is rejected in the ack and the stream goes on. Tokens that were not used for 30
-   * days are forgotten.
+   * Bulk load. The first request opens the stream, every further request is a batch. A batch is acknowledged once it is
+   * durable; invalid documents are rejected in the acknowledgement. After a broken connection, reopen the stream with
+   * its resume token to learn the last stored batch. Unused tokens expire after 30 days.
    *
    * @generated from rpc facets.v1.DocumentService.UpsertStream
    */
@@ -1676,7 +1664,7 @@ export const DocumentService: GenService<{
     output: typeof GetDocumentsResponseSchema;
   },
   /**
-   * Deletes documents by id or by filter, all of them or none; ids that are not there are no error.
+   * Deletes documents by id or filter. All or nothing; missing ids are not an error.
    *
    * @generated from rpc facets.v1.DocumentService.DeleteDocuments
    */
@@ -1686,7 +1674,7 @@ export const DocumentService: GenService<{
     output: typeof DeleteDocumentsResponseSchema;
   },
   /**
-   * Number of documents, of those that match the filter when there is one.
+   * Number of documents, optionally of those that match a filter.
    *
    * @generated from rpc facets.v1.DocumentService.CountDocuments
    */
@@ -1696,7 +1684,7 @@ export const DocumentService: GenService<{
     output: typeof CountDocumentsResponseSchema;
   },
   /**
-   * Documents of a collection, in the order of their ids (by code point).
+   * Documents of a collection, sorted by id (by code point).
    *
    * @generated from rpc facets.v1.DocumentService.ListDocuments
    */
@@ -1706,7 +1694,7 @@ export const DocumentService: GenService<{
     output: typeof ListDocumentsResponseSchema;
   },
   /**
-   * The best documents for each query, by its facets and its words; with the part of each document that answers.
+   * The best documents for each query by facets and words, with the part that answers.
    *
    * @generated from rpc facets.v1.DocumentService.Search
    */
@@ -1716,7 +1704,7 @@ export const DocumentService: GenService<{
     output: typeof SearchResponseSchema;
   },
   /**
-   * Texts as a search of a collection of just these would rank them. Nothing is stored; one bad text fails the call.
+   * Ranks texts as a search of a collection of only these texts would. Stores nothing. All or nothing.
    *
    * @generated from rpc facets.v1.DocumentService.Rerank
    */

@@ -25,7 +25,7 @@ export type Filter = Message<"facets.v1.Filter"> & {
    */
   condition: {
     /**
-     * One field.
+     * A condition on one field.
      *
      * @generated from field: facets.v1.FieldCondition field = 1;
      */
@@ -33,7 +33,7 @@ export type Filter = Message<"facets.v1.Filter"> & {
     case: "field";
   } | {
     /**
-     * All of these hold; true when empty.
+     * All conditions hold; true if there are none.
      *
      * @generated from field: facets.v1.FilterList all_of = 2;
      */
@@ -41,7 +41,7 @@ export type Filter = Message<"facets.v1.Filter"> & {
     case: "allOf";
   } | {
     /**
-     * At least one of these holds; false when empty.
+     * At least one condition holds; false if there are none.
      *
      * @generated from field: facets.v1.FilterList any_of = 3;
      */
@@ -49,7 +49,7 @@ export type Filter = Message<"facets.v1.Filter"> & {
     case: "anyOf";
   } | {
     /**
-     * None of these holds; true when empty.
+     * No condition holds; true if there are none.
      *
      * @generated from field: facets.v1.FilterList none_of = 4;
      */
@@ -66,7 +66,7 @@ export const FilterSchema: GenMessage<Filter> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_filters, 0);
 
 /**
- * What is odd about a filter that is no error: it may find nothing because of it.
+ * A hint that a valid filter may not match what was meant.
  *
  * @generated from message facets.v1.FilterWarning
  */
@@ -79,7 +79,7 @@ export type FilterWarning = Message<"facets.v1.FilterWarning"> & {
   field: string;
 
   /**
-   * What is odd: no document has the field (with the name most like it), or its values are of another type.
+   * The problem: no document has the field (with the most similar name), or its values have another type.
    *
    * @generated from field: string message = 2;
    */
@@ -113,8 +113,8 @@ export const FilterListSchema: GenMessage<FilterList> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_filters, 2);
 
 /**
- * A condition on one payload field. A field that is missing meets only exists = false. Values of different types never
- * meet: equals "1" does not find 1.
+ * A condition on one payload field. A missing field satisfies only exists = false. Values of different types never
+ * match: equals "1" does not match 1.
  *
  * @generated from message facets.v1.FieldCondition
  */
@@ -139,7 +139,7 @@ export type FieldCondition = Message<"facets.v1.FieldCondition"> & {
     case: "equals";
   } | {
     /**
-     * The field equals one of these.
+     * The field equals one of these values.
      *
      * @generated from field: google.protobuf.ListValue one_of = 3;
      */
@@ -155,7 +155,7 @@ export type FieldCondition = Message<"facets.v1.FieldCondition"> & {
     case: "range";
   } | {
     /**
-     * The field is there (true, also when it is null) or missing (false).
+     * True: the field exists, also with the value null. False: it is missing.
      *
      * @generated from field: bool exists = 5;
      */
@@ -163,7 +163,7 @@ export type FieldCondition = Message<"facets.v1.FieldCondition"> & {
     case: "exists";
   } | {
     /**
-     * The field is a string in this range, by code point (so ISO 8601 dates work).
+     * The field is a string in this range, compared by code point; works for ISO 8601 dates.
      *
      * @generated from field: facets.v1.StringRange string_range = 6;
      */
@@ -171,7 +171,7 @@ export type FieldCondition = Message<"facets.v1.FieldCondition"> & {
     case: "stringRange";
   } | {
     /**
-     * The field is a list that has this string, number or boolean among its items.
+     * The field is a list with this string, number or boolean as an item.
      *
      * @generated from field: google.protobuf.Value contains = 7;
      */
@@ -188,7 +188,7 @@ export const FieldConditionSchema: GenMessage<FieldCondition> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_filters, 3);
 
 /**
- * A range of numbers; at least one bound.
+ * A range of numbers; at least one bound is required.
  *
  * @generated from message facets.v1.NumberRange
  */
@@ -201,7 +201,7 @@ export type NumberRange = Message<"facets.v1.NumberRange"> & {
   gt?: number | undefined;
 
   /**
-   * Greater than or equal.
+   * Greater than or equal to.
    *
    * @generated from field: optional double gte = 2;
    */
@@ -215,7 +215,7 @@ export type NumberRange = Message<"facets.v1.NumberRange"> & {
   lt?: number | undefined;
 
   /**
-   * Less than or equal.
+   * Less than or equal to.
    *
    * @generated from field: optional double lte = 4;
    */
@@ -230,7 +230,7 @@ export const NumberRangeSchema: GenMessage<NumberRange> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_filters, 4);
 
 /**
- * A range of strings; at least one bound.
+ * A range of strings; at least one bound is required.
  *
  * @generated from message facets.v1.StringRange
  */
@@ -243,7 +243,7 @@ export type StringRange = Message<"facets.v1.StringRange"> & {
   gt?: string | undefined;
 
   /**
-   * After or equal.
+   * After or equal to.
    *
    * @generated from field: optional string gte = 2;
    */
@@ -257,7 +257,7 @@ export type StringRange = Message<"facets.v1.StringRange"> & {
   lt?: string | undefined;
 
   /**
-   * Before or equal.
+   * Before or equal to.
    *
    * @generated from field: optional string lte = 4;
    */

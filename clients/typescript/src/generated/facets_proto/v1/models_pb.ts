@@ -19,7 +19,7 @@ export const file_facets_proto_v1_models: GenFile = /*@__PURE__*/
  */
 export type Model = Message<"facets.v1.Model"> & {
   /**
-   * Name to give as model in requests.
+   * Name for the field model of requests.
    *
    * @generated from field: string name = 1;
    */
@@ -33,50 +33,49 @@ export type Model = Message<"facets.v1.Model"> & {
   revision: string;
 
   /**
-   * What it was trained for: "sentences", "passages", "relations" or "papers".
+   * Task: "sentences", "passages", "relations" or "papers".
    *
    * @generated from field: string task = 3;
    */
   task: string;
 
   /**
-   * Facets of one text or pattern (K); of passages at most so many, the rows of those a short text lacks are zero.
+   * Facets per text or pattern (K). Passages have at most K; unused rows are zero.
    *
    * @generated from field: uint32 num_facets = 4;
    */
   numFacets: number;
 
   /**
-   * Numbers of one facet (D).
+   * Dimensions of a facet (D).
    *
    * @generated from field: uint32 dim = 5;
    */
   dim: number;
 
   /**
-   * Words the model knows; for sentences each has a vector in the space of the facets.
+   * Words in the vocabulary; for models of sentences each has a vector in the space of the facets.
    *
    * @generated from field: uint32 vocabulary_size = 6;
    */
   vocabularySize: number;
 
   /**
-   * Tokens read of one text; the rest is cut off and TokenStats.truncated says so. Models of passages read longer texts
-   * in windows of so many tokens.
+   * Tokens read of one text. Models of passages read longer texts in windows; others truncate (TokenStats.truncated).
    *
    * @generated from field: uint32 max_tokens = 7;
    */
   maxTokens: number;
 
   /**
-   * What the magnitudes of facets mean.
+   * Lengths of the facets.
    *
    * @generated from field: facets.v1.Normalization normalization = 8;
    */
   normalization: Normalization;
 
   /**
-   * True for the model used when a request for its task names none.
+   * True if the model answers requests for its task that name no model.
    *
    * @generated from field: bool is_default = 9;
    */
@@ -90,7 +89,7 @@ export type Model = Message<"facets.v1.Model"> & {
   limits?: Limits | undefined;
 
   /**
-   * The space of its facets, e.g. "all-MiniLM-L6-v2"; models of one space search each other's collections.
+   * Space of the facets, e.g. "all-MiniLM-L6-v2". Models of one space can search each other's collections.
    *
    * @generated from field: string space = 11;
    */
@@ -105,155 +104,154 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 0);
 
 /**
- * A request beyond a limit fails with INVALID_ARGUMENT, except max_message_bytes: gRPC itself answers a longer message
- * with RESOURCE_EXHAUSTED, without ErrorInfo.
+ * Requests beyond a limit fail with INVALID_ARGUMENT, beyond max_message_bytes with RESOURCE_EXHAUSTED without
+ * ErrorInfo.
  *
  * @generated from message facets.v1.Limits
  */
 export type Limits = Message<"facets.v1.Limits"> & {
   /**
-   * Texts in one Embed or Explain request, documents in one Summarize request.
+   * Texts per Embed or Explain request, documents per Summarize request.
    *
    * @generated from field: uint32 max_texts_per_request = 1;
    */
   maxTextsPerRequest: number;
 
   /**
-   * Bytes of UTF-8 in one text.
+   * Bytes of UTF-8 per text.
    *
    * @generated from field: uint32 max_text_bytes = 2;
    */
   maxTextBytes: number;
 
   /**
-   * Bytes of one request message on the wire.
+   * Bytes per serialized request message.
    *
    * @generated from field: uint32 max_message_bytes = 3;
    */
   maxMessageBytes: number;
 
   /**
-   * Pairs in one Score request.
+   * Pairs per Score request.
    *
    * @generated from field: uint32 max_pairs_per_request = 4;
    */
   maxPairsPerRequest: number;
 
   /**
-   * Bytes of UTF-8 in the text of one document to store.
+   * Bytes of UTF-8 per stored document.
    *
    * @generated from field: uint32 max_document_bytes = 5;
    */
   maxDocumentBytes: number;
 
   /**
-   * Sentences in one document to summarize.
+   * Sentences per document to summarize.
    *
    * @generated from field: uint32 max_sentences_per_document = 6;
    */
   maxSentencesPerDocument: number;
 
   /**
-   * Documents in one Upsert request or batch; ids in one GetDocuments or DeleteDocuments request.
+   * Documents per Upsert request or batch, ids per GetDocuments or DeleteDocuments request.
    *
    * @generated from field: uint32 max_documents_per_upsert = 7;
    */
   maxDocumentsPerUpsert: number;
 
   /**
-   * Queries in one Search request.
+   * Queries per Search request.
    *
    * @generated from field: uint32 max_queries_per_search = 8;
    */
   maxQueriesPerSearch: number;
 
   /**
-   * Documents for one query.
+   * Hits per query.
    *
    * @generated from field: uint32 max_top_k = 9;
    */
   maxTopK: number;
 
   /**
-   * Entries of one page of a list.
+   * Entries per page of a list.
    *
    * @generated from field: uint32 max_page_size = 10;
    */
   maxPageSize: number;
 
   /**
-   * Nearest words of one facet.
+   * Nearest words per facet.
    *
    * @generated from field: uint32 max_nearest_words = 11;
    */
   maxNearestWords: number;
 
   /**
-   * Calls worked on at the same time; more wait.
+   * Calls that run at the same time.
    *
    * @generated from field: uint32 max_concurrent_requests = 12;
    */
   maxConcurrentRequests: number;
 
   /**
-   * Calls waiting at most; more are refused with RESOURCE_EXHAUSTED and RetryInfo.
+   * Calls that wait; further ones fail with RESOURCE_EXHAUSTED and RetryInfo.
    *
    * @generated from field: uint32 max_queued_requests = 13;
    */
   maxQueuedRequests: number;
 
   /**
-   * Batches of an UpsertStream or requests of an EmbedStream the server reads ahead.
+   * UpsertStream batches or EmbedStream requests that the server reads ahead.
    *
    * @generated from field: uint32 max_stream_window = 14;
    */
   maxStreamWindow: number;
 
   /**
-   * Queries times top_k in one Search request with evidence.
+   * Queries times top_k per Search request with evidence.
    *
    * @generated from field: uint32 max_evidence_hits = 15;
    */
   maxEvidenceHits: number;
 
   /**
-   * Patterns in one ScoreRelations request.
+   * Patterns per ScoreRelations request.
    *
    * @generated from field: uint32 max_patterns_per_request = 16;
    */
   maxPatternsPerRequest: number;
 
   /**
-   * Names of entities in one ExtractRelations or FillSlots request.
+   * Entity names per ExtractRelations or FillSlots request.
    *
    * @generated from field: uint32 max_gazetteer_names = 17;
    */
   maxGazetteerNames: number;
 
   /**
-   * Slots in one FillSlots request.
+   * Slots per FillSlots request.
    *
    * @generated from field: uint32 max_slots_per_request = 18;
    */
   maxSlotsPerRequest: number;
 
   /**
-   * Patterns times relations returned of each in one ScoreRelations reply; pairs of entities times relations returned
-   * of each in one ExtractRelations reply.
+   * Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per reply.
    *
    * @generated from field: uint32 max_relation_scores = 19;
    */
   maxRelationScores: number;
 
   /**
-   * Papers of a collection that match, in one RankPapers request.
+   * Matching papers of a collection per RankPapers request.
    *
    * @generated from field: uint32 max_ranked_papers = 20;
    */
   maxRankedPapers: number;
 
   /**
-   * Bytes of UTF-8 in one raw document to summarize, in one query, in one abstract.
+   * Bytes of UTF-8 per document to summarize, per query and per abstract.
    *
    * @generated from field: uint32 max_long_text_bytes = 21;
    */
@@ -272,14 +270,14 @@ export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
  */
 export type ListModelsRequest = Message<"facets.v1.ListModelsRequest"> & {
   /**
-   * Most models in one reply, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
    *
    * @generated from field: uint32 page_size = 1;
    */
   pageSize: number;
 
   /**
-   * next_page_token of the reply before; empty: start.
+   * next_page_token of the previous reply; empty: first page.
    *
    * @generated from field: string page_token = 2;
    */
@@ -305,7 +303,7 @@ export type ListModelsResponse = Message<"facets.v1.ListModelsResponse"> & {
   models: Model[];
 
   /**
-   * Send it back for the next page; empty: there is no more.
+   * page_token of the next page; empty: this is the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -375,42 +373,42 @@ export const GetServerStatusRequestSchema: GenMessage<GetServerStatusRequest> = 
  */
 export type GetServerStatusResponse = Message<"facets.v1.GetServerStatusResponse"> & {
   /**
-   * Release of the server, e.g. "0.1.0".
+   * Version of the server, e.g. "0.1.0".
    *
    * @generated from field: string version = 1;
    */
   version: string;
 
   /**
-   * When it was started.
+   * Start of the server.
    *
    * @generated from field: google.protobuf.Timestamp start_time = 2;
    */
   startTime?: Timestamp | undefined;
 
   /**
-   * Calls worked on now, this one among them.
+   * Running calls, including this one.
    *
    * @generated from field: uint32 num_running = 3;
    */
   numRunning: number;
 
   /**
-   * Calls waiting for admission now.
+   * Calls waiting for admission.
    *
    * @generated from field: uint32 num_queued = 4;
    */
   numQueued: number;
 
   /**
-   * Streams open now.
+   * Open streams.
    *
    * @generated from field: uint32 num_streams = 5;
    */
   numStreams: number;
 
   /**
-   * What waits for each model now.
+   * Queue of each model.
    *
    * @generated from field: repeated facets.v1.ModelQueue model_queues = 6;
    */
@@ -424,42 +422,42 @@ export type GetServerStatusResponse = Message<"facets.v1.GetServerStatusResponse
   requestCounts: RequestCount[];
 
   /**
-   * Bytes of the data directory on disk, part by part.
+   * Disk use of the data directory, by part.
    *
    * @generated from field: repeated facets.v1.DiskUse disk_uses = 8;
    */
   diskUses: DiskUse[];
 
   /**
-   * Bytes left on the disk of the data directory; 0: not known.
+   * Free bytes on the disk of the data directory; 0: unknown.
    *
    * @generated from field: uint64 free_bytes = 9;
    */
   freeBytes: bigint;
 
   /**
-   * When the last backup of the data directory was taken; unset: never, as far as the server knows.
+   * Last known backup of the data directory; unset: none.
    *
    * @generated from field: google.protobuf.Timestamp last_backup_time = 10;
    */
   lastBackupTime?: Timestamp | undefined;
 
   /**
-   * Where TakeBackup puts backups, on the disk of the server; empty: it takes none.
+   * Backup folder on the server's disk; empty: TakeBackup is not available.
    *
    * @generated from field: string backup_dir = 11;
    */
   backupDir: string;
 
   /**
-   * The latest 20 of that folder, the newest first.
+   * Latest 20 backups in that folder, newest first.
    *
    * @generated from field: repeated facets.v1.Backup backups = 12;
    */
   backups: Backup[];
 
   /**
-   * How many of them a new one leaves, itself among them (setting backup_keep); 0: all.
+   * Backups that TakeBackup keeps, including the new one (setting backup_keep); 0: all.
    *
    * @generated from field: uint32 backup_keep = 13;
    */
@@ -491,21 +489,21 @@ export const TakeBackupRequestSchema: GenMessage<TakeBackupRequest> = /*@__PURE_
  */
 export type TakeBackupResponse = Message<"facets.v1.TakeBackupResponse"> & {
   /**
-   * What was taken.
+   * The new backup.
    *
    * @generated from field: facets.v1.Backup backup = 1;
    */
   backup?: Backup | undefined;
 
   /**
-   * What is damaged in it, and so where it was taken from; empty: it is whole.
+   * Damage found in the backup, and therefore in the data directory; empty: none.
    *
    * @generated from field: repeated string problems = 2;
    */
   problems: string[];
 
   /**
-   * Folders of older backups that were removed once this one was whole, as the setting backup_keep says.
+   * Folders of removed backups.
    *
    * @generated from field: repeated string removed_folders = 3;
    */
@@ -524,14 +522,14 @@ export const TakeBackupResponseSchema: GenMessage<TakeBackupResponse> = /*@__PUR
  */
 export type Backup = Message<"facets.v1.Backup"> & {
   /**
-   * Its folder on the disk of the server, named by the time: what facets-server restore takes.
+   * Folder on the server's disk; facets-server restore takes it.
    *
    * @generated from field: string folder = 1;
    */
   folder: string;
 
   /**
-   * When it was taken.
+   * Time of the backup.
    *
    * @generated from field: google.protobuf.Timestamp made = 2;
    */
@@ -564,7 +562,7 @@ export type ModelQueue = Message<"facets.v1.ModelQueue"> & {
   model: string;
 
   /**
-   * Texts that wait for it; for a model that takes one call at a time, calls.
+   * Waiting texts; for a model that answers one call at a time, waiting calls.
    *
    * @generated from field: uint32 num_waiting = 2;
    */
@@ -590,7 +588,7 @@ export type RequestCount = Message<"facets.v1.RequestCount"> & {
   code: string;
 
   /**
-   * How many calls ended with it.
+   * Calls that ended with it.
    *
    * @generated from field: uint64 num_requests = 2;
    */
@@ -631,7 +629,7 @@ export const DiskUseSchema: GenMessage<DiskUse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 13);
 
 /**
- * Length of the facets that Embed returns when normalize is false.
+ * Lengths of the facets that Embed returns without normalize.
  *
  * @generated from enum facets.v1.Normalization
  */
@@ -644,7 +642,7 @@ export enum Normalization {
   UNSPECIFIED = 0,
 
   /**
-   * Magnitudes as the model made them.
+   * Lengths are those of the model's output.
    *
    * @generated from enum value: NORMALIZATION_NONE = 1;
    */
@@ -665,7 +663,7 @@ export const NormalizationSchema: GenEnum<Normalization> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_models, 0);
 
 /**
- * What the server serves, within which limits, and how it is.
+ * Models, limits and state of the server.
  *
  * @generated from service facets.v1.ModelService
  */
@@ -681,7 +679,7 @@ export const ModelService: GenService<{
     output: typeof ListModelsResponseSchema;
   },
   /**
-   * One model. NOT_FOUND when there is none of that name.
+   * One model. NOT_FOUND: unknown name.
    *
    * @generated from rpc facets.v1.ModelService.GetModel
    */
@@ -691,7 +689,7 @@ export const ModelService: GenService<{
     output: typeof GetModelResponseSchema;
   },
   /**
-   * How the server is now: load, disk, last backup. Needs a key for all collections where keys are needed.
+   * Load, disk use and last backup. With API keys, requires a key for all collections.
    *
    * @generated from rpc facets.v1.ModelService.GetServerStatus
    */
@@ -701,9 +699,9 @@ export const ModelService: GenService<{
     output: typeof GetServerStatusResponseSchema;
   },
   /**
-   * Copies the data directory into the server's folder of backups, and compares the copy with its checksums; when it is
-   * whole, the oldest ones go as the setting backup_keep says. Needs a key that may do everything. FAILED_PRECONDITION: no
-   * such folder (setting backup_dir), or documents in PostgreSQL.
+   * Copies the data directory into the backup folder and verifies the checksums of the copy. If it is intact, removes
+   * the oldest backups beyond the setting backup_keep. Requires the role admin. FAILED_PRECONDITION: the setting
+   * backup_dir is missing, or documents are in PostgreSQL.
    *
    * @generated from rpc facets.v1.ModelService.TakeBackup
    */

@@ -17,42 +17,42 @@ export const file_facets_proto_v1_papers: GenFile = /*@__PURE__*/
   fileDesc("ChxmYWNldHNfcHJvdG8vdjEvcGFwZXJzLnByb3RvEglmYWNldHMudjEioAEKBVBhcGVyEg0KBXRpdGxlGAEgASgJEhAKCGFic3RyYWN0GAIgASgJEgoKAmlkGAMgASgJEiIKB2F1dGhvcnMYBCADKAsyES5mYWNldHMudjEuQXV0aG9yEhQKDGNpdGVkX2J5X2lkcxgFIAMoCRIRCgR5ZWFyGAYgASgFSACIAQESFAoMZXhjbHVkZWRfaWRzGAcgAygJQgcKBV95ZWFyIiIKBkF1dGhvchIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJIhwKDUNhbmRpZGF0ZUxpc3QSCwoDaWRzGAEgAygJIvgCCgxQYXBlck9wdGlvbnMSEgoFdG9wX2sYASABKA1IAIgBARIUCgxleGNsdWRlZF9pZHMYAiADKAkSLAoKY2FuZGlkYXRlcxgDIAEoCzIYLmZhY2V0cy52MS5DYW5kaWRhdGVMaXN0EhYKCWZyb21feWVhchgEIAEoBUgBiAEBEhQKB3RvX3llYXIYCiABKAVIAogBARIUCgxwb3NpdGl2ZV9pZHMYBSADKAkSFAoMbmVnYXRpdmVfaWRzGAYgAygJEhsKDmV4YW1wbGVfd2VpZ2h0GAcgASgBSAOIAQESGQoMZmFjZXRfd2VpZ2h0GAggASgBSASIAQESEAoIZXZpZGVuY2UYCSABKAgSFgoJZGl2ZXJzaWZ5GAsgASgBSAWIAQFCCAoGX3RvcF9rQgwKCl9mcm9tX3llYXJCCgoIX3RvX3llYXJCEQoPX2V4YW1wbGVfd2VpZ2h0Qg8KDV9mYWNldF93ZWlnaHRCDAoKX2RpdmVyc2lmeSKCAQoRQ2FuZGlkYXRlRXZpZGVuY2USDQoFZmFjZXQYASABKA0SLQoNbmVhcmVzdF93b3JkcxgCIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIvCg5uZWFyZXN0X3BhcGVycxgDIAMoCzIXLmZhY2V0cy52MS5OZWFyZXN0UGFwZXIiOQoMTmVhcmVzdFBhcGVyEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg4KBmNvc2luZRgDIAEoAiK/AQoPUmFua2VkQ2FuZGlkYXRlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDQoFc2NvcmUYAyABKAESEwoLZmFjZXRfc2NvcmUYBCABKAESFgoOZG9jdW1lbnRfc2NvcmUYBSABKAESLgoIZXZpZGVuY2UYBiABKAsyHC5mYWNldHMudjEuQ2FuZGlkYXRlRXZpZGVuY2USFwoKY29uZmlkZW5jZRgHIAEoAUgAiAEBQg0KC19jb25maWRlbmNlIkIKEENhbmRpZGF0ZVJhbmtpbmcSLgoKY2FuZGlkYXRlcxgBIAMoCzIaLmZhY2V0cy52MS5SYW5rZWRDYW5kaWRhdGUidAoXUmVjb21tZW5kQXV0aG9yc1JlcXVlc3QSIAoGcGFwZXJzGAEgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAIgASgJEigKB29wdGlvbnMYAyABKAsyFy5mYWNldHMudjEuUGFwZXJPcHRpb25zIpUBChhSZWNvbW1lbmRBdXRob3JzUmVzcG9uc2USLAoHcmVzdWx0cxgBIAMoCzIbLmZhY2V0cy52MS5DYW5kaWRhdGVSYW5raW5nEiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MidgoZUmVjb21tZW5kQ2l0YXRpb25zUmVxdWVzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXISDQoFbW9kZWwYAiABKAkSKAoHb3B0aW9ucxgDIAEoCzIXLmZhY2V0cy52MS5QYXBlck9wdGlvbnMilwEKGlJlY29tbWVuZENpdGF0aW9uc1Jlc3BvbnNlEiwKB3Jlc3VsdHMYASADKAsyGy5mYWNldHMudjEuQ2FuZGlkYXRlUmFua2luZxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIpkBChRSZWNvbW1lbmRCdWxrUmVxdWVzdBImCgRraW5kGAEgASgOMhguZmFjZXRzLnYxLkNhbmRpZGF0ZUtpbmQSIAoGcGFwZXJzGAIgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAMgASgJEigKB29wdGlvbnMYBCABKAsyFy5mYWNldHMudjEuUGFwZXJPcHRpb25zIt8BChVSZWNvbW1lbmRCdWxrUmVzcG9uc2USFQoNY2FuZGlkYXRlX2lkcxgBIAMoCRImCgdyZXN1bHRzGAIgAygLMhUuZmFjZXRzLnYxLkJ1bGtSZXN1bHQSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIaChJ1bmtub3duX2NhbmRpZGF0ZXMYBSADKAkSHgoWbnVtX3Vua25vd25fY2FuZGlkYXRlcxgGIAEoDSIwCgpCdWxrUmVzdWx0EhIKCmNhbmRpZGF0ZXMYASADKA0SDgoGc2NvcmVzGAIgAygCIi0KCVBhcGVyTGlzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXIikQMKEVJhbmtQYXBlcnNSZXF1ZXN0EiYKBGtpbmQYASABKA4yGC5mYWNldHMudjEuQ2FuZGlkYXRlS2luZBILCgNpZHMYAiADKAkSFAoKY29sbGVjdGlvbhgDIAEoCUgAEiYKBnBhcGVycxgEIAEoCzIULmZhY2V0cy52MS5QYXBlckxpc3RIABINCgVtb2RlbBgFIAEoCRISCgV0b3BfaxgGIAEoDUgBiAEBEiAKBXdoZXJlGAcgASgLMhEuZmFjZXRzLnYxLkZpbHRlchIWCglmcm9tX3llYXIYCCABKAVIAogBARIUCgd0b195ZWFyGA0gASgFSAOIAQESFAoMZXhjbHVkZWRfaWRzGAkgAygJEhkKDGZhY2V0X3dlaWdodBgKIAEoAUgEiAEBEhAKCGV2aWRlbmNlGAsgASgIEhQKDG1pbl9yZXZpc2lvbhgMIAEoBEIICgZzb3VyY2VCCAoGX3RvcF9rQgwKCl9mcm9tX3llYXJCCgoIX3RvX3llYXJCDwoNX2ZhY2V0X3dlaWdodCK4AQoSUmFua1BhcGVyc1Jlc3BvbnNlEikKCHJhbmtpbmdzGAEgAygLMhcuZmFjZXRzLnYxLlBhcGVyUmFua2luZxISCgpudW1fcGFwZXJzGAIgASgNEhYKDmluZGV4X3JldmlzaW9uGAMgASgEEiYKBW1vZGVsGAQgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAUgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiNgoMUGFwZXJSYW5raW5nEiYKBnBhcGVycxgBIAMoCzIWLmZhY2V0cy52MS5SYW5rZWRQYXBlciKmAQoLUmFua2VkUGFwZXISCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFc2NvcmUYAyABKAESEwoLZmFjZXRfc2NvcmUYBCABKAESFgoOZG9jdW1lbnRfc2NvcmUYBSABKAESLgoIZXZpZGVuY2UYBiABKAsyHC5mYWNldHMudjEuQ2FuZGlkYXRlRXZpZGVuY2USEAoIcG9zaXRpb24YByABKA0iQwoQQWRkUGFwZXJzUmVxdWVzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXISDQoFbW9kZWwYAiABKAki3gEKEUFkZFBhcGVyc1Jlc3BvbnNlEhIKCm51bV9wYXBlcnMYASABKA0SEwoLbnVtX2F1dGhvcnMYAiABKA0SGQoRbnVtX2NpdGluZ19wYXBlcnMYAyABKA0SGQoRdW5rbm93bl9jaXRhdGlvbnMYBCADKAkSHQoVbnVtX3Vua25vd25fY2l0YXRpb25zGAUgASgNEiYKBW1vZGVsGAYgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAcgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiSQoRQWRkQXV0aG9yc1JlcXVlc3QSJQoHYXV0aG9ycxgBIAMoCzIULmZhY2V0cy52MS5OZXdBdXRob3ISDQoFbW9kZWwYAiABKAkiYwoJTmV3QXV0aG9yEiEKBmF1dGhvchgBIAEoCzIRLmZhY2V0cy52MS5BdXRob3ISIAoGcGFwZXJzGAIgAygLMhAuZmFjZXRzLnYxLlBhcGVyEhEKCXBhcGVyX2lkcxgDIAMoCSKKAQoSQWRkQXV0aG9yc1Jlc3BvbnNlEhIKCm51bV9wYXBlcnMYASABKA0SEwoLbnVtX2F1dGhvcnMYAiABKA0SJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncyJ7ChVGaW5kQ2FuZGlkYXRlc1JlcXVlc3QSJgoEa2luZBgBIAEoDjIYLmZhY2V0cy52MS5DYW5kaWRhdGVLaW5kEg0KBXRleHRzGAIgAygJEhIKBXRvcF9rGAMgASgNSACIAQESDQoFbW9kZWwYBCABKAlCCAoGX3RvcF9rIqoBChZGaW5kQ2FuZGlkYXRlc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5mYWNldHMudjEuRm91bmRDYW5kaWRhdGVzEhYKDm51bV9jYW5kaWRhdGVzGAIgASgNEiYKBW1vZGVsGAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAQgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiOwoPRm91bmRDYW5kaWRhdGVzEigKCmNhbmRpZGF0ZXMYASADKAsyFC5mYWNldHMudjEuQ2FuZGlkYXRlIiUKCUNhbmRpZGF0ZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJKmkKDUNhbmRpZGF0ZUtpbmQSHgoaQ0FORElEQVRFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZDQU5ESURBVEVfS0lORF9BVVRIT1JTEAESHAoYQ0FORElEQVRFX0tJTkRfQ0lUQVRJT05TEAIy4AQKFVJlY29tbWVuZGF0aW9uU2VydmljZRJbChBSZWNvbW1lbmRBdXRob3JzEiIuZmFjZXRzLnYxLlJlY29tbWVuZEF1dGhvcnNSZXF1ZXN0GiMuZmFjZXRzLnYxLlJlY29tbWVuZEF1dGhvcnNSZXNwb25zZRJhChJSZWNvbW1lbmRDaXRhdGlvbnMSJC5mYWNldHMudjEuUmVjb21tZW5kQ2l0YXRpb25zUmVxdWVzdBolLmZhY2V0cy52MS5SZWNvbW1lbmRDaXRhdGlvbnNSZXNwb25zZRJJCgpSYW5rUGFwZXJzEhwuZmFjZXRzLnYxLlJhbmtQYXBlcnNSZXF1ZXN0Gh0uZmFjZXRzLnYxLlJhbmtQYXBlcnNSZXNwb25zZRJSCg1SZWNvbW1lbmRCdWxrEh8uZmFjZXRzLnYxLlJlY29tbWVuZEJ1bGtSZXF1ZXN0GiAuZmFjZXRzLnYxLlJlY29tbWVuZEJ1bGtSZXNwb25zZRJGCglBZGRQYXBlcnMSGy5mYWNldHMudjEuQWRkUGFwZXJzUmVxdWVzdBocLmZhY2V0cy52MS5BZGRQYXBlcnNSZXNwb25zZRJJCgpBZGRBdXRob3JzEhwuZmFjZXRzLnYxLkFkZEF1dGhvcnNSZXF1ZXN0Gh0uZmFjZXRzLnYxLkFkZEF1dGhvcnNSZXNwb25zZRJVCg5GaW5kQ2FuZGlkYXRlcxIgLmZhY2V0cy52MS5GaW5kQ2FuZGlkYXRlc1JlcXVlc3QaIS5mYWNldHMudjEuRmluZENhbmRpZGF0ZXNSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_facets_proto_v1_filters]);
 
 /**
- * A paper and what is known of it.
+ * A paper.
  *
  * @generated from message facets.v1.Paper
  */
 export type Paper = Message<"facets.v1.Paper"> & {
   /**
-   * Title, at least one word, at most Limits.max_text_bytes bytes of UTF-8.
+   * Title with at least one word, at most Limits.max_text_bytes bytes of UTF-8.
    *
    * @generated from field: string title = 1;
    */
   title: string;
 
   /**
-   * Abstract, at most Limits.max_long_text_bytes bytes of UTF-8; empty: there is none. The model reads the first
-   * Model.max_tokens tokens of both.
+   * Abstract, at most Limits.max_long_text_bytes bytes of UTF-8, may be empty. The model reads the first
+   * Model.max_tokens tokens of title and abstract.
    *
    * @generated from field: string abstract = 2;
    */
   abstract: string;
 
   /**
-   * Identity, unique in the request; needed in AddPapers, else it may be empty.
+   * Identity, unique in the request; required in AddPapers only.
    *
    * @generated from field: string id = 3;
    */
   id: string;
 
   /**
-   * Who wrote it; read by AddPapers only.
+   * Authors; AddPapers only.
    *
    * @generated from field: repeated facets.v1.Author authors = 4;
    */
   authors: Author[];
 
   /**
-   * Ids of the papers that cite it; read by AddPapers only.
+   * Ids of citing papers; AddPapers only.
    *
    * @generated from field: repeated string cited_by_ids = 5;
    */
@@ -66,7 +66,7 @@ export type Paper = Message<"facets.v1.Paper"> & {
   year?: number | undefined;
 
   /**
-   * Candidates never recommended for this paper (conflicts of interest): ids or names. Unknown ones are no error.
+   * Ids or names of candidates to exclude for this paper (conflicts of interest); unknown ones are ignored.
    *
    * @generated from field: repeated string excluded_ids = 7;
    */
@@ -87,14 +87,14 @@ export const PaperSchema: GenMessage<Paper> = /*@__PURE__*/
  */
 export type Author = Message<"facets.v1.Author"> & {
   /**
-   * Name, matched letter for letter.
+   * Name, matched exactly.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * The author's own id; it wins over the name. Empty: the name is the id.
+   * Id, which takes precedence over the name; empty: the name is the id.
    *
    * @generated from field: string id = 2;
    */
@@ -115,7 +115,7 @@ export const AuthorSchema: GenMessage<Author> = /*@__PURE__*/
  */
 export type CandidateList = Message<"facets.v1.CandidateList"> & {
   /**
-   * Ids of candidates, or names of authors that have no id.
+   * Ids of candidates, or names of authors without id.
    *
    * @generated from field: repeated string ids = 1;
    */
@@ -130,69 +130,70 @@ export const CandidateListSchema: GenMessage<CandidateList> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 2);
 
 /**
- * Which candidates, and how they are scored; the same for all papers of a request.
+ * Selection and scoring of candidates, for all papers of a request.
  *
  * @generated from message facets.v1.PaperOptions
  */
 export type PaperOptions = Message<"facets.v1.PaperOptions"> & {
   /**
-   * Candidates for each paper, in [1, Limits.max_top_k]; default 10. Fewer come back when fewer are left.
+   * Candidates per paper, in [1, Limits.max_top_k]; default 10.
    *
    * @generated from field: optional uint32 top_k = 1;
    */
   topK?: number | undefined;
 
   /**
-   * Candidates never recommended: ids. Unknown ones are no error.
+   * Ids of candidates to exclude; unknown ones are ignored.
    *
    * @generated from field: repeated string excluded_ids = 2;
    */
   excludedIds: string[];
 
   /**
-   * Only these; unknown ones are left out. Not set: all. Set but empty: every answer is empty.
+   * Only these candidates; unknown ones are ignored. Unset: all; set but empty: none.
    *
    * @generated from field: facets.v1.CandidateList candidates = 3;
    */
   candidates?: CandidateList | undefined;
 
   /**
-   * Authors: with a paper of this year or later. Citing papers: published in it or later. Unknown years are left out.
+   * Earliest year: authors with a paper of this year or later, citing papers published in it or later. Unknown years
+   * are excluded.
    *
    * @generated from field: optional int32 from_year = 4;
    */
   fromYear?: number | undefined;
 
   /**
-   * Likewise, up to this year.
+   * Latest year, likewise.
    *
    * @generated from field: optional int32 to_year = 10;
    */
   toYear?: number | undefined;
 
   /**
-   * Candidates whose like is wanted, by id; an unknown one is INVALID_ARGUMENT.
+   * Ids of candidates to prefer similar ones to. INVALID_ARGUMENT: unknown id.
    *
    * @generated from field: repeated string positive_ids = 5;
    */
   positiveIds: string[];
 
   /**
-   * Candidates whose like is not wanted, by id; an unknown one is INVALID_ARGUMENT.
+   * Ids of candidates to avoid similar ones to. INVALID_ARGUMENT: unknown id.
    *
    * @generated from field: repeated string negative_ids = 6;
    */
   negativeIds: string[];
 
   /**
-   * What a cosine of 1 to an example adds to a score or takes from it, in [0, 1000]; default: the model's.
+   * Score added or subtracted for a cosine of 1 with an example, in [0, 1000]; default: the model's.
    *
    * @generated from field: optional double example_weight = 7;
    */
   exampleWeight?: number | undefined;
 
   /**
-   * Share of the facets in the score, in [0, 1]; the rest is the similarity of documents. Default: tuned for the model.
+   * Share of the facets in the score, in [0, 1]; the rest is document similarity. Default: the model's.
    *
    * @generated from field: optional double facet_weight = 8;
    */
@@ -206,8 +207,8 @@ export type PaperOptions = Message<"facets.v1.PaperOptions"> & {
   evidence: boolean;
 
   /**
-   * How much the candidates shall differ, in [0, 1]; above 0 they are not in the order of scores: who shares papers
-   * with one above (authors), or cites the same (citing papers), comes later. Not for bulk requests.
+   * How strongly to demote authors who share papers, or papers that cite the same, in [0, 1]; default 0. Results are
+   * then not sorted by score. Not for RecommendBulk.
    *
    * @generated from field: optional double diversify = 11;
    */
@@ -222,13 +223,13 @@ export const PaperOptionsSchema: GenMessage<PaperOptions> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 3);
 
 /**
- * Why a candidate is there.
+ * Reasons for a candidate.
  *
  * @generated from message facets.v1.CandidateEvidence
  */
 export type CandidateEvidence = Message<"facets.v1.CandidateEvidence"> & {
   /**
-   * The facet of the paper that brought the candidate in, in [0, num_facets).
+   * Facet of the paper with the highest score, in [0, num_facets).
    *
    * @generated from field: uint32 facet = 1;
    */
@@ -242,7 +243,7 @@ export type CandidateEvidence = Message<"facets.v1.CandidateEvidence"> & {
   nearestWords: NearestWord[];
 
   /**
-   * Papers of the author, or papers that the citing paper cites, most like the paper first.
+   * Papers of the author, or papers that the citing paper cites, most similar first.
    *
    * @generated from field: repeated facets.v1.NearestPaper nearest_papers = 3;
    */
@@ -263,21 +264,21 @@ export const CandidateEvidenceSchema: GenMessage<CandidateEvidence> = /*@__PURE_
  */
 export type NearestPaper = Message<"facets.v1.NearestPaper"> & {
   /**
-   * Its id.
+   * Id of the paper.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Its title; empty when it is not known.
+   * Title; empty if unknown.
    *
    * @generated from field: string title = 2;
    */
   title: string;
 
   /**
-   * Cosine with the paper that was asked about, in [-1, 1].
+   * Cosine with the paper of the request, in [-1, 1].
    *
    * @generated from field: float cosine = 3;
    */
@@ -298,50 +299,50 @@ export const NearestPaperSchema: GenMessage<NearestPaper> = /*@__PURE__*/
  */
 export type RankedCandidate = Message<"facets.v1.RankedCandidate"> & {
   /**
-   * Id of the author (the name when there is no id) or of the citing paper.
+   * Id of the citing paper or author (the name if the author has no id).
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Name of the author, title of the citing paper; empty when it is not known.
+   * Name of the author, title of the citing paper; empty if unknown.
    *
    * @generated from field: string name = 2;
    */
   name: string;
 
   /**
-   * What ranks: the facets and the documents, mixed by facet_weight, and the examples.
+   * Ranking score: facets and documents mixed by facet_weight, plus examples.
    *
    * @generated from field: double score = 3;
    */
   score: number;
 
   /**
-   * Greatest inner product with a facet of the paper, magnitudes kept, >= 0 (Chang 2022, eq. 3.13).
+   * Largest inner product with a facet of the paper, >= 0 (Chang 2022, eq. 3.13).
    *
    * @generated from field: double facet_score = 4;
    */
   facetScore: number;
 
   /**
-   * Similarity of the paper with the candidate's papers, in [-1, 1].
+   * Similarity of the paper and the candidate's papers, in [-1, 1].
    *
    * @generated from field: double document_score = 5;
    */
   documentScore: number;
 
   /**
-   * Only when asked for.
+   * Reasons; only if requested.
    *
    * @generated from field: facets.v1.CandidateEvidence evidence = 6;
    */
   evidence?: CandidateEvidence | undefined;
 
   /**
-   * How probable it is that the paper lies in the candidate's field at all, in [0, 1], comparable across papers; never
-   * above that of a candidate above. Not set where the model has no curve for it.
+   * Probability that the paper is in the candidate's field, in [0, 1], comparable between papers, not increasing with
+   * rank; unset if the model is not calibrated.
    *
    * @generated from field: optional double confidence = 7;
    */
@@ -362,7 +363,7 @@ export const RankedCandidateSchema: GenMessage<RankedCandidate> = /*@__PURE__*/
  */
 export type CandidateRanking = Message<"facets.v1.CandidateRanking"> & {
   /**
-   * Best first, ties in the order of the ids; empty when no candidate is left.
+   * Best first, ties in the order of ids.
    *
    * @generated from field: repeated facets.v1.RankedCandidate candidates = 1;
    */
@@ -395,7 +396,7 @@ export type RecommendAuthorsRequest = Message<"facets.v1.RecommendAuthorsRequest
   model: string;
 
   /**
-   * Which authors, and how they are scored.
+   * Selection and scoring.
    *
    * @generated from field: facets.v1.PaperOptions options = 3;
    */
@@ -428,7 +429,7 @@ export type RecommendAuthorsResponse = Message<"facets.v1.RecommendAuthorsRespon
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -461,7 +462,7 @@ export type RecommendCitationsRequest = Message<"facets.v1.RecommendCitationsReq
   model: string;
 
   /**
-   * Which citing papers, and how they are scored.
+   * Selection and scoring.
    *
    * @generated from field: facets.v1.PaperOptions options = 3;
    */
@@ -494,7 +495,7 @@ export type RecommendCitationsResponse = Message<"facets.v1.RecommendCitationsRe
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -513,7 +514,7 @@ export const RecommendCitationsResponseSchema: GenMessage<RecommendCitationsResp
  */
 export type RecommendBulkRequest = Message<"facets.v1.RecommendBulkRequest"> & {
   /**
-   * What to recommend.
+   * Kind of candidates.
    *
    * @generated from field: facets.v1.CandidateKind kind = 1;
    */
@@ -534,7 +535,7 @@ export type RecommendBulkRequest = Message<"facets.v1.RecommendBulkRequest"> & {
   model: string;
 
   /**
-   * Which candidates, and how they are scored; evidence is not given.
+   * Selection and scoring; without evidence and diversify.
    *
    * @generated from field: facets.v1.PaperOptions options = 4;
    */
@@ -553,7 +554,7 @@ export const RecommendBulkRequestSchema: GenMessage<RecommendBulkRequest> = /*@_
  */
 export type RecommendBulkResponse = Message<"facets.v1.RecommendBulkResponse"> & {
   /**
-   * Ids of the candidates that occur in the results.
+   * Ids of all candidates in the results.
    *
    * @generated from field: repeated string candidate_ids = 1;
    */
@@ -574,21 +575,21 @@ export type RecommendBulkResponse = Message<"facets.v1.RecommendBulkResponse"> &
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 4;
    */
   timings?: Timings | undefined;
 
   /**
-   * Entries of options.candidates that nobody is known by, at most 100 of them.
+   * Unknown entries of options.candidates, at most 100.
    *
    * @generated from field: repeated string unknown_candidates = 5;
    */
   unknownCandidates: string[];
 
   /**
-   * All entries of options.candidates that nobody is known by.
+   * Number of all unknown entries of options.candidates.
    *
    * @generated from field: uint32 num_unknown_candidates = 6;
    */
@@ -609,14 +610,14 @@ export const RecommendBulkResponseSchema: GenMessage<RecommendBulkResponse> = /*
  */
 export type BulkResult = Message<"facets.v1.BulkResult"> & {
   /**
-   * Places in candidate_ids.
+   * Indexes into candidate_ids.
    *
    * @generated from field: repeated uint32 candidates = 1;
    */
   candidates: number[];
 
   /**
-   * Scores, as many as candidates; as RankedCandidate.score.
+   * Scores of the candidates, as RankedCandidate.score.
    *
    * @generated from field: repeated float scores = 2;
    */
@@ -654,15 +655,15 @@ export const PaperListSchema: GenMessage<PaperList> = /*@__PURE__*/
  */
 export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
   /**
-   * What the ids are.
+   * Kind of the ids.
    *
    * @generated from field: facets.v1.CandidateKind kind = 1;
    */
   kind: CandidateKind;
 
   /**
-   * Authors (id, or the name where there is none) or citing papers, 1 to Limits.max_queries_per_search. An unknown one
-   * is NOT_FOUND, and the message names near ones.
+   * Authors (id, or name without id) or citing papers, 1 to Limits.max_queries_per_search. NOT_FOUND: unknown id; the
+   * message suggests similar ones.
    *
    * @generated from field: repeated string ids = 2;
    */
@@ -673,8 +674,8 @@ export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
    */
   source: {
     /**
-     * A collection: a document's payload fields "title" and "abstract" are the paper when there is a title, else the
-     * first line of its text is the title and the rest the abstract. Its payload field "year" is a number.
+     * Collection of papers. Title and abstract are the payload fields "title" and "abstract" if there is a title, else
+     * the first line of the text and its rest. The year is the payload field "year".
      *
      * @generated from field: string collection = 3;
      */
@@ -682,7 +683,7 @@ export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
     case: "collection";
   } | {
     /**
-     * Papers of the caller's.
+     * Papers of the request.
      *
      * @generated from field: facets.v1.PaperList papers = 4;
      */
@@ -698,35 +699,35 @@ export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
   model: string;
 
   /**
-   * Papers for each id, in [1, Limits.max_top_k]; default 10.
+   * Papers per id, in [1, Limits.max_top_k]; default 10.
    *
    * @generated from field: optional uint32 top_k = 6;
    */
   topK?: number | undefined;
 
   /**
-   * Only documents of the collection that match; none: all.
+   * Only matching documents of the collection; unset: all.
    *
    * @generated from field: facets.v1.Filter where = 7;
    */
   where?: Filter | undefined;
 
   /**
-   * Only papers of this year or later; papers of unknown year are left out.
+   * Earliest year; papers of unknown year are excluded.
    *
    * @generated from field: optional int32 from_year = 8;
    */
   fromYear?: number | undefined;
 
   /**
-   * Likewise, up to this year.
+   * Latest year, likewise.
    *
    * @generated from field: optional int32 to_year = 13;
    */
   toYear?: number | undefined;
 
   /**
-   * Papers never listed, by id.
+   * Ids of papers to exclude.
    *
    * @generated from field: repeated string excluded_ids = 9;
    */
@@ -747,7 +748,7 @@ export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
   evidence: boolean;
 
   /**
-   * Read only this revision of the collection or a later one; 0: any.
+   * Minimum revision of the collection to read; 0: any.
    *
    * @generated from field: uint64 min_revision = 12;
    */
@@ -773,14 +774,14 @@ export type RankPapersResponse = Message<"facets.v1.RankPapersResponse"> & {
   rankings: PaperRanking[];
 
   /**
-   * Papers that were compared with each id.
+   * Papers compared with each id.
    *
    * @generated from field: uint32 num_papers = 2;
    */
   numPapers: number;
 
   /**
-   * Revision of the collection that was read; 0 for papers of the caller's.
+   * Revision of the collection that was read; 0 for papers of the request.
    *
    * @generated from field: uint64 index_revision = 3;
    */
@@ -794,7 +795,7 @@ export type RankPapersResponse = Message<"facets.v1.RankPapersResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 5;
    */
@@ -815,7 +816,7 @@ export const RankPapersResponseSchema: GenMessage<RankPapersResponse> = /*@__PUR
  */
 export type PaperRanking = Message<"facets.v1.PaperRanking"> & {
   /**
-   * Best first, ties in the order of the papers (of a collection: of their ids).
+   * Best first, ties in the order of the papers (collections: of ids).
    *
    * @generated from field: repeated facets.v1.RankedPaper papers = 1;
    */
@@ -836,21 +837,21 @@ export const PaperRankingSchema: GenMessage<PaperRanking> = /*@__PURE__*/
  */
 export type RankedPaper = Message<"facets.v1.RankedPaper"> & {
   /**
-   * Its id, as in the collection or as given.
+   * Id of the paper.
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Its title.
+   * Title.
    *
    * @generated from field: string title = 2;
    */
   title: string;
 
   /**
-   * What ranks: the facets and the documents, mixed by facet_weight.
+   * Ranking score: facets and documents mixed by facet_weight.
    *
    * @generated from field: double score = 3;
    */
@@ -871,14 +872,14 @@ export type RankedPaper = Message<"facets.v1.RankedPaper"> & {
   documentScore: number;
 
   /**
-   * Only when asked for.
+   * Reasons; only if requested.
    *
    * @generated from field: facets.v1.CandidateEvidence evidence = 6;
    */
   evidence?: CandidateEvidence | undefined;
 
   /**
-   * Its place in papers; 0 for papers of a collection.
+   * Index in papers; 0 for papers of a collection.
    *
    * @generated from field: uint32 position = 7;
    */
@@ -897,7 +898,7 @@ export const RankedPaperSchema: GenMessage<RankedPaper> = /*@__PURE__*/
  */
 export type AddPapersRequest = Message<"facets.v1.AddPapersRequest"> & {
   /**
-   * Papers with distinct ids, 1 to Limits.max_documents_per_upsert; a paper of a known id is replaced.
+   * Papers with distinct ids, 1 to Limits.max_documents_per_upsert; known ids are replaced.
    *
    * @generated from field: repeated facets.v1.Paper papers = 1;
    */
@@ -923,49 +924,49 @@ export const AddPapersRequestSchema: GenMessage<AddPapersRequest> = /*@__PURE__*
  */
 export type AddPapersResponse = Message<"facets.v1.AddPapersResponse"> & {
   /**
-   * Papers stored.
+   * Stored papers.
    *
    * @generated from field: uint32 num_papers = 1;
    */
   numPapers: number;
 
   /**
-   * Authors whose vector is new or was fitted again.
+   * Authors whose vector was fitted.
    *
    * @generated from field: uint32 num_authors = 2;
    */
   numAuthors: number;
 
   /**
-   * Citing papers whose vector is new or was fitted again.
+   * Citing papers whose vector was fitted.
    *
    * @generated from field: uint32 num_citing_papers = 3;
    */
   numCitingPapers: number;
 
   /**
-   * Entries of cited_by_ids that are no known paper, at most 100 of them; they are citing papers all the same.
+   * Entries of cited_by_ids that are not known papers, at most 100; they become candidates too.
    *
    * @generated from field: repeated string unknown_citations = 4;
    */
   unknownCitations: string[];
 
   /**
-   * All entries of cited_by_ids that are no known paper.
+   * Number of all such entries.
    *
    * @generated from field: uint32 num_unknown_citations = 5;
    */
   numUnknownCitations: number;
 
   /**
-   * The model that fitted.
+   * The model that fitted the vectors.
    *
    * @generated from field: facets.v1.ModelVersion model = 6;
    */
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 7;
    */
@@ -1019,15 +1020,14 @@ export type NewAuthor = Message<"facets.v1.NewAuthor"> & {
   author?: Author | undefined;
 
   /**
-   * What he or she wrote; at least one paper here or in paper_ids. All authors of a request together: at most
-   * Limits.max_texts_per_request papers.
+   * Papers of the author; at least one here or in paper_ids, at most Limits.max_texts_per_request for all authors.
    *
    * @generated from field: repeated facets.v1.Paper papers = 2;
    */
   papers: Paper[];
 
   /**
-   * Papers that are known already, by id; an unknown one is NOT_FOUND.
+   * Ids of known papers of the author. NOT_FOUND: unknown id.
    *
    * @generated from field: repeated string paper_ids = 3;
    */
@@ -1046,28 +1046,28 @@ export const NewAuthorSchema: GenMessage<NewAuthor> = /*@__PURE__*/
  */
 export type AddAuthorsResponse = Message<"facets.v1.AddAuthorsResponse"> & {
   /**
-   * Papers stored.
+   * Stored papers.
    *
    * @generated from field: uint32 num_papers = 1;
    */
   numPapers: number;
 
   /**
-   * Authors whose vector is new or was fitted again.
+   * Authors whose vector was fitted.
    *
    * @generated from field: uint32 num_authors = 2;
    */
   numAuthors: number;
 
   /**
-   * The model that fitted.
+   * The model that fitted the vectors.
    *
    * @generated from field: facets.v1.ModelVersion model = 3;
    */
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 4;
    */
@@ -1086,21 +1086,21 @@ export const AddAuthorsResponseSchema: GenMessage<AddAuthorsResponse> = /*@__PUR
  */
 export type FindCandidatesRequest = Message<"facets.v1.FindCandidatesRequest"> & {
   /**
-   * What to find.
+   * Kind of candidates.
    *
    * @generated from field: facets.v1.CandidateKind kind = 1;
    */
   kind: CandidateKind;
 
   /**
-   * Ids or names as somebody remembers them, 1 to Limits.max_queries_per_search.
+   * Approximate ids or names, 1 to Limits.max_queries_per_search.
    *
    * @generated from field: repeated string texts = 2;
    */
   texts: string[];
 
   /**
-   * Candidates for each, in [1, Limits.max_top_k]; default 10.
+   * Candidates per text, in [1, Limits.max_top_k]; default 10.
    *
    * @generated from field: optional uint32 top_k = 3;
    */
@@ -1147,7 +1147,7 @@ export type FindCandidatesResponse = Message<"facets.v1.FindCandidatesResponse">
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 4;
    */
@@ -1162,7 +1162,7 @@ export const FindCandidatesResponseSchema: GenMessage<FindCandidatesResponse> = 
   messageDesc(file_facets_proto_v1_papers, 26);
 
 /**
- * Candidates that are like a text.
+ * Candidates similar to a text.
  *
  * @generated from message facets.v1.FoundCandidates
  */
@@ -1189,14 +1189,14 @@ export const FoundCandidatesSchema: GenMessage<FoundCandidates> = /*@__PURE__*/
  */
 export type Candidate = Message<"facets.v1.Candidate"> & {
   /**
-   * Id of the author (the name when there is no id) or of the citing paper.
+   * Id of the citing paper or author (the name if the author has no id).
    *
    * @generated from field: string id = 1;
    */
   id: string;
 
   /**
-   * Name of the author, title of the citing paper; empty when it is not known.
+   * Name of the author, title of the citing paper; empty if unknown.
    *
    * @generated from field: string name = 2;
    */
@@ -1211,27 +1211,27 @@ export const CandidateSchema: GenMessage<Candidate> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 28);
 
 /**
- * What is recommended for a paper.
+ * Kind of candidates.
  *
  * @generated from enum facets.v1.CandidateKind
  */
 export enum CandidateKind {
   /**
-   * Refused.
+   * Invalid.
    *
    * @generated from enum value: CANDIDATE_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Who would write it.
+   * Authors.
    *
    * @generated from enum value: CANDIDATE_KIND_AUTHORS = 1;
    */
   AUTHORS = 1,
 
   /**
-   * Which papers would cite it.
+   * Citing papers.
    *
    * @generated from enum value: CANDIDATE_KIND_CITATIONS = 2;
    */
@@ -1245,14 +1245,14 @@ export const CandidateKindSchema: GenEnum<CandidateKind> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_papers, 0);
 
 /**
- * Predicts, from title and abstract alone, who would write and who would cite a paper. Candidates are the authors and
- * the citing papers that the model was trained on, and those added since; what was added survives a crash of the server.
+ * Predicts authors and citing papers from title and abstract. Candidates are the authors and citing papers of the
+ * training data and those added since. Additions survive a crash of the server.
  *
  * @generated from service facets.v1.RecommendationService
  */
 export const RecommendationService: GenService<{
   /**
-   * The authors that each paper suits best: reviewers, experts.
+   * Authors that fit each paper: reviewers, experts.
    *
    * @generated from rpc facets.v1.RecommendationService.RecommendAuthors
    */
@@ -1262,7 +1262,7 @@ export const RecommendationService: GenService<{
     output: typeof RecommendAuthorsResponseSchema;
   },
   /**
-   * The papers that would most likely cite each paper.
+   * Papers that are most likely to cite each paper.
    *
    * @generated from rpc facets.v1.RecommendationService.RecommendCitations
    */
@@ -1272,7 +1272,7 @@ export const RecommendationService: GenService<{
     output: typeof RecommendCitationsResponseSchema;
   },
   /**
-   * The other way round: the papers of a collection, or papers of the caller's, that suit an author or a citing paper.
+   * Reverse direction: papers of a collection or of the request that fit an author or a citing paper.
    *
    * @generated from rpc facets.v1.RecommendationService.RankPapers
    */
@@ -1282,7 +1282,7 @@ export const RecommendationService: GenService<{
     output: typeof RankPapersResponseSchema;
   },
   /**
-   * Ids and scores alone, for thousands of papers against thousands of candidates: a whole conference.
+   * Ids and scores only, for thousands of papers and candidates, e.g. all submissions of a conference.
    *
    * @generated from rpc facets.v1.RecommendationService.RecommendBulk
    */
@@ -1292,8 +1292,7 @@ export const RecommendationService: GenService<{
     output: typeof RecommendBulkResponseSchema;
   },
   /**
-   * Adds papers after training and fits the vectors of their authors and citing papers, new and known. Durable when
-   * it returns; all or nothing.
+   * Adds papers and fits the vectors of their authors and citing papers. Durable; all or nothing.
    *
    * @generated from rpc facets.v1.RecommendationService.AddPapers
    */
@@ -1303,8 +1302,7 @@ export const RecommendationService: GenService<{
     output: typeof AddPapersResponseSchema;
   },
   /**
-   * Adds authors after training, each fitted from what he or she wrote; a known author gets more papers. Durable when
-   * it returns; all or nothing.
+   * Adds authors, or papers to known authors, and fits the vectors of the authors. Durable; all or nothing.
    *
    * @generated from rpc facets.v1.RecommendationService.AddAuthors
    */
@@ -1314,7 +1312,7 @@ export const RecommendationService: GenService<{
     output: typeof AddAuthorsResponseSchema;
   },
   /**
-   * Authors or citing papers by an id or a name that need not be quite right.
+   * Authors or citing papers by a similar id or name.
    *
    * @generated from rpc facets.v1.RecommendationService.FindCandidates
    */

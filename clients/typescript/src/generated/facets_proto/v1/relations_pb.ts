@@ -15,7 +15,7 @@ export const file_facets_proto_v1_relations: GenFile = /*@__PURE__*/
   fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvcmVsYXRpb25zLnByb3RvEglmYWNldHMudjEiTQoKRW50aXR5U3BhbhINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SIwoEdHlwZRgDIAEoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlIkUKDFJlbGF0aW9uVGV4dBIMCgR0ZXh0GAEgASgJEicKCGVudGl0aWVzGAIgAygLMhUuZmFjZXRzLnYxLkVudGl0eVNwYW4ipgEKClBhaXJMaW1pdHMSHwoSbWF4X3Rva2Vuc19iZXR3ZWVuGAEgASgNSACIAQESIQoUbWF4X2VudGl0aWVzX2JldHdlZW4YAiABKA1IAYgBARIWCgltYXhfcGFpcnMYAyABKA1IAogBAUIVChNfbWF4X3Rva2Vuc19iZXR3ZWVuQhcKFV9tYXhfZW50aXRpZXNfYmV0d2VlbkIMCgpfbWF4X3BhaXJzIl4KDUVudGl0eU1lbnRpb24SDAoEdGV4dBgBIAEoCRINCgVzdGFydBgCIAEoDRILCgNlbmQYAyABKA0SIwoEdHlwZRgEIAEoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlIk0KDEZhY2V0TWVldGluZxIVCg1wYXR0ZXJuX2ZhY2V0GAEgASgNEhYKDnJlbGF0aW9uX2ZhY2V0GAIgASgNEg4KBmNvc2luZRgDIAEoAiIwCg5TaW1pbGFyUGF0dGVybhIPCgdwYXR0ZXJuGAEgASgJEg0KBXNjb3JlGAIgASgBIicKCU5hbWVkUGFpchIMCgRoZWFkGAEgASgJEgwKBHRhaWwYAiABKAkiugIKDVJlbGF0aW9uU2NvcmUSEAoIcmVsYXRpb24YASABKAkSDQoFc2NvcmUYAiABKAESEwoLcHJvYmFiaWxpdHkYAyABKAESEAoIYWNjZXB0ZWQYBCABKAgSFwoPc3ltbWV0cmljX3Njb3JlGAUgASgBEiMKFnVuaXZlcnNhbF9zY2hlbWFfc2NvcmUYBiABKAFIAIgBARIoCgdtZWV0aW5nGAcgASgLMhcuZmFjZXRzLnYxLkZhY2V0TWVldGluZxIzChBzaW1pbGFyX3BhdHRlcm5zGAggAygLMhkuZmFjZXRzLnYxLlNpbWlsYXJQYXR0ZXJuEikKC2tub3duX3BhaXJzGAkgAygLMhQuZmFjZXRzLnYxLk5hbWVkUGFpckIZChdfdW5pdmVyc2FsX3NjaGVtYV9zY29yZSIwCgxOZWFyUmVsYXRpb24SEAoIcmVsYXRpb24YASABKAkSDgoGY29zaW5lGAIgASgCIksKDkZhY2V0UmVsYXRpb25zEg0KBWZhY2V0GAEgASgNEioKCXJlbGF0aW9ucxgCIAMoCzIXLmZhY2V0cy52MS5OZWFyUmVsYXRpb24i8wEKDFBhdHRlcm5TY29yZRIPCgdwYXR0ZXJuGAEgASgJEisKCXJlbGF0aW9ucxgCIAMoCzIYLmZhY2V0cy52MS5SZWxhdGlvblNjb3JlEh8KF25vX3JlbGF0aW9uX3Byb2JhYmlsaXR5GAMgASgBEg0KBWtub3duGAUgASgIEikKBmZhY2V0cxgGIAMoCzIZLmZhY2V0cy52MS5GYWNldFJlbGF0aW9ucxItCglhc3NlcnRpb24YByABKA4yGi5mYWNldHMudjEuQXNzZXJ0aW9uU3RhdHVzEhUKDWFzc2VydGlvbl9jdWUYCCABKAlKBAgEEAUi4wIKF0V4dHJhY3RSZWxhdGlvbnNSZXF1ZXN0EiYKBXRleHRzGAEgAygLMhcuZmFjZXRzLnYxLlJlbGF0aW9uVGV4dBINCgVtb2RlbBgCIAEoCRIuCg1lbnRpdHlfc291cmNlGAMgASgOMhcuZmFjZXRzLnYxLkVudGl0eVNvdXJjZRIXCg9nYXpldHRlZXJfbmFtZXMYBCADKAkSEQoJcmVsYXRpb25zGAUgAygJEioKC3BhaXJfbGltaXRzGAYgASgLMhUuZmFjZXRzLnYxLlBhaXJMaW1pdHMSGQoRaW5jbHVkZV91bnJlbGF0ZWQYByABKAgSEgoFdG9wX2sYCCABKA1IAIgBARIQCghldmlkZW5jZRgJIAEoCBIjChZtYXhfcmVsYXRpb25zX3Blcl9wYWlyGAogASgNSAGIAQFCCAoGX3RvcF9rQhkKF19tYXhfcmVsYXRpb25zX3Blcl9wYWlyIpABChhFeHRyYWN0UmVsYXRpb25zUmVzcG9uc2USJwoFdGV4dHMYASADKAsyGC5mYWNldHMudjEuVGV4dFJlbGF0aW9ucxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo4BCg1UZXh0UmVsYXRpb25zEiQKBXBhaXJzGAEgAygLMhUuZmFjZXRzLnYxLkVudGl0eVBhaXISEQoJbnVtX3BhaXJzGAIgASgNEhgKEG51bV9ub3RfYXNzZXJ0ZWQYAyABKA0SKgoIZW50aXRpZXMYBCADKAsyGC5mYWNldHMudjEuRW50aXR5TWVudGlvbiK6AQoKRW50aXR5UGFpchImCgRoZWFkGAEgASgLMhguZmFjZXRzLnYxLkVudGl0eU1lbnRpb24SJgoEdGFpbBgCIAEoCzIYLmZhY2V0cy52MS5FbnRpdHlNZW50aW9uEhYKDnNlbnRlbmNlX3N0YXJ0GAMgASgNEhQKDHNlbnRlbmNlX2VuZBgEIAEoDRIuCg1wYXR0ZXJuX3Njb3JlGAUgASgLMhcuZmFjZXRzLnYxLlBhdHRlcm5TY29yZSImCgRTbG90EgwKBGhlYWQYASABKAkSEAoIcmVsYXRpb24YAiABKAkijgIKEEZpbGxTbG90c1JlcXVlc3QSHgoFc2xvdHMYASADKAsyDy5mYWNldHMudjEuU2xvdBImCgV0ZXh0cxgCIAMoCzIXLmZhY2V0cy52MS5SZWxhdGlvblRleHQSDQoFbW9kZWwYAyABKAkSLgoNZW50aXR5X3NvdXJjZRgEIAEoDjIXLmZhY2V0cy52MS5FbnRpdHlTb3VyY2USFwoPZ2F6ZXR0ZWVyX25hbWVzGAUgAygJEioKC3BhaXJfbGltaXRzGAYgASgLMhUuZmFjZXRzLnYxLlBhaXJMaW1pdHMSEgoFdG9wX2sYByABKA1IAIgBARIQCghldmlkZW5jZRgIIAEoCEIICgZfdG9wX2sihgEKEUZpbGxTbG90c1Jlc3BvbnNlEiQKBXNsb3RzGAEgAygLMhUuZmFjZXRzLnYxLkZpbGxlZFNsb3QSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyIyCgpGaWxsZWRTbG90EiQKBXRhaWxzGAEgAygLMhUuZmFjZXRzLnYxLlJhbmtlZFRhaWwiegoKUmFua2VkVGFpbBIMCgR0YWlsGAEgASgJEg0KBXNjb3JlGAIgASgBEhMKC3Byb2JhYmlsaXR5GAMgASgBEhAKCGFjY2VwdGVkGAQgASgIEigKCG1lbnRpb25zGAUgAygLMhYuZmFjZXRzLnYxLlRhaWxNZW50aW9uIkAKC1RhaWxNZW50aW9uEgwKBHRleHQYASABKA0SIwoEcGFpchgCIAEoCzIVLmZhY2V0cy52MS5FbnRpdHlQYWlyInsKFVNjb3JlUmVsYXRpb25zUmVxdWVzdBIQCghwYXR0ZXJucxgBIAMoCRINCgVtb2RlbBgCIAEoCRIRCglyZWxhdGlvbnMYAyADKAkSEgoFdG9wX2sYBCABKA1IAIgBARIQCghldmlkZW5jZRgFIAEoCEIICgZfdG9wX2sijgEKFlNjb3JlUmVsYXRpb25zUmVzcG9uc2USJwoGc2NvcmVzGAEgAygLMhcuZmFjZXRzLnYxLlBhdHRlcm5TY29yZRImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlIKF0RldGVjdEVudGFpbG1lbnRSZXF1ZXN0EigKBXBhaXJzGAEgAygLMhkuZmFjZXRzLnYxLkVudGFpbG1lbnRQYWlyEg0KBW1vZGVsGAIgASgJIjUKDkVudGFpbG1lbnRQYWlyEg8KB3ByZW1pc2UYASABKAkSEgoKaHlwb3RoZXNpcxgCIAEoCSKTAQoYRGV0ZWN0RW50YWlsbWVudFJlc3BvbnNlEioKC2VudGFpbG1lbnRzGAEgAygLMhUuZmFjZXRzLnYxLkVudGFpbG1lbnQSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyLxAQoKRW50YWlsbWVudBIPCgdwcmVtaXNlGAEgASgJEhIKCmh5cG90aGVzaXMYAiABKAkSFQoNZm9yd2FyZF9zY29yZRgDIAEoARIWCg5iYWNrd2FyZF9zY29yZRgEIAEoARIRCglkaXJlY3Rpb24YBSABKAESKQoFbGFiZWwYBiABKA4yGi5mYWNldHMudjEuRW50YWlsbWVudExhYmVsEhIKCmNvbmZpZGVuY2UYByABKAESGAoQbmVnYXRpb25fZGlmZmVycxgIIAEoCBITCgtmYWNldF9zY29yZRgJIAEoARIOCgZyZWFzb24YCiABKAkimAIKCFJlbGF0aW9uEgwKBG5hbWUYASABKAkSEQoJdGhyZXNob2xkGAIgASgBEhEKCW51bV9wYWlycxgDIAEoDRIQCghleGFtcGxlcxgEIAMoCRINCgVhZGRlZBgFIAEoCBITCgtkZXNjcmlwdGlvbhgGIAEoCRIPCgdleGFtcGxlGAcgASgJEg8KB2FsaWFzZXMYCCADKAkSFwoPaW52ZXJzZV9hbGlhc2VzGAkgAygJEikKCmhlYWRfdHlwZXMYCiADKA4yFS5mYWNldHMudjEuRW50aXR5VHlwZRIpCgp0YWlsX3R5cGVzGAsgAygOMhUuZmFjZXRzLnYxLkVudGl0eVR5cGUSEQoJc3ltbWV0cmljGAwgASgIIkwKFExpc3RSZWxhdGlvbnNSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIoABChVMaXN0UmVsYXRpb25zUmVzcG9uc2USJgoJcmVsYXRpb25zGAEgAygLMhMuZmFjZXRzLnYxLlJlbGF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRImCgVtb2RlbBgDIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24iaQoSQWRkUmVsYXRpb25SZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIZXhhbXBsZXMYAyADKAkSFgoJdGhyZXNob2xkGAQgASgBSACIAQFCDAoKX3RocmVzaG9sZCJkChNBZGRSZWxhdGlvblJlc3BvbnNlEiUKCHJlbGF0aW9uGAEgASgLMhMuZmFjZXRzLnYxLlJlbGF0aW9uEiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbiI0ChVEZWxldGVSZWxhdGlvblJlcXVlc3QSDQoFbW9kZWwYASABKAkSDAoEbmFtZRgCIAEoCSI/ChZEZWxldGVSZWxhdGlvblJlc3BvbnNlEiUKCHJlbGF0aW9uGAEgASgLMhMuZmFjZXRzLnYxLlJlbGF0aW9uKnoKDEVudGl0eVNvdXJjZRIdChlFTlRJVFlfU09VUkNFX1VOU1BFQ0lGSUVEEAASFwoTRU5USVRZX1NPVVJDRV9TUEFOUxABEhsKF0VOVElUWV9TT1VSQ0VfR0FaRVRURUVSEAISFQoRRU5USVRZX1NPVVJDRV9ORVIQAyr/AQoKRW50aXR5VHlwZRIbChdFTlRJVFlfVFlQRV9VTlNQRUNJRklFRBAAEhYKEkVOVElUWV9UWVBFX1BFUlNPThABEhwKGEVOVElUWV9UWVBFX09SR0FOSVpBVElPThACEhUKEUVOVElUWV9UWVBFX1BMQUNFEAMSFAoQRU5USVRZX1RZUEVfREFURRAEEhYKEkVOVElUWV9UWVBFX05VTUJFUhAFEhQKEEVOVElUWV9UWVBFX1dPUksQBhIVChFFTlRJVFlfVFlQRV9FVkVOVBAHEhUKEUVOVElUWV9UWVBFX0dST1VQEAgSFQoRRU5USVRZX1RZUEVfVEhJTkcQCSrVAQoPQXNzZXJ0aW9uU3RhdHVzEiAKHEFTU0VSVElPTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIdChlBU1NFUlRJT05fU1RBVFVTX0FTU0VSVEVEEAESHAoYQVNTRVJUSU9OX1NUQVRVU19ORUdBVEVEEAISHwobQVNTRVJUSU9OX1NUQVRVU19RVUVTVElPTkVEEAMSIQodQVNTRVJUSU9OX1NUQVRVU19IWVBPVEhFVElDQUwQBBIfChtBU1NFUlRJT05fU1RBVFVTX0FUVFJJQlVURUQQBSrUAQoPRW50YWlsbWVudExhYmVsEiAKHEVOVEFJTE1FTlRfTEFCRUxfVU5TUEVDSUZJRUQQABIcChhFTlRBSUxNRU5UX0xBQkVMX0VOVEFJTFMQARIgChxFTlRBSUxNRU5UX0xBQkVMX0VOVEFJTEVEX0JZEAISHwobRU5UQUlMTUVOVF9MQUJFTF9QQVJBUEhSQVNFEAMSHAoYRU5UQUlMTUVOVF9MQUJFTF9ORVVUUkFMEAQSIAocRU5UQUlMTUVOVF9MQUJFTF9DT05UUkFESUNUUxAFMuMECg9SZWxhdGlvblNlcnZpY2USWwoQRXh0cmFjdFJlbGF0aW9ucxIiLmZhY2V0cy52MS5FeHRyYWN0UmVsYXRpb25zUmVxdWVzdBojLmZhY2V0cy52MS5FeHRyYWN0UmVsYXRpb25zUmVzcG9uc2USRgoJRmlsbFNsb3RzEhsuZmFjZXRzLnYxLkZpbGxTbG90c1JlcXVlc3QaHC5mYWNldHMudjEuRmlsbFNsb3RzUmVzcG9uc2USVQoOU2NvcmVSZWxhdGlvbnMSIC5mYWNldHMudjEuU2NvcmVSZWxhdGlvbnNSZXF1ZXN0GiEuZmFjZXRzLnYxLlNjb3JlUmVsYXRpb25zUmVzcG9uc2USWwoQRGV0ZWN0RW50YWlsbWVudBIiLmZhY2V0cy52MS5EZXRlY3RFbnRhaWxtZW50UmVxdWVzdBojLmZhY2V0cy52MS5EZXRlY3RFbnRhaWxtZW50UmVzcG9uc2USUgoNTGlzdFJlbGF0aW9ucxIfLmZhY2V0cy52MS5MaXN0UmVsYXRpb25zUmVxdWVzdBogLmZhY2V0cy52MS5MaXN0UmVsYXRpb25zUmVzcG9uc2USTAoLQWRkUmVsYXRpb24SHS5mYWNldHMudjEuQWRkUmVsYXRpb25SZXF1ZXN0Gh4uZmFjZXRzLnYxLkFkZFJlbGF0aW9uUmVzcG9uc2USVQoORGVsZXRlUmVsYXRpb24SIC5mYWNldHMudjEuRGVsZXRlUmVsYXRpb25SZXF1ZXN0GiEuZmFjZXRzLnYxLkRlbGV0ZVJlbGF0aW9uUmVzcG9uc2ViBnByb3RvMw", [file_facets_proto_v1_common]);
 
 /**
- * Place of an entity in a text.
+ * Position of an entity in a text.
  *
  * @generated from message facets.v1.EntitySpan
  */
@@ -35,7 +35,7 @@ export type EntitySpan = Message<"facets.v1.EntitySpan"> & {
   end: number;
 
   /**
-   * What it is, where that is known: part of the scores.
+   * Type, if known; it influences the scores.
    *
    * @generated from field: facets.v1.EntityType type = 3;
    */
@@ -56,14 +56,14 @@ export const EntitySpanSchema: GenMessage<EntitySpan> = /*@__PURE__*/
  */
 export type RelationText = Message<"facets.v1.RelationText"> & {
   /**
-   * The text, one or more sentences; the rules of EmbedRequest.texts hold.
+   * One or more sentences; the rules of EmbedRequest.texts apply.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * Its entities, in any order, none overlapping another; only for SPANS.
+   * Entities in any order, without overlaps; only for SPANS.
    *
    * @generated from field: repeated facets.v1.EntitySpan entities = 2;
    */
@@ -78,27 +78,27 @@ export const RelationTextSchema: GenMessage<RelationText> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 1);
 
 /**
- * Which pairs of entities of one sentence are looked at.
+ * Limits of the entity pairs to examine.
  *
  * @generated from message facets.v1.PairLimits
  */
 export type PairLimits = Message<"facets.v1.PairLimits"> & {
   /**
-   * Tokens between the two entities at most, in [1, 100]; default 12.
+   * Tokens between the entities, in [1, 100]; default 12.
    *
    * @generated from field: optional uint32 max_tokens_between = 1;
    */
   maxTokensBetween?: number | undefined;
 
   /**
-   * Other entities between the two at most, in [0, 20]; default 2.
+   * Other entities between the entities, in [0, 20]; default 2.
    *
    * @generated from field: optional uint32 max_entities_between = 2;
    */
   maxEntitiesBetween?: number | undefined;
 
   /**
-   * Pairs of one sentence at most, the closest first, in [1, 1000]; default 200.
+   * Pairs per sentence, closest first, in [1, 1000]; default 200.
    *
    * @generated from field: optional uint32 max_pairs = 3;
    */
@@ -113,13 +113,13 @@ export const PairLimitsSchema: GenMessage<PairLimits> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 2);
 
 /**
- * An entity where it stands in a text.
+ * An entity in a text.
  *
  * @generated from message facets.v1.EntityMention
  */
 export type EntityMention = Message<"facets.v1.EntityMention"> & {
   /**
-   * The entity as it stands in the text.
+   * The entity as in the text.
    *
    * @generated from field: string text = 1;
    */
@@ -140,7 +140,7 @@ export type EntityMention = Message<"facets.v1.EntityMention"> & {
   end: number;
 
   /**
-   * What it is, as given or as the recognizer says.
+   * Type, as given or recognized.
    *
    * @generated from field: facets.v1.EntityType type = 4;
    */
@@ -155,7 +155,7 @@ export const EntityMentionSchema: GenMessage<EntityMention> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 3);
 
 /**
- * The closest pair of a pattern's and a relation's facets.
+ * The closest facets of a pattern and a relation.
  *
  * @generated from message facets.v1.FacetMeeting
  */
@@ -175,7 +175,7 @@ export type FacetMeeting = Message<"facets.v1.FacetMeeting"> & {
   relationFacet: number;
 
   /**
-   * Cosine of the two, in [-1, 1].
+   * Cosine of the two facets, in [-1, 1].
    *
    * @generated from field: float cosine = 3;
    */
@@ -190,7 +190,7 @@ export const FacetMeetingSchema: GenMessage<FacetMeeting> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 4);
 
 /**
- * A sentence pattern of the training data that expresses a relation.
+ * A training pattern that expresses a relation.
  *
  * @generated from message facets.v1.SimilarPattern
  */
@@ -203,7 +203,7 @@ export type SimilarPattern = Message<"facets.v1.SimilarPattern"> & {
   pattern: string;
 
   /**
-   * How alike its facets and those of the pattern in question are (symmetric score), in [-1, 1].
+   * Symmetric score with the pattern in question, in [-1, 1].
    *
    * @generated from field: double score = 2;
    */
@@ -246,7 +246,7 @@ export const NamedPairSchema: GenMessage<NamedPair> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 6);
 
 /**
- * How well a relation fits a pattern.
+ * Score of a relation for a pattern.
  *
  * @generated from message facets.v1.RelationScore
  */
@@ -259,58 +259,56 @@ export type RelationScore = Message<"facets.v1.RelationScore"> & {
   relation: string;
 
   /**
-   * What ranks, in [-1, 1]: symmetric_score, or universal_schema_score where that is higher; -1 when not asserted.
+   * Ranking score, in [-1, 1]: the larger of symmetric_score and universal_schema_score; -1 if not asserted.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * Confidence that the relation holds, fitted on development data, in [0, 1]; 0 when not asserted.
+   * Calibrated probability that the relation holds, in [0, 1]; 0 if not asserted.
    *
    * @generated from field: double probability = 3;
    */
   probability: number;
 
   /**
-   * True when the relation is taken to hold: it is asserted, its score reaches its threshold, and between the two
-   * entities no candidate in either direction fits better.
+   * True if the statement is asserted, the score reaches the threshold, and no relation fits the two entities better.
    *
    * @generated from field: bool accepted = 4;
    */
   accepted: boolean;
 
   /**
-   * How alike the facets of pattern and relation are, in [-1, 1].
+   * Similarity of the facets of pattern and relation, in [-1, 1].
    *
    * @generated from field: double symmetric_score = 5;
    */
   symmetricScore: number;
 
   /**
-   * Score of the look-up table, in [-1, 1]; absent when pattern or relation was not seen in training.
+   * Score of the lookup table, in [-1, 1]; unset if pattern or relation was not in the training data.
    *
    * @generated from field: optional double universal_schema_score = 6;
    */
   universalSchemaScore?: number | undefined;
 
   /**
-   * Which facet met which; only with evidence.
+   * The closest facets; only with evidence.
    *
    * @generated from field: facets.v1.FacetMeeting meeting = 7;
    */
   meeting?: FacetMeeting | undefined;
 
   /**
-   * Nearest patterns of the training data that express the relation, closest first; only with evidence, for the first
-   * relation and accepted ones.
+   * Training patterns of the relation, closest first; only with evidence, for the first and accepted relations.
    *
    * @generated from field: repeated facets.v1.SimilarPattern similar_patterns = 8;
    */
   similarPatterns: SimilarPattern[];
 
   /**
-   * Well-known heads and tails of the relation; where similar_patterns are.
+   * Known heads and tails of the relation; set with similar_patterns.
    *
    * @generated from field: repeated facets.v1.NamedPair known_pairs = 9;
    */
@@ -353,13 +351,13 @@ export const NearRelationSchema: GenMessage<NearRelation> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 8);
 
 /**
- * One facet of a pattern in relations.
+ * Relations near one facet of a pattern.
  *
  * @generated from message facets.v1.FacetRelations
  */
 export type FacetRelations = Message<"facets.v1.FacetRelations"> & {
   /**
-   * Which facet, in [0, Model.num_facets).
+   * Index of the facet, in [0, Model.num_facets).
    *
    * @generated from field: uint32 facet = 1;
    */
@@ -381,7 +379,7 @@ export const FacetRelationsSchema: GenMessage<FacetRelations> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 9);
 
 /**
- * What a sentence pattern says.
+ * Relations that a sentence pattern expresses.
  *
  * @generated from message facets.v1.PatternScore
  */
@@ -394,42 +392,42 @@ export type PatternScore = Message<"facets.v1.PatternScore"> & {
   pattern: string;
 
   /**
-   * Accepted ones first, then highest probability first; the request says which ones.
+   * Accepted relations first, then by probability; the request selects which.
    *
    * @generated from field: repeated facets.v1.RelationScore relations = 2;
    */
   relations: RelationScore[];
 
   /**
-   * Confidence that none of the candidate relations holds, in [0, 1].
+   * Probability that none of the candidate relations holds, in [0, 1].
    *
    * @generated from field: double no_relation_probability = 3;
    */
   noRelationProbability: number;
 
   /**
-   * True when the pattern stands in the model's look-up table.
+   * True if the lookup table contains the pattern.
    *
    * @generated from field: bool known = 5;
    */
   known: boolean;
 
   /**
-   * The facets of the pattern in relations; only with evidence.
+   * Relations near each facet of the pattern; only with evidence.
    *
    * @generated from field: repeated facets.v1.FacetRelations facets = 6;
    */
   facets: FacetRelations[];
 
   /**
-   * Whether the sentence asserts what the pattern says, never unspecified.
+   * How the sentence presents the statement, never unspecified.
    *
    * @generated from field: facets.v1.AssertionStatus assertion = 7;
    */
   assertion: AssertionStatus;
 
   /**
-   * The word that tells so ("not", "if", "said", "?"); empty when asserted.
+   * Word that indicates the assertion status ("not", "if", "said", "?"); empty if asserted.
    *
    * @generated from field: string assertion_cue = 8;
    */
@@ -448,7 +446,7 @@ export const PatternScoreSchema: GenMessage<PatternScore> = /*@__PURE__*/
  */
 export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest"> & {
   /**
-   * Texts to read, 1 to Limits.max_texts_per_request.
+   * Texts, 1 to Limits.max_texts_per_request.
    *
    * @generated from field: repeated facets.v1.RelationText texts = 1;
    */
@@ -462,29 +460,29 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   model: string;
 
   /**
-   * Where entities come from.
+   * Source of the entities.
    *
    * @generated from field: facets.v1.EntitySource entity_source = 3;
    */
   entitySource: EntitySource;
 
   /**
-   * Names of entities, at most Limits.max_gazetteer_names; found as they are spelled, the longest one wins.
+   * Names of entities, at most Limits.max_gazetteer_names; matched exactly, longest first.
    *
    * @generated from field: repeated string gazetteer_names = 4;
    */
   gazetteerNames: string[];
 
   /**
-   * Candidate relations by name or alias; empty: every relation. Answers have the relations' own names. NOT_FOUND for
-   * an unknown name, with near ones in the message.
+   * Candidate relations by name or alias; empty: all. Replies use the names. NOT_FOUND: unknown name; the message
+   * suggests similar ones.
    *
    * @generated from field: repeated string relations = 5;
    */
   relations: string[];
 
   /**
-   * Which pairs of entities are looked at.
+   * Limits of the entity pairs.
    *
    * @generated from field: facets.v1.PairLimits pair_limits = 6;
    */
@@ -498,8 +496,7 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   includeUnrelated: boolean;
 
   /**
-   * Return this many relations of each pair, accepted or not, in [1, Limits.max_top_k]; default: the accepted ones, at
-   * most 50.
+   * Relations per pair, accepted or not, in [1, Limits.max_top_k]; default: the accepted ones, at most 50.
    *
    * @generated from field: optional uint32 top_k = 8;
    */
@@ -513,7 +510,7 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   evidence: boolean;
 
   /**
-   * Accepted relations of two entities at most, both directions together, in [1, 50]; default 1.
+   * Accepted relations per pair of entities, both directions together, in [1, 50]; default 1.
    *
    * @generated from field: optional uint32 max_relations_per_pair = 10;
    */
@@ -546,7 +543,7 @@ export type ExtractRelationsResponse = Message<"facets.v1.ExtractRelationsRespon
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -565,29 +562,29 @@ export const ExtractRelationsResponseSchema: GenMessage<ExtractRelationsResponse
  */
 export type TextRelations = Message<"facets.v1.TextRelations"> & {
   /**
-   * Pairs of entities in the order of the text; those with an accepted relation, unless include_unrelated.
+   * Entity pairs in text order; only those with an accepted relation, unless include_unrelated is set.
    *
    * @generated from field: repeated facets.v1.EntityPair pairs = 1;
    */
   pairs: EntityPair[];
 
   /**
-   * Ordered pairs of entities that were looked at: two entities of a clause within the limits count twice, with a date
-   * or number once, since that is nothing's head; two mentions of one entity do not count.
+   * Ordered pairs that were examined. Two entities of a clause count twice, or once if one is a date or number, which
+   * cannot be a head.
    *
    * @generated from field: uint32 num_pairs = 2;
    */
   numPairs: number;
 
   /**
-   * How many of these the text does not assert; include_unrelated shows what it does instead.
+   * Of these, pairs whose statement is not asserted; include_unrelated shows their status.
    *
    * @generated from field: uint32 num_not_asserted = 3;
    */
   numNotAsserted: number;
 
   /**
-   * The entities of the text in its order, given or found.
+   * Entities in text order.
    *
    * @generated from field: repeated facets.v1.EntityMention entities = 4;
    */
@@ -636,7 +633,7 @@ export type EntityPair = Message<"facets.v1.EntityPair"> & {
   sentenceEnd: number;
 
   /**
-   * What the pattern between them says.
+   * Relations of the pattern between them.
    *
    * @generated from field: facets.v1.PatternScore pattern_score = 5;
    */
@@ -651,21 +648,21 @@ export const EntityPairSchema: GenMessage<EntityPair> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 14);
 
 /**
- * A question: which tail t has relation(head, t)?
+ * The question: which tail t satisfies relation(head, t)?
  *
  * @generated from message facets.v1.Slot
  */
 export type Slot = Message<"facets.v1.Slot"> & {
   /**
-   * Name of the head entity, not blank; found in the texts without regard to case.
+   * Name of the head entity, not blank; case is ignored.
    *
    * @generated from field: string head = 1;
    */
   head: string;
 
   /**
-   * Name or alias of the relation; for an inverse alias the tails are what the relation has as heads. NOT_FOUND for an
-   * unknown one, with near names in the message.
+   * Name or alias of the relation; an inverse alias exchanges heads and tails. NOT_FOUND: unknown name; the message
+   * suggests similar ones.
    *
    * @generated from field: string relation = 2;
    */
@@ -684,14 +681,14 @@ export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
  */
 export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
   /**
-   * Slots to fill, 1 to Limits.max_slots_per_request; each from all texts.
+   * Slots, 1 to Limits.max_slots_per_request; each is filled from all texts.
    *
    * @generated from field: repeated facets.v1.Slot slots = 1;
    */
   slots: Slot[];
 
   /**
-   * Texts to read, 1 to Limits.max_texts_per_request.
+   * Texts, 1 to Limits.max_texts_per_request.
    *
    * @generated from field: repeated facets.v1.RelationText texts = 2;
    */
@@ -705,7 +702,7 @@ export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
   model: string;
 
   /**
-   * Where the candidates for tails come from; heads are found besides.
+   * Source of the candidate tails.
    *
    * @generated from field: facets.v1.EntitySource entity_source = 4;
    */
@@ -726,7 +723,7 @@ export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
   pairLimits?: PairLimits | undefined;
 
   /**
-   * Most tails of a slot, in [1, Limits.max_top_k]; default 10.
+   * Tails per slot, in [1, Limits.max_top_k]; default 10.
    *
    * @generated from field: optional uint32 top_k = 7;
    */
@@ -766,7 +763,7 @@ export type FillSlotsResponse = Message<"facets.v1.FillSlotsResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -785,7 +782,7 @@ export const FillSlotsResponseSchema: GenMessage<FillSlotsResponse> = /*@__PURE_
  */
 export type FilledSlot = Message<"facets.v1.FilledSlot"> & {
   /**
-   * Tails, best first, ties by name; empty when no candidate stands in a sentence with the head.
+   * Tails, best first, ties by name; empty if no sentence has the head and a candidate.
    *
    * @generated from field: repeated facets.v1.RankedTail tails = 1;
    */
@@ -804,7 +801,7 @@ export const FilledSlotSchema: GenMessage<FilledSlot> = /*@__PURE__*/
  */
 export type RankedTail = Message<"facets.v1.RankedTail"> & {
   /**
-   * The tail as it stands in the best of its mentions.
+   * The tail as in its best mention.
    *
    * @generated from field: string tail = 1;
    */
@@ -818,21 +815,21 @@ export type RankedTail = Message<"facets.v1.RankedTail"> & {
   score: number;
 
   /**
-   * Confidence of the best mention, in [0, 1].
+   * Probability of the best mention, in [0, 1].
    *
    * @generated from field: double probability = 3;
    */
   probability: number;
 
   /**
-   * True when the best mention reaches the relation's threshold.
+   * True if the best mention reaches the relation's threshold.
    *
    * @generated from field: bool accepted = 4;
    */
   accepted: boolean;
 
   /**
-   * Every pair of entities that names the tail, best first.
+   * All mentions of the tail, best first.
    *
    * @generated from field: repeated facets.v1.TailMention mentions = 5;
    */
@@ -851,7 +848,7 @@ export const RankedTailSchema: GenMessage<RankedTail> = /*@__PURE__*/
  */
 export type TailMention = Message<"facets.v1.TailMention"> & {
   /**
-   * Place in the request's texts, from 0.
+   * Index of the text in the request, from 0.
    *
    * @generated from field: uint32 text = 1;
    */
@@ -891,15 +888,15 @@ export type ScoreRelationsRequest = Message<"facets.v1.ScoreRelationsRequest"> &
   model: string;
 
   /**
-   * Candidate relations by name or alias; empty: every relation. An inverse alias is scored with head and tail
-   * exchanged, under its own name. NOT_FOUND for an unknown name, with near ones in the message.
+   * Candidate relations by name or alias; empty: all. An inverse alias is scored with head and tail exchanged, under
+   * its own name. NOT_FOUND: unknown name; the message suggests similar ones.
    *
    * @generated from field: repeated string relations = 3;
    */
   relations: string[];
 
   /**
-   * Most relations of a pattern, in [1, Limits.max_top_k]; default: 10, or all when relations are given.
+   * Relations per pattern, in [1, Limits.max_top_k]; default 10, or all if relations are given.
    *
    * @generated from field: optional uint32 top_k = 4;
    */
@@ -939,7 +936,7 @@ export type ScoreRelationsResponse = Message<"facets.v1.ScoreRelationsResponse">
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -984,14 +981,14 @@ export const DetectEntailmentRequestSchema: GenMessage<DetectEntailmentRequest> 
  */
 export type EntailmentPair = Message<"facets.v1.EntailmentPair"> & {
   /**
-   * Sentence pattern that may entail the hypothesis, at most Limits.max_text_bytes bytes.
+   * Pattern that may entail the hypothesis, at most Limits.max_text_bytes bytes.
    *
    * @generated from field: string premise = 1;
    */
   premise: string;
 
   /**
-   * Sentence pattern that may follow from the premise; the same rules.
+   * Pattern that may follow from the premise, at most Limits.max_text_bytes bytes.
    *
    * @generated from field: string hypothesis = 2;
    */
@@ -1024,7 +1021,7 @@ export type DetectEntailmentResponse = Message<"facets.v1.DetectEntailmentRespon
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -1057,21 +1054,21 @@ export type Entailment = Message<"facets.v1.Entailment"> & {
   hypothesis: string;
 
   /**
-   * Probability that the hypothesis follows from the premise: that of ENTAILS and PARAPHRASE together, in [0, 1].
+   * Probability of ENTAILS or PARAPHRASE, in [0, 1].
    *
    * @generated from field: double forward_score = 3;
    */
   forwardScore: number;
 
   /**
-   * Probability that the premise follows from the hypothesis: that of ENTAILED_BY and PARAPHRASE together, in [0, 1].
+   * Probability of ENTAILED_BY or PARAPHRASE, in [0, 1].
    *
    * @generated from field: double backward_score = 4;
    */
   backwardScore: number;
 
   /**
-   * Probability of ENTAILS less that of ENTAILED_BY, in [-1, 1]; above 0 the premise is the more specific pattern.
+   * Probability of ENTAILS minus that of ENTAILED_BY, in [-1, 1]; above 0 the premise is more specific.
    *
    * @generated from field: double direction = 5;
    */
@@ -1085,28 +1082,28 @@ export type Entailment = Message<"facets.v1.Entailment"> & {
   label: EntailmentLabel;
 
   /**
-   * Confidence in the label: its probability, fitted on development data, in [0, 1].
+   * Calibrated probability of the label, in [0, 1].
    *
    * @generated from field: double confidence = 7;
    */
   confidence: number;
 
   /**
-   * True when one side is negated and the other is not.
+   * True if only one side is negated.
    *
    * @generated from field: bool negation_differs = 8;
    */
   negationDiffers: boolean;
 
   /**
-   * How well the facets of both sides cover each other, in [-1, 1]; it has no direction.
+   * How well the facets of both sides cover each other, in [-1, 1]; symmetric.
    *
    * @generated from field: double facet_score = 9;
    */
   facetScore: number;
 
   /**
-   * Why, in a few words: "buy, so own"; empty where likeness alone decides.
+   * Short reason: "buy, so own"; empty if similarity alone decides.
    *
    * @generated from field: string reason = 10;
    */
@@ -1121,90 +1118,90 @@ export const EntailmentSchema: GenMessage<Entailment> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 26);
 
 /**
- * A relation a model knows.
+ * A relation of a model.
  *
  * @generated from message facets.v1.Relation
  */
 export type Relation = Message<"facets.v1.Relation"> & {
   /**
-   * Its name, in requests and answers.
+   * Name in requests and replies.
    *
    * @generated from field: string name = 1;
    */
   name: string;
 
   /**
-   * Scores from here on are accepted, in [-1, 1].
+   * Minimum accepted score, in [-1, 1].
    *
    * @generated from field: double threshold = 2;
    */
   threshold: number;
 
   /**
-   * Entity pairs it was trained on; 0 for an added one.
+   * Entity pairs of the training data; 0 for an added relation.
    *
    * @generated from field: uint32 num_pairs = 3;
    */
   numPairs: number;
 
   /**
-   * Patterns it was added by; empty for a trained one.
+   * Example patterns of an added relation; empty for a trained one.
    *
    * @generated from field: repeated string examples = 4;
    */
   examples: string[];
 
   /**
-   * True when it was added by AddRelation.
+   * True if the relation was added by AddRelation.
    *
    * @generated from field: bool added = 5;
    */
   added: boolean;
 
   /**
-   * What it is, in one line; empty for an added one.
+   * Description in one line; empty for an added relation.
    *
    * @generated from field: string description = 6;
    */
   description: string;
 
   /**
-   * A sentence that says it, the head in [..], the tail in {..}; empty for an added one.
+   * Example sentence, the head in [..], the tail in {..}; empty for an added relation.
    *
    * @generated from field: string example = 7;
    */
   example: string;
 
   /**
-   * Other names of the same relation, as requests may have them.
+   * Other names that requests may use.
    *
    * @generated from field: repeated string aliases = 8;
    */
   aliases: string[];
 
   /**
-   * Names of the same relation with head and tail exchanged.
+   * Names of the relation with head and tail exchanged.
    *
    * @generated from field: repeated string inverse_aliases = 9;
    */
   inverseAliases: string[];
 
   /**
-   * What a head may be; empty: anything.
+   * Allowed types of heads; empty: any.
    *
    * @generated from field: repeated facets.v1.EntityType head_types = 10;
    */
   headTypes: EntityType[];
 
   /**
-   * What a tail may be; empty: anything.
+   * Allowed types of tails; empty: any.
    *
    * @generated from field: repeated facets.v1.EntityType tail_types = 11;
    */
   tailTypes: EntityType[];
 
   /**
-   * True when it holds both ways round: it is then found once, in the order of the text.
+   * True if the relation holds in both directions; it is then found once, in text order.
    *
    * @generated from field: bool symmetric = 12;
    */
@@ -1230,14 +1227,14 @@ export type ListRelationsRequest = Message<"facets.v1.ListRelationsRequest"> & {
   model: string;
 
   /**
-   * Most relations in one reply, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
    *
    * @generated from field: uint32 page_size = 2;
    */
   pageSize: number;
 
   /**
-   * next_page_token of the reply before; empty: start.
+   * next_page_token of the previous reply; empty: first page.
    *
    * @generated from field: string page_token = 3;
    */
@@ -1256,14 +1253,14 @@ export const ListRelationsRequestSchema: GenMessage<ListRelationsRequest> = /*@_
  */
 export type ListRelationsResponse = Message<"facets.v1.ListRelationsResponse"> & {
   /**
-   * Relations in the order of their names.
+   * Relations, sorted by name.
    *
    * @generated from field: repeated facets.v1.Relation relations = 1;
    */
   relations: Relation[];
 
   /**
-   * Send it back for the next page; empty: there is no more.
+   * page_token of the next page; empty: this is the last page.
    *
    * @generated from field: string next_page_token = 2;
    */
@@ -1303,14 +1300,14 @@ export type AddRelationRequest = Message<"facets.v1.AddRelationRequest"> & {
   name: string;
 
   /**
-   * Sentence patterns that express it, 1 to 100.
+   * Sentence patterns that express the relation, 1 to 100.
    *
    * @generated from field: repeated string examples = 3;
    */
   examples: string[];
 
   /**
-   * Scores from here on are accepted, in [-1, 1]; default: the median threshold of the model's own relations.
+   * Minimum accepted score, in [-1, 1]; default: the median threshold of the trained relations.
    *
    * @generated from field: optional double threshold = 4;
    */
@@ -1336,7 +1333,7 @@ export type AddRelationResponse = Message<"facets.v1.AddRelationResponse"> & {
   relation?: Relation | undefined;
 
   /**
-   * The model that knows it now.
+   * The model that it was added to.
    *
    * @generated from field: facets.v1.ModelVersion model = 2;
    */
@@ -1381,7 +1378,7 @@ export const DeleteRelationRequestSchema: GenMessage<DeleteRelationRequest> = /*
  */
 export type DeleteRelationResponse = Message<"facets.v1.DeleteRelationResponse"> & {
   /**
-   * The relation that was taken away.
+   * The deleted relation.
    *
    * @generated from field: facets.v1.Relation relation = 1;
    */
@@ -1396,14 +1393,14 @@ export const DeleteRelationResponseSchema: GenMessage<DeleteRelationResponse> = 
   messageDesc(file_facets_proto_v1_relations, 33);
 
 /**
- * Where the entities of texts come from.
+ * Source of the entities of texts.
  *
  * @generated from enum facets.v1.EntitySource
  */
 export enum EntitySource {
   /**
-   * SPANS when a text of the request has entities, else GAZETTEER when the request has gazetteer_names, else the
-   * server's own gazetteer when it is configured with one, else NER.
+   * Default: SPANS if a text has entities, else GAZETTEER if the request has gazetteer_names or the server has a
+   * gazetteer, else NER.
    *
    * @generated from enum value: ENTITY_SOURCE_UNSPECIFIED = 0;
    */
@@ -1417,14 +1414,14 @@ export enum EntitySource {
   SPANS = 1,
 
   /**
-   * The names in gazetteer_names, or the server's own gazetteer when there are none.
+   * gazetteer_names, or the server's gazetteer if there are none.
    *
    * @generated from enum value: ENTITY_SOURCE_GAZETTEER = 2;
    */
   GAZETTEER = 2,
 
   /**
-   * The named entity recognizer of the server's spaCy pipeline. FAILED_PRECONDITION when it has none.
+   * Named entity recognition by the server's spaCy pipeline. FAILED_PRECONDITION: the server has none.
    *
    * @generated from enum value: ENTITY_SOURCE_NER = 3;
    */
@@ -1438,20 +1435,20 @@ export const EntitySourceSchema: GenEnum<EntitySource> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_relations, 0);
 
 /**
- * What an entity is.
+ * Type of an entity.
  *
  * @generated from enum facets.v1.EntityType
  */
 export enum EntityType {
   /**
-   * Not known, or not given.
+   * Unknown.
    *
    * @generated from enum value: ENTITY_TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * People, fictional ones too.
+   * People, including fictional ones.
    *
    * @generated from enum value: ENTITY_TYPE_PERSON = 1;
    */
@@ -1507,7 +1504,7 @@ export enum EntityType {
   GROUP = 8,
 
   /**
-   * Any other known kind.
+   * Any other type.
    *
    * @generated from enum value: ENTITY_TYPE_THING = 9;
    */
@@ -1521,7 +1518,7 @@ export const EntityTypeSchema: GenEnum<EntityType> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_relations, 1);
 
 /**
- * What a sentence does with a statement. Only what is asserted can be accepted.
+ * How a sentence presents a statement. Only asserted statements can be accepted.
  *
  * @generated from enum facets.v1.AssertionStatus
  */
@@ -1534,35 +1531,35 @@ export enum AssertionStatus {
   UNSPECIFIED = 0,
 
   /**
-   * States it as a fact.
+   * Stated as a fact.
    *
    * @generated from enum value: ASSERTION_STATUS_ASSERTED = 1;
    */
   ASSERTED = 1,
 
   /**
-   * States that it does not hold.
+   * Denied.
    *
    * @generated from enum value: ASSERTION_STATUS_NEGATED = 2;
    */
   NEGATED = 2,
 
   /**
-   * Asks whether it holds.
+   * Asked.
    *
    * @generated from enum value: ASSERTION_STATUS_QUESTIONED = 3;
    */
   QUESTIONED = 3,
 
   /**
-   * Leaves open whether it holds: conditions, possibilities, wishes, the future.
+   * Left open: conditions, possibilities, wishes, the future.
    *
    * @generated from enum value: ASSERTION_STATUS_HYPOTHETICAL = 4;
    */
   HYPOTHETICAL = 4,
 
   /**
-   * Says that somebody says so: quotations, reported speech, rumours.
+   * Attributed to others: quotations, reported speech, rumours.
    *
    * @generated from enum value: ASSERTION_STATUS_ATTRIBUTED = 5;
    */
@@ -1576,7 +1573,7 @@ export const AssertionStatusSchema: GenEnum<AssertionStatus> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_relations, 2);
 
 /**
- * What holds between two sentence patterns.
+ * Relation between two sentence patterns.
  *
  * @generated from enum facets.v1.EntailmentLabel
  */
@@ -1617,7 +1614,7 @@ export enum EntailmentLabel {
   NEUTRAL = 4,
 
   /**
-   * Both cannot hold: one excludes what the other says, or denies what follows from it.
+   * Both cannot be true.
    *
    * @generated from enum value: ENTAILMENT_LABEL_CONTRADICTS = 5;
    */
@@ -1631,18 +1628,17 @@ export const EntailmentLabelSchema: GenEnum<EntailmentLabel> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_relations, 3);
 
 /**
- * Relations between entities, and which sentence pattern entails which.
+ * Relations between entities, and entailment between sentence patterns.
  *
- * A sentence pattern is what stands between and around two entities of a sentence, as tokens separated by blanks, with
- * $ARG1 for the head and $ARG2 for the tail, each exactly once, and $ENT for other entities:
- * "$ARG1 , the partner of fellow $ARG2".
+ * A sentence pattern is the text between and around two entities as tokens separated by spaces, with $ARG1 for the head
+ * and $ARG2 for the tail, each exactly once, and $ENT for other entities: "$ARG1 , the partner of fellow $ARG2".
  *
  * @generated from service facets.v1.RelationService
  */
 export const RelationService: GenService<{
   /**
-   * Relations between the entities of texts: what a sentence asserts of each two of its entities, at most one relation
-   * in one direction unless more are asked for. All or nothing: one bad text fails the call and is named in BadRequest.
+   * Relations that texts assert between their entities, by default at most one per pair of entities. All or nothing: an
+   * invalid text fails the call and is named in BadRequest.
    *
    * @generated from rpc facets.v1.RelationService.ExtractRelations
    */
@@ -1652,7 +1648,7 @@ export const RelationService: GenService<{
     output: typeof ExtractRelationsResponseSchema;
   },
   /**
-   * Slot filling: for a head entity and a relation the tail entities that texts name, best first.
+   * Slot filling: the tail entities that texts name for a head entity and a relation, best first.
    *
    * @generated from rpc facets.v1.RelationService.FillSlots
    */
@@ -1662,7 +1658,7 @@ export const RelationService: GenService<{
     output: typeof FillSlotsResponseSchema;
   },
   /**
-   * How well relations fit sentence patterns.
+   * Scores of relations for sentence patterns.
    *
    * @generated from rpc facets.v1.RelationService.ScoreRelations
    */
@@ -1682,7 +1678,7 @@ export const RelationService: GenService<{
     output: typeof DetectEntailmentResponseSchema;
   },
   /**
-   * The relations a model knows, trained and added, in the order of their names.
+   * Trained and added relations of a model, sorted by name.
    *
    * @generated from rpc facets.v1.RelationService.ListRelations
    */
@@ -1692,8 +1688,7 @@ export const RelationService: GenService<{
     output: typeof ListRelationsResponseSchema;
   },
   /**
-   * Adds a relation by example patterns, without training; durable when the reply is sent. ALREADY_EXISTS when the
-   * model knows a relation of that name.
+   * Adds a relation by example patterns, without training. Durable. ALREADY_EXISTS: the name is taken.
    *
    * @generated from rpc facets.v1.RelationService.AddRelation
    */
@@ -1703,8 +1698,7 @@ export const RelationService: GenService<{
     output: typeof AddRelationResponseSchema;
   },
   /**
-   * Takes a relation away that was added; durable when the reply is sent. NOT_FOUND when there is none of that name,
-   * INVALID_ARGUMENT for a relation the model was trained with.
+   * Deletes an added relation. Durable. NOT_FOUND: unknown name; INVALID_ARGUMENT: a trained relation.
    *
    * @generated from rpc facets.v1.RelationService.DeleteRelation
    */

@@ -16,34 +16,34 @@ export const file_facets_proto_v1_results: GenFile = /*@__PURE__*/
   fileDesc("Ch1mYWNldHNfcHJvdG8vdjEvcmVzdWx0cy5wcm90bxIJZmFjZXRzLnYxIkoKDERvY3VtZW50UGFydBINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SEAoIaGVhZGluZ3MYAyADKAkSDAoEcGFnZRgEIAEoDSIyCgxTZWFyY2hSZXN1bHQSIgoEaGl0cxgBIAMoCzIULmZhY2V0cy52MS5TZWFyY2hIaXQinQMKCVNlYXJjaEhpdBIKCgJpZBgBIAEoCRINCgVzY29yZRgCIAEoARIMCgR0ZXh0GAMgASgJEigKB3BheWxvYWQYBCABKAsyFy5nb29nbGUucHJvdG9idWYuU3RydWN0EicKCGV2aWRlbmNlGAUgAygLMhUuZmFjZXRzLnYxLkZhY2V0TWF0Y2gSEAoIcmV2aXNpb24YBiABKAQSFAoMZmFjZXRzX3Njb3JlGAcgASgBEhUKDWxleGljYWxfc2NvcmUYCCABKAESFQoNbWF0Y2hlZF93b3JkcxgJIAMoCRIfCgZhbnN3ZXIYCiABKAsyDy5mYWNldHMudjEuU3BhbhIXCgpjb25maWRlbmNlGAsgASgBSACIAQESJgoNbWF0Y2hlZF9zcGFucxgMIAMoCzIPLmZhY2V0cy52MS5TcGFuEiUKBHBhcnQYDSABKAsyFy5mYWNldHMudjEuRG9jdW1lbnRQYXJ0EhMKC3BhcnRfbnVtYmVyGA4gASgNEhEKCW51bV9wYXJ0cxgPIAEoDUINCgtfY29uZmlkZW5jZSKgAQoKUmFua2VkVGV4dBINCgVpbmRleBgBIAEoDRINCgVzY29yZRgCIAEoARIUCgxmYWNldHNfc2NvcmUYAyABKAESFQoNbGV4aWNhbF9zY29yZRgEIAEoARIXCgpjb25maWRlbmNlGAUgASgBSACIAQESHwoGYW5zd2VyGAYgASgLMg8uZmFjZXRzLnYxLlNwYW5CDQoLX2NvbmZpZGVuY2ViBnByb3RvMw", [file_facets_proto_v1_common, file_google_protobuf_struct]);
 
 /**
- * A part of a long document, which searches find: it has embeddings and words of its own.
+ * A part of a long document, with embeddings and words of its own.
  *
  * @generated from message facets.v1.DocumentPart
  */
 export type DocumentPart = Message<"facets.v1.DocumentPart"> & {
   /**
-   * Offset of its first character in the text, in code points.
+   * First character in the text, in code points.
    *
    * @generated from field: uint32 start = 1;
    */
   start: number;
 
   /**
-   * Offset behind its last one. Ignored on writes: a part goes on until the next one.
+   * One past the last character. Ignored on writes: a part ends where the next one starts.
    *
    * @generated from field: uint32 end = 2;
    */
   end: number;
 
   /**
-   * What it stands under, the outermost first. On writes the first 8 count, and of each 200 characters.
+   * Headings above the part, outermost first. Writes use the first 8 headings and 200 characters of each.
    *
    * @generated from field: repeated string headings = 3;
    */
   headings: string[];
 
   /**
-   * Page on which it begins, from 1; 0: not known.
+   * Page on which the part starts, from 1; 0: unknown.
    *
    * @generated from field: uint32 page = 4;
    */
@@ -62,7 +62,7 @@ export const DocumentPartSchema: GenMessage<DocumentPart> = /*@__PURE__*/
  */
 export type SearchResult = Message<"facets.v1.SearchResult"> & {
   /**
-   * Best first, ties in the order of the ids; fewer than top_k when the collection has no more that match.
+   * Best first, ties in the order of ids; fewer than top_k if no more documents match.
    *
    * @generated from field: repeated facets.v1.SearchHit hits = 1;
    */
@@ -88,30 +88,29 @@ export type SearchHit = Message<"facets.v1.SearchHit"> & {
   id: string;
 
   /**
-   * What the hits are in order of; higher is better. HYBRID: facets_score and lexical_score as a share of the most
-   * that any document could have, a convex sum in [-1, 1]; FACETS: facets_score; LEXICAL: lexical_score.
+   * Ranking score. HYBRID: weighted mean of facets_score and lexical_score, each divided by the most that any document
+   * could have, in [-1, 1]; FACETS: facets_score; LEXICAL: lexical_score.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * Text of the document, of a long one that of the part; empty when include_document is false.
+   * Text of the document, or of the part found; empty if include_document is false.
    *
    * @generated from field: string text = 3;
    */
   text: string;
 
   /**
-   * Payload of the document; unset when include_document is false.
+   * Payload of the document; unset if include_document is false.
    *
    * @generated from field: google.protobuf.Struct payload = 4;
    */
   payload?: JsonObject | undefined;
 
   /**
-   * The pairs of facets that contribute most to the score, at most 3, the largest contribution first: first is the
-   * query's facet, second the document's closest to it. Only when asked for.
+   * Up to 3 pairs of a query facet and the closest document facet, largest contribution first; only if requested.
    *
    * @generated from field: repeated facets.v1.FacetMatch evidence = 5;
    */
@@ -125,67 +124,64 @@ export type SearchHit = Message<"facets.v1.SearchHit"> & {
   revision: bigint;
 
   /**
-   * Mean, over the facets of the query, of the cosine with the document's closest facet; in [-1, 1]; 0 in LEXICAL.
+   * Mean over the query facets of the cosine with the closest document facet, in [-1, 1]; 0 in LEXICAL.
    *
    * @generated from field: double facets_score = 7;
    */
   facetsScore: number;
 
   /**
-   * BM25 of the words, quoted phrases on top, 0 or more; 0 in FACETS and for queries given as facet_embeddings.
+   * BM25 score of the words, plus quoted phrases, >= 0; 0 in FACETS and for queries given as facet_embeddings.
    *
    * @generated from field: double lexical_score = 8;
    */
   lexicalScore: number;
 
   /**
-   * Words of the query that the text or a searched field has in any form, in lower case and in the order of the query;
-   * none in FACETS.
+   * Query words that occur in the text or a searched field in any form, in lower case and query order; empty in FACETS.
    *
    * @generated from field: repeated string matched_words = 9;
    */
   matchedWords: string[];
 
   /**
-   * The stretch of the text that answers, or of a field where only that met the query (Span.field); unset where neither
-   * the facets nor the words have a place in the document.
+   * The part of the text, or of a field (Span.field), that answers the query; unset if no facet or word has a position.
    *
    * @generated from field: facets.v1.Span answer = 10;
    */
   answer?: Span | undefined;
 
   /**
-   * How sure it is that it answers, in [0, 1], comparable between queries and collections; unset when not calibrated.
+   * Probability that the hit answers the query, in [0, 1], comparable between queries; unset without a calibration.
    *
    * @generated from field: optional double confidence = 11;
    */
   confidence?: number | undefined;
 
   /**
-   * Where words of the query stand in the answer, in any form, in the order of the text; of the same field, which is not
-   * said again.
+   * Query words in the answer in any form, in text order; Span.field is not set again.
    *
    * @generated from field: repeated facets.v1.Span matched_spans = 12;
    */
   matchedSpans: Span[];
 
   /**
-   * The part that was found, of a document the best one; unset where the document is one part. All spans of the hit
-   * count from the beginning of the part, which is what text holds; part.start is where that begins in the whole.
+   * The part found, or the best part of the document; unset if the document has one part. All spans of the hit count
+   * from the start of the part.
    *
    * @generated from field: facets.v1.DocumentPart part = 13;
    */
   part?: DocumentPart | undefined;
 
   /**
-   * Which one it is, from 1; 0 without parts.
+   * Number of the part, from 1; 0 without parts.
    *
    * @generated from field: uint32 part_number = 14;
    */
   partNumber: number;
 
   /**
-   * Parts of the document.
+   * Number of parts of the document.
    *
    * @generated from field: uint32 num_parts = 15;
    */
@@ -204,42 +200,42 @@ export const SearchHitSchema: GenMessage<SearchHit> = /*@__PURE__*/
  */
 export type RankedText = Message<"facets.v1.RankedText"> & {
   /**
-   * Which of the texts, from 0.
+   * Index of the text, from 0.
    *
    * @generated from field: uint32 index = 1;
    */
   index: number;
 
   /**
-   * The same as SearchHit.score.
+   * As SearchHit.score.
    *
    * @generated from field: double score = 2;
    */
   score: number;
 
   /**
-   * The same as SearchHit.facets_score.
+   * As SearchHit.facets_score.
    *
    * @generated from field: double facets_score = 3;
    */
   facetsScore: number;
 
   /**
-   * The same as SearchHit.lexical_score; how rare a word is goes by the texts of the request.
+   * As SearchHit.lexical_score, with word frequencies of the request's texts.
    *
    * @generated from field: double lexical_score = 4;
    */
   lexicalScore: number;
 
   /**
-   * The same as SearchHit.confidence.
+   * As SearchHit.confidence.
    *
    * @generated from field: optional double confidence = 5;
    */
   confidence?: number | undefined;
 
   /**
-   * The same as SearchHit.answer.
+   * As SearchHit.answer.
    *
    * @generated from field: facets.v1.Span answer = 6;
    */

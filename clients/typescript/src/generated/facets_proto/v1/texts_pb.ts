@@ -21,8 +21,7 @@ export const file_facets_proto_v1_texts: GenFile = /*@__PURE__*/
  */
 export type EmbedRequest = Message<"facets.v1.EmbedRequest"> & {
   /**
-   * Texts to embed, 1 to Limits.max_texts_per_request, each 1 to Limits.max_text_bytes bytes of UTF-8 with at least one
-   * character that is not white space.
+   * Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of UTF-8.
    *
    * @generated from field: repeated string texts = 1;
    */
@@ -36,14 +35,14 @@ export type EmbedRequest = Message<"facets.v1.EmbedRequest"> & {
   model: string;
 
   /**
-   * True: every facet is scaled to unit length. False: magnitudes are kept.
+   * True: scale every facet to length 1.
    *
    * @generated from field: bool normalize = 3;
    */
   normalize: boolean;
 
   /**
-   * Type of the numbers in the reply; unspecified: float32.
+   * Format of the numbers in the reply; default float32.
    *
    * @generated from field: facets.v1.DataType dtype = 4;
    */
@@ -64,7 +63,7 @@ export type EmbedRequest = Message<"facets.v1.EmbedRequest"> & {
   includeVectors: boolean;
 
   /**
-   * Fill EmbedResponse.vectors and nothing of facets: models of passages have half the work then, others fill both.
+   * Fill EmbedResponse.vectors but no facets, which halves the work of models of passages; others fill both.
    *
    * @generated from field: bool vectors_only = 7;
    */
@@ -83,8 +82,8 @@ export const EmbedRequestSchema: GenMessage<EmbedRequest> = /*@__PURE__*/
  */
 export type EmbedResponse = Message<"facets.v1.EmbedResponse"> & {
   /**
-   * Facet embeddings, shape [texts, num_facets, dim]; row i belongs to texts[i]. Those of models of passages have unit
-   * length, and rows of zeros where a short text has fewer facets.
+   * Facet embeddings, shape [texts, num_facets, dim]; row i belongs to texts[i]. Models of passages return facets of
+   * length 1, and zero rows if a short text has fewer facets.
    *
    * @generated from field: facets.v1.FacetArray facet_embeddings = 1;
    */
@@ -105,22 +104,22 @@ export type EmbedResponse = Message<"facets.v1.EmbedResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 4;
    */
   timings?: Timings | undefined;
 
   /**
-   * Where each facet stands in its text, entry i belongs to texts[i]; only when asked for.
+   * Positions of the facets; entry i belongs to texts[i]. Only if requested.
    *
    * @generated from field: repeated facets.v1.FacetSpans facet_spans = 5;
    */
   facetSpans: FacetSpans[];
 
   /**
-   * One vector a text, shape [texts, dim]: the average of the encoder's states, of unit length for models of passages;
-   * only when asked for.
+   * One vector per text, shape [texts, dim]: the mean of the encoder's states, of length 1 for models of passages. Only
+   * if requested.
    *
    * @generated from field: facets.v1.FacetArray vectors = 6;
    */
@@ -135,13 +134,13 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 1);
 
 /**
- * Where the facets of one text stand in it.
+ * Positions of the facets of one text.
  *
  * @generated from message facets.v1.FacetSpans
  */
 export type FacetSpans = Message<"facets.v1.FacetSpans"> & {
   /**
-   * Entry k belongs to facet k; 0 to 0 for a facet that the text does not have.
+   * Entry k belongs to facet k; 0 to 0 for an unused facet.
    *
    * @generated from field: repeated facets.v1.Span spans = 1;
    */
@@ -160,14 +159,14 @@ export const FacetSpansSchema: GenMessage<FacetSpans> = /*@__PURE__*/
  */
 export type EmbedStreamRequest = Message<"facets.v1.EmbedStreamRequest"> & {
   /**
-   * Chosen by the caller and echoed in the reply; any value.
+   * Any number; returned in the reply.
    *
    * @generated from field: uint64 sequence = 1;
    */
   sequence: bigint;
 
   /**
-   * What to embed; the rules of Embed hold.
+   * The Embed request.
    *
    * @generated from field: facets.v1.EmbedRequest request = 2;
    */
@@ -186,7 +185,7 @@ export const EmbedStreamRequestSchema: GenMessage<EmbedStreamRequest> = /*@__PUR
  */
 export type EmbedStreamResponse = Message<"facets.v1.EmbedStreamResponse"> & {
   /**
-   * The sequence of the request that is answered.
+   * Sequence of the request.
    *
    * @generated from field: uint64 sequence = 1;
    */
@@ -205,7 +204,7 @@ export type EmbedStreamResponse = Message<"facets.v1.EmbedStreamResponse"> & {
     case: "response";
   } | {
     /**
-     * Why this request failed; other requests of the stream are not touched.
+     * Error of this request; other requests are not affected.
      *
      * @generated from field: google.rpc.Status error = 3;
      */
@@ -226,7 +225,7 @@ export const EmbedStreamResponseSchema: GenMessage<EmbedStreamResponse> = /*@__P
  */
 export type ExplainRequest = Message<"facets.v1.ExplainRequest"> & {
   /**
-   * Texts to explain; the rules of EmbedRequest.texts hold.
+   * Texts; the rules of EmbedRequest.texts apply.
    *
    * @generated from field: repeated string texts = 1;
    */
@@ -240,7 +239,7 @@ export type ExplainRequest = Message<"facets.v1.ExplainRequest"> & {
   model: string;
 
   /**
-   * Nearest words, and attended tokens, of each facet, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words and attended tokens per facet, in [1, Limits.max_nearest_words]; default 5.
    *
    * @generated from field: optional uint32 num_words = 3;
    */
@@ -273,7 +272,7 @@ export type ExplainResponse = Message<"facets.v1.ExplainResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -292,14 +291,14 @@ export const ExplainResponseSchema: GenMessage<ExplainResponse> = /*@__PURE__*/
  */
 export type TextExplanation = Message<"facets.v1.TextExplanation"> & {
   /**
-   * The tokens the model read, in the order of the text.
+   * Tokens that the model read, in text order.
    *
    * @generated from field: repeated facets.v1.TokenAttention tokens = 1;
    */
   tokens: TokenAttention[];
 
   /**
-   * All facets with their nearest words, in the order of the facets.
+   * All facets with their nearest words.
    *
    * @generated from field: repeated facets.v1.FacetWords facets = 2;
    */
@@ -325,30 +324,30 @@ export const TextExplanationSchema: GenMessage<TextExplanation> = /*@__PURE__*/
  */
 export type ScoreRequest = Message<"facets.v1.ScoreRequest"> & {
   /**
-   * Pairs to score, 1 to Limits.max_pairs_per_request.
+   * Pairs, 1 to Limits.max_pairs_per_request.
    *
    * @generated from field: repeated facets.v1.TextPair pairs = 1;
    */
   pairs: TextPair[];
 
   /**
-   * Model name, of sentences or passages; empty: the first one of passages for ENCODER and where no method is named, the
-   * first one of sentences for the other methods.
+   * Model of sentences or passages; empty: the first model of passages for ENCODER and the default method, else the
+   * first model of sentences.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * How to score; unspecified: what agrees best with people for the model; the reply says which that was.
+   * Method; the reply names the one used.
    *
    * @generated from field: facets.v1.SimilarityMethod method = 3;
    */
   method: SimilarityMethod;
 
   /**
-   * Weigh each word also by its closest facet: the positive part of the cosine of the two, its square root where
-   * frequency weighs words too. Only for the word-based methods (average to probability_wmd).
+   * Also weigh each word by max(0, cosine) with its closest facet, or its square root if the method weighs by
+   * frequency. Only for AVERAGE to PROBABILITY_WMD.
    *
    * @generated from field: bool attention = 4;
    */
@@ -369,14 +368,14 @@ export type ScoreRequest = Message<"facets.v1.ScoreRequest"> & {
   calibrated: boolean;
 
   /**
-   * Nearest words for each facet of an explanation, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words per facet of an explanation, in [1, Limits.max_nearest_words]; default 5.
    *
    * @generated from field: optional uint32 num_words = 7;
    */
   numWords?: number | undefined;
 
   /**
-   * The scale of PairScore.calibrated_score; unspecified: 0 to 1.
+   * Scale of PairScore.calibrated_score.
    *
    * @generated from field: facets.v1.ScoreRange score_range = 8;
    */
@@ -395,14 +394,14 @@ export const ScoreRequestSchema: GenMessage<ScoreRequest> = /*@__PURE__*/
  */
 export type TextPair = Message<"facets.v1.TextPair"> & {
   /**
-   * First text; the rules of EmbedRequest.texts hold.
+   * First text; the rules of EmbedRequest.texts apply.
    *
    * @generated from field: string first = 1;
    */
   first: string;
 
   /**
-   * Second text; the same rules.
+   * Second text; the same rules apply.
    *
    * @generated from field: string second = 2;
    */
@@ -435,7 +434,7 @@ export type ScoreResponse = Message<"facets.v1.ScoreResponse"> & {
   method: SimilarityMethod;
 
   /**
-   * True when words were weighed by their closest facet.
+   * True if words were weighed by their closest facet.
    *
    * @generated from field: bool attention = 3;
    */
@@ -449,7 +448,7 @@ export type ScoreResponse = Message<"facets.v1.ScoreResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 5;
    */
@@ -468,37 +467,36 @@ export const ScoreResponseSchema: GenMessage<ScoreResponse> = /*@__PURE__*/
  */
 export type PairScore = Message<"facets.v1.PairScore"> & {
   /**
-   * The score; higher is more alike; range at the method.
+   * The score, with the range of the method.
    *
    * @generated from field: double score = 1;
    */
   score: number;
 
   /**
-   * The score as people would give it, by a monotone curve fitted for this model and method on STS Benchmark: from 0,
-   * unrelated, to 1 or 5, equivalent, as ScoreRequest.score_range says; only when asked for. FAILED_PRECONDITION
-   * when the model comes without a curve for the method.
+   * The score on a human scale (ScoreRequest.score_range), by a curve fitted on STS Benchmark; only if requested.
+   * FAILED_PRECONDITION: the model has no curve for the method.
    *
    * @generated from field: optional double calibrated_score = 2;
    */
   calibratedScore?: number | undefined;
 
   /**
-   * Which facet met which; only when asked for.
+   * Matching facets and tokens; only if requested.
    *
    * @generated from field: facets.v1.PairExplanation explanation = 3;
    */
   explanation?: PairExplanation | undefined;
 
   /**
-   * What the first text says of the second; only by ALIGNMENT.
+   * What the first text says about the second; only by ALIGNMENT.
    *
    * @generated from field: facets.v1.InferenceLabel label = 4;
    */
   label: InferenceLabel;
 
   /**
-   * What the texts say differently of the same things, the heaviest first, at most 8; only by ALIGNMENT.
+   * Differences, largest first, at most 8; only by ALIGNMENT.
    *
    * @generated from field: repeated facets.v1.Difference differences = 5;
    */
@@ -513,62 +511,62 @@ export const PairScoreSchema: GenMessage<PairScore> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 11);
 
 /**
- * Two places of a pair that do not say the same of the same things.
+ * A difference between two texts.
  *
  * @generated from message facets.v1.Difference
  */
 export type Difference = Message<"facets.v1.Difference"> & {
   /**
-   * How they differ.
+   * Kind of the difference.
    *
    * @generated from field: facets.v1.DifferenceKind kind = 1;
    */
   kind: DifferenceKind;
 
   /**
-   * What the first text says, in lower case: the word, with the word that negates it.
+   * Words of the first text in lower case, with a negating word.
    *
    * @generated from field: string first = 2;
    */
   first: string;
 
   /**
-   * What the second text says.
+   * Words of the second text.
    *
    * @generated from field: string second = 3;
    */
   second: string;
 
   /**
-   * Where that stands in the first text: first character, in code points.
+   * First character in the first text, in code points.
    *
    * @generated from field: int32 first_start = 4;
    */
   firstStart: number;
 
   /**
-   * One past its last character.
+   * One past the last character in the first text.
    *
    * @generated from field: int32 first_end = 5;
    */
   firstEnd: number;
 
   /**
-   * Where that stands in the second text: first character, in code points.
+   * First character in the second text, in code points.
    *
    * @generated from field: int32 second_start = 6;
    */
   secondStart: number;
 
   /**
-   * One past its last character.
+   * One past the last character in the second text.
    *
    * @generated from field: int32 second_end = 7;
    */
   secondEnd: number;
 
   /**
-   * How much it speaks against both texts holding, in [0, 1].
+   * How strongly it contradicts that both texts are true, in [0, 1].
    *
    * @generated from field: double weight = 8;
    */
@@ -587,23 +585,22 @@ export const DifferenceSchema: GenMessage<Difference> = /*@__PURE__*/
  */
 export type PairExplanation = Message<"facets.v1.PairExplanation"> & {
   /**
-   * Meetings of facets, largest contribution first. For max_facet the one that is the score; otherwise by what each
-   * explains in the mutual reconstruction of the facets, which is the score of codebook and an illustration for the
-   * word-based methods.
+   * Facet matches, largest contribution first. MAX_FACET: the match that is the score. Others: contributions to the
+   * mutual reconstruction of the facets, which is the score of CODEBOOK and only illustrates word-based methods.
    *
    * @generated from field: repeated facets.v1.FacetMatch matches = 1;
    */
   matches: FacetMatch[];
 
   /**
-   * Tokens of the first text that the model read, with their weights in the score.
+   * Tokens of the first text with their weights in the score.
    *
    * @generated from field: repeated facets.v1.TokenAttention first_tokens = 2;
    */
   firstTokens: TokenAttention[];
 
   /**
-   * Tokens of the second text that the model read, with their weights in the score.
+   * Tokens of the second text with their weights in the score.
    *
    * @generated from field: repeated facets.v1.TokenAttention second_tokens = 3;
    */
@@ -622,27 +619,27 @@ export const PairExplanationSchema: GenMessage<PairExplanation> = /*@__PURE__*/
  */
 export type SummarizeRequest = Message<"facets.v1.SummarizeRequest"> & {
   /**
-   * Documents to summarize, 1 to Limits.max_texts_per_request.
+   * Documents, 1 to Limits.max_texts_per_request.
    *
    * @generated from field: repeated facets.v1.SummaryDocument documents = 1;
    */
   documents: SummaryDocument[];
 
   /**
-   * Model name, of sentences or passages; empty: the server's default model.
+   * Model of sentences or passages; empty: the server's default model.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * How much to keep of each document; none given: 3 sentences.
+   * Length of each summary; default 3 sentences.
    *
    * @generated from oneof facets.v1.SummarizeRequest.budget
    */
   budget: {
     /**
-     * Exactly this many sentences, or all of the prose when it has fewer; >= 1.
+     * Number of sentences, >= 1; fewer if the document has less prose.
      *
      * @generated from field: uint32 num_sentences = 3;
      */
@@ -650,7 +647,7 @@ export type SummarizeRequest = Message<"facets.v1.SummarizeRequest"> & {
     case: "numSentences";
   } | {
     /**
-     * At most this many words (separated by white space), >= 1; when no sentence is that short, the best one.
+     * Maximum number of words (separated by white space), >= 1; the best sentence if none is that short.
      *
      * @generated from field: uint32 max_words = 4;
      */
@@ -659,14 +656,14 @@ export type SummarizeRequest = Message<"facets.v1.SummarizeRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Order of the sentences in the reply; unspecified: original.
+   * Order of the sentences in the reply.
    *
    * @generated from field: facets.v1.SummaryOrder order = 5;
    */
   order: SummaryOrder;
 
   /**
-   * What the reader looks for: parts of the document count the more the closer they are to it. Empty: nothing.
+   * What the reader is interested in; favours related sentences. Empty: nothing particular.
    *
    * @generated from field: string query = 6;
    */
@@ -689,7 +686,7 @@ export type SummaryDocument = Message<"facets.v1.SummaryDocument"> & {
    */
   source: {
     /**
-     * Raw text, 1 to Limits.max_long_text_bytes bytes; the server splits it into sentences.
+     * Text, 1 to Limits.max_long_text_bytes bytes of UTF-8; the server splits it into sentences.
      *
      * @generated from field: string text = 1;
      */
@@ -697,7 +694,7 @@ export type SummaryDocument = Message<"facets.v1.SummaryDocument"> & {
     case: "text";
   } | {
     /**
-     * Sentences split by the caller.
+     * Sentences split by the client.
      *
      * @generated from field: facets.v1.SentenceList sentences = 2;
      */
@@ -718,8 +715,7 @@ export const SummaryDocumentSchema: GenMessage<SummaryDocument> = /*@__PURE__*/
  */
 export type SentenceList = Message<"facets.v1.SentenceList"> & {
   /**
-   * Sentences in the order of the document, 1 to Limits.max_sentences_per_document; the rules of EmbedRequest.texts
-   * hold.
+   * Sentences in document order, 1 to Limits.max_sentences_per_document; the rules of EmbedRequest.texts apply.
    *
    * @generated from field: repeated string sentences = 1;
    */
@@ -752,7 +748,7 @@ export type SummarizeResponse = Message<"facets.v1.SummarizeResponse"> & {
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -771,28 +767,28 @@ export const SummarizeResponseSchema: GenMessage<SummarizeResponse> = /*@__PURE_
  */
 export type Summary = Message<"facets.v1.Summary"> & {
   /**
-   * The picked sentences in the order asked for, at least one.
+   * The selected sentences in the requested order, at least one.
    *
    * @generated from field: repeated facets.v1.SummarySentence sentences = 1;
    */
   sentences: SummarySentence[];
 
   /**
-   * Sentences in the document, >= 1.
+   * Sentences of the document, >= 1.
    *
    * @generated from field: uint32 num_sentences_in_document = 2;
    */
   numSentencesInDocument: number;
 
   /**
-   * Words in the summary (separated by white space).
+   * Words of the summary (separated by white space).
    *
    * @generated from field: uint32 num_words = 3;
    */
   numWords: number;
 
   /**
-   * Whether the document has prose to summarize. If not, the sentences are its items, headings and the like.
+   * True if the document has prose; else the sentences are list items, headings and similar.
    *
    * @generated from field: bool has_prose = 4;
    */
@@ -811,43 +807,42 @@ export const SummarySchema: GenMessage<Summary> = /*@__PURE__*/
  */
 export type SummarySentence = Message<"facets.v1.SummarySentence"> & {
   /**
-   * The sentence as it stands in the document.
+   * The sentence as in the document.
    *
    * @generated from field: string text = 1;
    */
   text: string;
 
   /**
-   * Its place in the document, from 0.
+   * Index of the sentence in the document, from 0.
    *
    * @generated from field: uint32 sentence = 2;
    */
   sentence: number;
 
   /**
-   * First character in the given text, in code points; for given sentences in the sentences joined by one space.
+   * First character in the text, in code points; a SentenceList counts as joined by single spaces.
    *
    * @generated from field: uint32 start = 3;
    */
   start: number;
 
   /**
-   * One past its last character, in code points.
+   * One past the last character, in code points.
    *
    * @generated from field: uint32 end = 4;
    */
   end: number;
 
   /**
-   * When it was picked, from 0.
+   * Rank of selection, from 0.
    *
    * @generated from field: uint32 selection = 5;
    */
   selection: number;
 
   /**
-   * What it added to the coverage when it was picked, as a share of the coverage by all sentences of the document, in
-   * [0, 1].
+   * Coverage that it added when selected, as a share of the coverage by all sentences, in [0, 1].
    *
    * @generated from field: double gain = 6;
    */
@@ -866,43 +861,43 @@ export const SummarySentenceSchema: GenMessage<SummarySentence> = /*@__PURE__*/
  */
 export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   /**
-   * Texts so far, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; of a long one the end
-   * is read.
+   * Texts, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; the end of a long text is
+   * read.
    *
    * @generated from field: repeated string texts = 1;
    */
   texts: string[];
 
   /**
-   * Model name, of sentences; empty: the server's default model of sentences.
+   * Model of sentences; empty: the server's default one.
    *
    * @generated from field: string model = 2;
    */
   model: string;
 
   /**
-   * At most so many topics a text, >= 1; not set: all that the model has.
+   * Topics per text, >= 1; default: as many as the model has.
    *
    * @generated from field: optional uint32 num_topics = 3;
    */
   numTopics?: number | undefined;
 
   /**
-   * Words that stand for a topic, 1 to Limits.max_nearest_words; not set: 3.
+   * Words per topic, in [1, Limits.max_nearest_words]; default 3.
    *
    * @generated from field: optional uint32 num_words = 4;
    */
   numWords?: number | undefined;
 
   /**
-   * What has been chosen to come, words and phrases, at most 16: read as if they ended each text.
+   * Words and phrases that will follow, at most 16; read as if they ended each text.
    *
    * @generated from field: repeated string keep = 5;
    */
   keep: string[];
 
   /**
-   * Topics about these words and phrases are left out, at most 16; none of them may be in keep.
+   * Words and phrases to avoid, at most 16; none of them may be in keep.
    *
    * @generated from field: repeated string avoid = 6;
    */
@@ -935,7 +930,7 @@ export type SuggestTopicsResponse = Message<"facets.v1.SuggestTopicsResponse"> &
   model?: ModelVersion | undefined;
 
   /**
-   * Where the time went.
+   * Timings of the call.
    *
    * @generated from field: facets.v1.Timings timings = 3;
    */
@@ -950,21 +945,20 @@ export const SuggestTopicsResponseSchema: GenMessage<SuggestTopicsResponse> = /*
   messageDesc(file_facets_proto_v1_texts, 21);
 
 /**
- * What one text may go on about.
+ * Topics that may follow one text.
  *
  * @generated from message facets.v1.TextTopics
  */
 export type TextTopics = Message<"facets.v1.TextTopics"> & {
   /**
-   * The likeliest first; fewer than asked for, or none, where facets are alike or avoided.
+   * Most likely first; fewer than requested if facets are similar or avoided.
    *
    * @generated from field: repeated facets.v1.Topic topics = 1;
    */
   topics: Topic[];
 
   /**
-   * Of each topic the mean of its words at unit length, shape [topics, dim]: facets of a query to collections of the
-   * model's space.
+   * One vector of length 1 per topic, shape [topics, dim]: facets for searches in collections of the model's space.
    *
    * @generated from field: facets.v1.FacetArray vectors = 2;
    */
@@ -979,7 +973,7 @@ export const TextTopicsSchema: GenMessage<TextTopics> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 22);
 
 /**
- * Something that a text may go on about.
+ * A topic that may follow a text.
  *
  * @generated from message facets.v1.Topic
  */
@@ -992,15 +986,14 @@ export type Topic = Message<"facets.v1.Topic"> & {
   words: NearestWord[];
 
   /**
-   * How likely the next 25 words that are no stop words have one about it, in [0, 1]; not set where the model does not
-   * know.
+   * Probability that one of the next 25 content words is about the topic, in [0, 1]; unset without a calibration.
    *
    * @generated from field: optional double likelihood = 2;
    */
   likelihood?: number | undefined;
 
   /**
-   * 1 less the cosine of the closest word of the text, in [0, 1].
+   * 1 minus the cosine of the closest word of the text, in [0, 1].
    *
    * @generated from field: double novelty = 3;
    */
@@ -1015,14 +1008,14 @@ export const TopicSchema: GenMessage<Topic> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 23);
 
 /**
- * How a pair is scored. Every method is symmetric; higher is more alike. The methods from AVERAGE to PROBABILITY_WMD look at the known
- * words of a text, without punctuation; a text that has none is no more like one text than another.
+ * How a pair is scored. All methods are symmetric; higher is more similar. AVERAGE to PROBABILITY_WMD compare the known
+ * words, without punctuation.
  *
  * @generated from enum facets.v1.SimilarityMethod
  */
 export enum SimilarityMethod {
   /**
-   * What agrees best with people: ALIGNMENT for models of passages, CODEBOOK for models of sentences.
+   * Default: ALIGNMENT for models of passages, CODEBOOK for models of sentences.
    *
    * @generated from enum value: SIMILARITY_METHOD_UNSPECIFIED = 0;
    */
@@ -1036,14 +1029,14 @@ export enum SimilarityMethod {
   CODEBOOK = 1,
 
   /**
-   * Cosine of the best-matching pair of facets, in [-1, 1].
+   * Cosine of the best pair of facets, in [-1, 1].
    *
    * @generated from enum value: SIMILARITY_METHOD_MAX_FACET = 2;
    */
   MAX_FACET = 2,
 
   /**
-   * Cosine of the average word vectors, in [-1, 1].
+   * Cosine of the mean word vectors, in [-1, 1].
    *
    * @generated from enum value: SIMILARITY_METHOD_AVERAGE = 3;
    */
@@ -1078,15 +1071,15 @@ export enum SimilarityMethod {
   PROBABILITY_WMD = 7,
 
   /**
-   * Cosine of the averages of the encoder's contextual states, in [-1, 1]; not a method about words.
+   * Cosine of the mean contextual states of the encoder, in [-1, 1].
    *
    * @generated from enum value: SIMILARITY_METHOD_ENCODER = 8;
    */
   ENCODER = 8,
 
   /**
-   * What the texts say of the same things, words aligned: ENCODER, lowered by negations, opposites, exchanged roles, other
-   * numbers and dates; in [0, 1]. Only this method fills PairScore.label and PairScore.differences. Reads English.
+   * Aligned words: ENCODER, lowered by negations, opposites, exchanged roles and different numbers and dates, in [0,
+   * 1]. Fills PairScore.label and PairScore.differences. English only.
    *
    * @generated from enum value: SIMILARITY_METHOD_ALIGNMENT = 9;
    */
@@ -1100,34 +1093,34 @@ export const SimilarityMethodSchema: GenEnum<SimilarityMethod> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 0);
 
 /**
- * What the first text of a pair says of the second.
+ * What the first text of a pair says about the second.
  *
  * @generated from enum facets.v1.InferenceLabel
  */
 export enum InferenceLabel {
   /**
-   * The method does not tell.
+   * The method does not decide.
    *
    * @generated from enum value: INFERENCE_LABEL_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * Who holds the first for true holds the second for true.
+   * If the first is true, the second is true.
    *
    * @generated from enum value: INFERENCE_LABEL_ENTAILS = 1;
    */
   ENTAILS = 1,
 
   /**
-   * Neither.
+   * Neither ENTAILS nor CONTRADICTS.
    *
    * @generated from enum value: INFERENCE_LABEL_NEUTRAL = 2;
    */
   NEUTRAL = 2,
 
   /**
-   * Both cannot hold.
+   * Both cannot be true.
    *
    * @generated from enum value: INFERENCE_LABEL_CONTRADICTS = 3;
    */
@@ -1141,7 +1134,7 @@ export const InferenceLabelSchema: GenEnum<InferenceLabel> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 1);
 
 /**
- * How two texts differ.
+ * Kind of a difference between two texts.
  *
  * @generated from enum facets.v1.DifferenceKind
  */
@@ -1154,7 +1147,7 @@ export enum DifferenceKind {
   UNSPECIFIED = 0,
 
   /**
-   * The one denies what the other says: "locked", "forgot to lock".
+   * One denies what the other says: "locked", "forgot to lock".
    *
    * @generated from enum value: DIFFERENCE_KIND_NEGATION = 1;
    */
@@ -1168,7 +1161,7 @@ export enum DifferenceKind {
   ANTONYM = 2,
 
   /**
-   * Who does it to whom; the words are those who act.
+   * Exchanged roles; the words are the actors.
    *
    * @generated from enum value: DIFFERENCE_KIND_ROLES = 3;
    */
@@ -1217,13 +1210,13 @@ export const DifferenceKindSchema: GenEnum<DifferenceKind> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 2);
 
 /**
- * The scale of calibrated scores.
+ * Scale of calibrated scores.
  *
  * @generated from enum facets.v1.ScoreRange
  */
 export enum ScoreRange {
   /**
-   * ZERO_TO_ONE.
+   * Default: ZERO_TO_ONE.
    *
    * @generated from enum value: SCORE_RANGE_UNSPECIFIED = 0;
    */
@@ -1251,27 +1244,27 @@ export const ScoreRangeSchema: GenEnum<ScoreRange> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 3);
 
 /**
- * In which order the sentences of a summary are given.
+ * Order of the sentences of a summary.
  *
  * @generated from enum facets.v1.SummaryOrder
  */
 export enum SummaryOrder {
   /**
-   * ORIGINAL.
+   * Default: ORIGINAL.
    *
    * @generated from enum value: SUMMARY_ORDER_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
 
   /**
-   * The order of the document.
+   * Order of the document.
    *
    * @generated from enum value: SUMMARY_ORDER_ORIGINAL = 1;
    */
   ORIGINAL = 1,
 
   /**
-   * The order in which they were picked, the most covering first.
+   * Order of selection, the sentence that covers most first.
    *
    * @generated from enum value: SUMMARY_ORDER_SELECTION = 2;
    */
@@ -1285,13 +1278,13 @@ export const SummaryOrderSchema: GenEnum<SummaryOrder> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 4);
 
 /**
- * Turns texts into facet embeddings and explains them in words.
+ * Embeds texts as facets and explains facets in words.
  *
  * @generated from service facets.v1.EmbeddingService
  */
 export const EmbeddingService: GenService<{
   /**
-   * Facet embeddings of a batch of texts. All or nothing: one bad text fails the call and is named in BadRequest.
+   * Facet embeddings of a batch of texts. All or nothing: an invalid text fails the call and is named in BadRequest.
    *
    * @generated from rpc facets.v1.EmbeddingService.Embed
    */
@@ -1301,8 +1294,7 @@ export const EmbeddingService: GenService<{
     output: typeof EmbedResponseSchema;
   },
   /**
-   * The same as a stream: one reply for each request, in the order of the requests. A request that fails is answered
-   * with its error and the stream goes on.
+   * Stream of Embed requests, answered in order. A request that fails is answered with its error; the stream continues.
    *
    * @generated from rpc facets.v1.EmbeddingService.EmbedStream
    */
@@ -1312,7 +1304,7 @@ export const EmbeddingService: GenService<{
     output: typeof EmbedStreamResponseSchema;
   },
   /**
-   * The tokens of each text with their attention, and the nearest words of each facet.
+   * Tokens of each text with their attention, and the nearest words of each facet.
    *
    * @generated from rpc facets.v1.EmbeddingService.Explain
    */
@@ -1325,13 +1317,13 @@ export const EmbeddingService: GenService<{
   serviceDesc(file_facets_proto_v1_texts, 0);
 
 /**
- * Scores how alike two texts are.
+ * Scores the similarity of two texts.
  *
  * @generated from service facets.v1.SimilarityService
  */
 export const SimilarityService: GenService<{
   /**
-   * Scores of a batch of pairs. All or nothing: one bad text fails the call and is named in BadRequest.
+   * Scores of a batch of pairs. All or nothing: an invalid text fails the call and is named in BadRequest.
    *
    * @generated from rpc facets.v1.SimilarityService.Score
    */
@@ -1344,14 +1336,13 @@ export const SimilarityService: GenService<{
   serviceDesc(file_facets_proto_v1_texts, 1);
 
 /**
- * Picks the sentences that cover a document best.
+ * Selects the sentences that cover a document best.
  *
  * @generated from service facets.v1.SummarizationService
  */
 export const SummarizationService: GenService<{
   /**
-   * Extractive summaries of a batch of documents: prose alone while there is any, the subject named. A summary is never
-   * empty.
+   * Extractive summaries of a batch of documents; prefers prose and sentences that name their subject. Never empty.
    *
    * @generated from rpc facets.v1.SummarizationService.Summarize
    */
@@ -1364,14 +1355,13 @@ export const SummarizationService: GenService<{
   serviceDesc(file_facets_proto_v1_texts, 2);
 
 /**
- * Suggests what a text may go on about.
+ * Suggests topics that may follow a text.
  *
  * @generated from service facets.v1.TopicService
  */
 export const TopicService: GenService<{
   /**
-   * Topics that may come next after each text of a batch: words, vectors to search with, how likely, how new. All or
-   * nothing: one bad text fails the call and is named in BadRequest.
+   * Topics that may follow each text. All or nothing: an invalid text fails the call and is named in BadRequest.
    *
    * @generated from rpc facets.v1.TopicService.SuggestTopics
    */
