@@ -26,7 +26,7 @@ from pathlib import Path
 
 import numpy as np
 from facets_client import FacetsClient
-from facets_client.documents.types import SearchMode
+from facets_client.generated.types import SearchMode
 from facets_lab.documents.systems import Bm25Scorer
 
 from benchmarks.measuring import minilm, print_report

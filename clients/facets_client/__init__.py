@@ -5,7 +5,6 @@ Importing this package reads and sends nothing; the connection opens with the fi
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
 from facets_client.core.channel import TlsConfig
-from facets_client.documents.types import Document
 from facets_client.errors import (
     AlreadyExistsError,
     DeadlineExceededError,
@@ -21,9 +20,8 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.papers.operations import PaperOptions
-from facets_client.papers.types import Author, NewAuthor, Paper
-from facets_client.relations.types import PairLimits
+from facets_client.generated.types import Author, Document, NewAuthor, PairLimits, Paper
+from facets_client.papers.results import PaperOptions
 
 __all__ = [
     "AlreadyExistsError",

@@ -1,26 +1,32 @@
-"""The two clients: blocking, and the same methods to be awaited."""
+"""The two clients: blocking, and for asyncio with the same methods."""
 
 from typing import Self
 
-from facets_client.core.types import ModelVersion
-from facets_client.documents.streams import UpsertSession
-from facets_client.methods import AsyncMethods, BlockingMethods
+from facets_client.core.model_calls import AsyncModelCalls
+from facets_client.documents.calls import AsyncCollectionCalls, AsyncDocumentCalls
+from facets_client.generated.document_calls import CollectionCalls, DocumentCalls
+from facets_client.generated.model_calls import ModelCalls
+from facets_client.generated.paper_calls import PaperCalls
+from facets_client.generated.relation_calls import RelationCalls
+from facets_client.generated.text_calls import TextCalls
+from facets_client.papers.calls import AsyncPaperCalls
+from facets_client.relations.calls import AsyncRelationCalls
+from facets_client.texts.calls import AsyncTextCalls
 
 
-class FacetsClient(BlockingMethods):
-    """Talks to a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
+class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, TextCalls, ModelCalls):
+    """Client of a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
-    Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again with growing pauses, at
-    most five times and never beyond the timeout; of a stream its opening alone. Inputs of any length are cut
-    into requests within the server's limits; results come in the order of the inputs. The first call opens
-    the connection.
+    Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are retried with growing pauses, at most five
+    attempts and never beyond the timeout; of a stream only its opening is retried. Inputs of any length are cut into
+    requests within the server's limits; results have the order of the inputs. The first call opens the connection.
 
     Args:
-        target: ``HOST:PORT`` (50051 when there is no port), or another name that gRPC resolves.
+        target: ``HOST:PORT`` (default port 50051), or another name that gRPC resolves.
         timeout_s: Seconds for one request; a long input takes several. None: 30, and 120 for calls that store or
-            read much (``core/channel.py`` lists them).
+            read much (``TIMEOUTS_S`` of ``core/channel.py``).
         api_key: Key for servers that ask for one.
-        tls: True for TLS with gRPC's own trusted roots, or certificates of your own.
+        tls: True for TLS with gRPC's own trusted roots, or certificates.
 
     Raises:
         FacetsClientError: From every method, a subclass for each status worth catching.
@@ -39,19 +45,14 @@ class FacetsClient(BlockingMethods):
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def open_upsert_session(
-        self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
-    ) -> UpsertSession:
-        """Opens an upsert stream whose batches and acks the caller handles one by one."""
-        return UpsertSession(self._open, collection, resume_token=resume_token, encoded_by=encoded_by)
 
+class AsyncFacetsClient(
+    AsyncCollectionCalls, AsyncDocumentCalls, AsyncPaperCalls, AsyncRelationCalls, AsyncTextCalls, AsyncModelCalls
+):
+    """Client of a Facets server for one event loop; closed by ``async with`` or ``await close()``.
 
-class AsyncFacetsClient(AsyncMethods):
-    """Talks to a Facets server from one event loop; closed by ``async with`` or ``await close()``.
-
-    Takes the same arguments and has the same methods, results and errors as ``FacetsClient``, which
-    describes them. Methods that return iterators there return asynchronous iterators here, and take
-    asynchronous iterables, too.
+    It has the arguments, methods, results and errors of ``FacetsClient``. Methods that return iterators there return
+    asynchronous iterators here, and also accept asynchronous iterables.
 
     Example:
         >>> from facets_client import AsyncFacetsClient

@@ -1,11 +1,10 @@
-"""What can go wrong between a program and a Facets server.
+"""Exceptions of the client.
 
-One exception per status worth catching. Each is raised ``from`` the ``grpc.RpcError`` it
-stands for, so the whole story stays in ``__cause__``. Wrong arguments that the client sees
-before it calls the server are ``TypeError`` and ``ValueError``, as everywhere in Python.
+One exception per status worth catching. Each is raised ``from`` its ``grpc.RpcError``, which stays in ``__cause__``.
+Wrong arguments that the client notices before a call are ``TypeError`` and ``ValueError``.
 """
 
-from dataclasses import dataclass
+from collections.abc import Mapping
 from typing import NamedTuple
 
 import grpc
@@ -18,44 +17,41 @@ class FieldViolation(NamedTuple):
     description: str  # the rule and the value that breaks it
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ErrorInfo:
-    """What the server says about an error beside its code and its sentence."""
-
-    reason: str = ""  # stable machine-readable word, e.g. TEXT_TOO_LONG
-    domain: str = ""  # who coined the reason, e.g. facets.v1
-    metadata: tuple[tuple[str, str], ...] = ()  # details that belong to the reason
-    field_violations: tuple[FieldViolation, ...] = ()
-    retry_after_s: float | None = None  # how long the server asks to wait
-    request_id: str = ""  # finds the call in the server's log
-    resource_type: str = ""  # what is not there: model, collection, document, paper, ...
-
-
 class FacetsClientError(Exception):
     """A call to the server failed.
 
     Attributes:
         code: gRPC status code.
-        details: The server's sentence: what was wrong, what was expected, what it got.
+        details: The server's message: what was wrong, what was expected, what it got.
         reason: Stable machine-readable word, e.g. ``TEXT_TOO_LONG``; empty when unknown.
-        metadata: Details that belong to the reason, e.g. ``{"limit": "512"}``.
-        field_violations: The fields that break their rules; empty when it is not about fields.
-        retry_after_s: Seconds the server asks to wait; None when it did not say.
-        request_id: Finds the call in the server's log; empty when unknown.
-        resource_type: What is not there (``model``, ``collection``, ``paper``, ...); empty for other errors.
+        metadata: Details of the reason, e.g. ``{"limit": "512"}``.
+        field_violations: Fields that break their rules; empty when the error is not about fields.
+        retry_after_s: Seconds that the server asks to wait; None when it did not say.
+        request_id: Identifies the call in the server's log; empty when unknown.
+        resource_type: Type of the missing resource (``model``, ``collection``, ``paper``, ...); empty for other errors.
     """
 
-    def __init__(self, code: grpc.StatusCode, details: str, *, info: ErrorInfo | None = None) -> None:
-        info = info or ErrorInfo()
+    def __init__(
+        self,
+        code: grpc.StatusCode,
+        details: str,
+        *,
+        reason: str = "",
+        metadata: Mapping[str, str] | None = None,
+        field_violations: tuple[FieldViolation, ...] = (),
+        retry_after_s: float | None = None,
+        request_id: str = "",
+        resource_type: str = "",
+    ) -> None:
         super().__init__(f"{code.name}: {details}")
         self.code = code
         self.details = details
-        self.reason = info.reason
-        self.metadata = dict(info.metadata)
-        self.field_violations = info.field_violations
-        self.retry_after_s = info.retry_after_s
-        self.request_id = info.request_id
-        self.resource_type = info.resource_type
+        self.reason = reason
+        self.metadata = dict(metadata or {})
+        self.field_violations = field_violations
+        self.retry_after_s = retry_after_s
+        self.request_id = request_id
+        self.resource_type = resource_type
 
 
 class InvalidArgumentError(FacetsClientError, ValueError):
@@ -67,15 +63,15 @@ class NotFoundError(FacetsClientError, LookupError):
 
 
 class AlreadyExistsError(FacetsClientError):
-    """A thing of that name exists already; nothing was changed."""
+    """The name is taken; nothing was changed."""
 
 
 class FailedPreconditionError(FacetsClientError):
-    """The thing is in a state that forbids the call (other model, other dimension); nothing was changed."""
+    """The resource is in a state that forbids the call (another model or dimension); nothing was changed."""
 
 
 class UnauthenticatedError(FacetsClientError):
-    """The server wants an API key and got none, or a wrong one."""
+    """The server requires an API key; the call had none or a wrong one."""
 
 
 class PermissionDeniedError(FacetsClientError):
@@ -87,15 +83,15 @@ class OverloadedError(FacetsClientError):
 
 
 class UnavailableError(FacetsClientError):
-    """The server cannot be reached, is starting, is stopping or has dropped the call. Transient: try again later."""
+    """The server cannot be reached, is starting or stopping, or dropped the call. Transient: try again later."""
 
 
 class DeadlineExceededError(FacetsClientError):
-    """No answer within the timeout. Transient, or the request is too big for its timeout."""
+    """No answer within the timeout. Transient, or the request is too large for its timeout."""
 
 
 class ServerError(FacetsClientError):
-    """The server failed (a bug, a damaged store, a full disk). See its log under ``request_id``."""
+    """The server failed (a bug, a damaged store, a full disk). See its log for ``request_id``."""
 
 
 _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
@@ -108,7 +104,7 @@ _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
     grpc.StatusCode.PERMISSION_DENIED: PermissionDeniedError,
     grpc.StatusCode.RESOURCE_EXHAUSTED: OverloadedError,
     grpc.StatusCode.UNAVAILABLE: UnavailableError,
-    grpc.StatusCode.CANCELLED: UnavailableError,  # by the other side, or by closing the client
+    grpc.StatusCode.CANCELLED: UnavailableError,  # by the server, or because the client was closed
     grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceededError,
     grpc.StatusCode.INTERNAL: ServerError,
     grpc.StatusCode.ABORTED: ServerError,  # the store could not write
@@ -118,9 +114,9 @@ _BY_CODE: dict[grpc.StatusCode, type[FacetsClientError]] = {
 
 
 def error_class(code: grpc.StatusCode) -> type[FacetsClientError]:
-    """Class that stands for a status code; ``FacetsClientError`` itself for the rare ones."""
+    """Exception class of a status code; ``FacetsClientError`` itself for rare codes."""
     return _BY_CODE.get(code, FacetsClientError)
 
 
 class OddFilterWarning(UserWarning):
-    """A filter names a field that no document has, or compares it with a value of another type: it may find nothing."""
+    """A filter may find nothing: no document has its field, or the field has values of another type."""

@@ -1,8 +1,7 @@
-"""Conditions on the payload of documents, for search and list.
+"""Conditions on the payload of documents, for searching, listing, counting and deleting.
 
-A field is named by its path, with dots into nested objects (``source.year``). A field that is
-missing meets only ``Exists(field, False)``. Values of different types never meet: ``Equals(f, "1")``
-does not find 1.
+A field is named by its path, with dots into nested objects (``source.year``). A missing field satisfies only
+``Exists(field, False)``. Values of different types never match: ``Equals(f, "1")`` does not find 1.
 
 Example:
     >>> from facets_client.filters import AllOf, Equals, Range
@@ -11,8 +10,6 @@ Example:
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-
-from facets_client.core.values import check_sequences
 
 Scalar = str | int | float | bool | None
 
@@ -33,7 +30,7 @@ class OneOf:
     values: Sequence[Scalar]
 
     def __post_init__(self) -> None:
-        check_sequences(values=self.values)
+        _check_sequence("values", self.values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,14 +50,13 @@ class Range:
         bounds = [bound for bound in (self.gt, self.gte, self.lt, self.lte) if bound is not None]
         if not bounds:
             raise ValueError(f"range of {self.field!r} has no bound, expected at least one of gt, gte, lt, lte")
-
         if len({isinstance(bound, str) for bound in bounds}) > 1:
             raise ValueError(f"range of {self.field!r} mixes numbers and strings")
 
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The field is a list that has this value among its items."""
+    """The field is a list that contains this value."""
 
     field: str
     value: Scalar
@@ -68,36 +64,41 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """The field is there, or is missing when ``exists`` is False."""
+    """The field exists, or is missing when ``exists`` is False."""
 
     field: str
     exists: bool = True
 
 
 @dataclass(frozen=True, slots=True)
-class _Several:
+class _Combined:
     filters: "Sequence[Filter]"
 
     def __post_init__(self) -> None:
-        check_sequences(filters=self.filters)
+        _check_sequence("filters", self.filters)
 
 
-class AllOf(_Several):
-    """All of these hold."""
-
-    __slots__ = ()
-
-
-class AnyOf(_Several):
-    """At least one of these holds."""
+class AllOf(_Combined):
+    """All of these conditions hold."""
 
     __slots__ = ()
 
 
-class NoneOf(_Several):
-    """None of these holds."""
+class AnyOf(_Combined):
+    """At least one of these conditions holds."""
+
+    __slots__ = ()
+
+
+class NoneOf(_Combined):
+    """None of these conditions holds."""
 
     __slots__ = ()
 
 
 Filter = Equals | OneOf | Range | Contains | Exists | AllOf | AnyOf | NoneOf
+
+
+def _check_sequence(name: str, items: object) -> None:
+    if isinstance(items, str | bytes):
+        raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")

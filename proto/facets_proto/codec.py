@@ -219,6 +219,8 @@ def _listed(values: Any) -> Sequence[Any]:
     if isinstance(values, np.ndarray):
         listed: list[Any] = values.tolist()
         return listed
+    if isinstance(values, str | bytes):
+        raise TypeError(f"must be a sequence, got one {type(values).__name__}: try [{values[:20]!r}]")
     return list(values.items() if isinstance(values, Mapping) else values)
 
 

@@ -120,7 +120,7 @@ def enum_number(enum: EnumDescriptor, value: object) -> int:
     name = value.name if isinstance(value, Enum) else str(value).upper()
     found = enum.values_by_name.get(_prefix(enum) + name)
     if found is None:
-        raise ValueError(f"must be one of {', '.join(enum_names(enum).values())}, got {value!r}")
+        raise ValueError(f"must be one of {', '.join(enum_names(enum).values()).lower()}, got {value!r}")
     return int(found.number)
 
 

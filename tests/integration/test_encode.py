@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli import app
-from facets_client.core.types import ModelVersion
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError
+from facets_client.generated.types import ModelVersion
 from server_process import ROOT
 from toys import toy_passage_model
 from typer.testing import CliRunner

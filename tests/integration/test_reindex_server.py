@@ -6,7 +6,7 @@ import threading
 import grpc
 import pytest
 from facets_client import FacetsClient
-from facets_client.documents.types import Document
+from facets_client.generated.types import Document
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from server_process import TOY_WORDS, make_toy_checkpoint
 

@@ -16,7 +16,7 @@ import numpy as np
 from facets_client.adapters import require
 from facets_client.adapters.parquet import read_parquet, write_parquet
 from facets_client.documents.encoding import EncodedBy
-from facets_client.documents.types import Document
+from facets_client.generated.types import Document
 from facets_client.load.batches import Place
 from facets_client.load.formats import InputFile
 from facets_client.load.records import Record, Rejection

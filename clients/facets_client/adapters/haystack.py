@@ -18,8 +18,8 @@ from haystack.utils import Secret, deserialize_secrets_inplace  # noqa: E402
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, metadata_of  # noqa: E402
 from facets_client.client import FacetsClient  # noqa: E402
 from facets_client.core.channel import DEFAULT_TARGET  # noqa: E402
-from facets_client.documents.types import Document, SearchHit, SearchMode  # noqa: E402
 from facets_client.filters import AllOf, AnyOf, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar  # noqa: E402
+from facets_client.generated.types import Document, SearchHit, SearchMode  # noqa: E402
 
 ComponentT = TypeVar("ComponentT")
 

@@ -18,8 +18,8 @@ from langchain_core.retrievers import BaseRetriever  # noqa: E402
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, SearchSettings, content_id, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
-from facets_client.documents.types import Document, SearchHit, SearchMode  # noqa: E402
 from facets_client.filters import Filter  # noqa: E402
+from facets_client.generated.types import Document, SearchHit, SearchMode  # noqa: E402
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml

@@ -20,7 +20,7 @@ from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, Query
 
 from facets_client.adapters.retrieval import HIT_KEY, Retrieval, SearchSettings, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
-from facets_client.documents.types import Document, SearchHit  # noqa: E402
+from facets_client.generated.types import Document, SearchHit  # noqa: E402
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml

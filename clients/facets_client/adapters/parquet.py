@@ -18,8 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets_client.adapters import require
-from facets_client.core.types import Span, TokenStats
-from facets_client.documents.types import Document
+from facets_client.generated.types import Document, Span, TokenStats
 from facets_client.load.state import whole_file
 
 require("parquet")

@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, TypedDict
 
 from facets_client.client import AsyncFacetsClient, FacetsClient
-from facets_client.documents.types import SearchHit, SearchMode
 from facets_client.filters import Filter
+from facets_client.generated.types import SearchHit, SearchMode
 
 HIT_KEY = "facets_hit"  # of the metadata; everything else in there is the document's payload
 

@@ -24,7 +24,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.core.types import FacetMatch, NearestWord, TokenAttention
+from facets_client.generated.types import FacetMatch, NearestWord, TokenAttention
 from facets_client.texts.results import Explanation
 
 _PIPED_WIDTH = 120

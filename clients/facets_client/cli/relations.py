@@ -18,8 +18,7 @@ from facets_client.cli.output import add_row, clean, count_of, print_json, say, 
 from facets_client.cli.settings import Settings, ask, settings_of
 from facets_client.client import FacetsClient
 from facets_client.errors import InvalidArgumentError
-from facets_client.relations.operations import Spans
-from facets_client.relations.types import (
+from facets_client.generated.types import (
     Entailment,
     EntityMention,
     EntityPair,
@@ -30,6 +29,7 @@ from facets_client.relations.types import (
     RelationScore,
     TextRelations,
 )
+from facets_client.relations.messages import Spans
 
 _NO_RELATION = "(no relation)"
 _EXAMPLES_SHOWN = 3

@@ -16,9 +16,8 @@ from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import add_row, print_json, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import INSTALL_SERVER
-from facets_client.core.operations import ServerStatus
-from facets_client.core.types import Model
-from facets_client.documents.types import Collection
+from facets_client.core.results import ServerStatus
+from facets_client.generated.types import Collection, Model
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 

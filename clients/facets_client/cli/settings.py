@@ -15,8 +15,7 @@ import typer
 from facets_client.cli.output import print_json, say
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
-from facets_client.core.channel import TlsConfig
-from facets_client.core.commands import Call
+from facets_client.core.channel import RequestT, ResponseT, TlsConfig
 
 # Setting of a profile -> the types that it may have.
 _KINDS: dict[str, tuple[type, ...]] = {
@@ -154,10 +153,10 @@ class CommandClient(FacetsClient):
         """Closes the connection; calls under way are cancelled."""
         Background(super().close).result()
 
-    def _call(self, command: Call[Any, Any]) -> Any:
+    def _call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
         if threading.current_thread() is not threading.main_thread():
-            return super()._call(command)
-        limit_s = self._connection.timeout_of(command.rpc)
+            return super()._call(request, response)
+        limit_s = self._connection.timeout_s(type(request))
         said = ""
 
         def tell(waited_s: float) -> None:
@@ -168,7 +167,7 @@ class CommandClient(FacetsClient):
                 self._show(said)
 
         try:
-            return Background(partial(super()._call, command)).result(tell)
+            return Background(partial(super()._call, request, response)).result(tell)
         finally:
             if said:
                 self._show("\r\x1b[K")

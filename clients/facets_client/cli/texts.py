@@ -25,8 +25,8 @@ from facets_client.cli.output import (
 )
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.values import FacetsArray
+from facets_client.generated.types import Method, Order, TextTopics
 from facets_client.texts.results import PairScore, ScoreRange, Summary
-from facets_client.texts.types import Method, Order, TextTopics
 
 _MEETINGS_SHOWN = 5
 _ABOUT_SCORES = ("method", "attention", "model", "timings")

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from html import escape
 from itertools import pairwise
 
-from facets_client.core.types import FacetMatch, NearestWord, Span
+from facets_client.generated.types import FacetMatch, NearestWord, Span
 
 # The page's own colours stay; what is marked lets them shine through, so that both themes can be read.
 _STYLE = (

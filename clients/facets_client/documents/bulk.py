@@ -9,11 +9,11 @@ from typing import TypeAlias
 import grpc
 
 from facets_client.client import FacetsClient
-from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, least
-from facets_client.core.types import ModelVersion, TruncatedDocument
-from facets_client.documents.streams import BATCH_BYTES, DocumentMessage, UpsertSession, from_document
-from facets_client.documents.types import Document
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, least
+from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
+from facets_client.generated.session import UpsertSession
+from facets_client.generated.types import Document, ModelVersion, TruncatedDocument
 from facets_client.load.batches import Batch, Entry, Pace, Place, batches
 from facets_client.load.records import EXCERPT_CHARS, Record, Rejection
 from facets_client.load.runner import BulkSettings, Settled

@@ -19,10 +19,9 @@ from typing import Any, Protocol, TypeAlias
 
 from facets_client.core.blocking import Background
 from facets_client.core.extras import require_extra
-from facets_client.core.types import Span, TokenStats
 from facets_client.documents.bulk import Reading, document_batches
-from facets_client.documents.streams import DocumentMessage, to_document
-from facets_client.documents.types import Document
+from facets_client.documents.messages import DocumentMessage, to_document
+from facets_client.generated.types import Document, Span, TokenStats
 from facets_client.load.batches import Batch, Place
 from facets_client.load.runner import BulkSettings, Settled
 from facets_client.load.source import InputError

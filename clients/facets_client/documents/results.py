@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from html import escape
 
 from facets_client.core.html import fragment, marked, met
-from facets_client.core.types import ModelVersion, Span, Timings, TruncatedDocument
 from facets_client.core.values import Listed
-from facets_client.documents.types import FilterWarning, SearchHit
+from facets_client.generated.types import FilterWarning, ModelVersion, SearchHit, Span, Timings, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300

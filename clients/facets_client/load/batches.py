@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import BinaryIO, Generic, TypeVar
 
-from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.load.records import Rejection
 
 ItemT = TypeVar("ItemT")

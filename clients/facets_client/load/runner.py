@@ -13,7 +13,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.blocking import Background
-from facets_client.core.commands import index_of
+from facets_client.core.requests import index_of
 from facets_client.errors import (
     DeadlineExceededError,
     FacetsClientError,

@@ -14,13 +14,13 @@ from pathlib import Path
 from typing import TextIO
 
 from facets_client.client import FacetsClient
+from facets_client.generated.types import CandidateKind, Paper
 from facets_client.load.batches import Batch, Entry, Place, batches
 from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkSettings, CallTask
 from facets_client.load.source import RecordSource
-from facets_client.papers.operations import BulkCandidates, PaperOptions
 from facets_client.papers.records import read_papers
-from facets_client.papers.types import CandidateKind, Paper
+from facets_client.papers.results import BulkCandidates, PaperOptions
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -8,11 +8,11 @@ an id where it is asked for. An author in a paper is a name or ``{"name", "id"}`
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
+from facets_client.generated.types import Author, NewAuthor, Paper
 from facets_client.load.batches import Entry
 from facets_client.load.records import Rejection, Row, read_objects
 from facets_client.load.source import RecordSource
-from facets_client.papers.operations import from_new_author, from_paper
-from facets_client.papers.types import Author, NewAuthor, Paper
+from facets_client.papers.messages import new_author_message, paper_message
 
 ItemT = TypeVar("ItemT")
 
@@ -27,7 +27,7 @@ def read_papers(
 
     def read(fields: Mapping[str, object]) -> tuple[Paper, str]:
         paper = paper_of(fields, need_id=need_id)
-        from_paper(paper)
+        paper_message(paper)
         return paper, paper.id if need_id else ""
 
     return _read(read_objects(source, line=line, end=end), read, "paper", "id")
@@ -38,7 +38,7 @@ def read_authors(source: RecordSource, *, line: int = 0, end: int = 0) -> Iterat
 
     def read(fields: Mapping[str, object]) -> tuple[NewAuthor, str]:
         author = new_author_of(fields)
-        from_new_author(author)
+        new_author_message(author)
         return author, author.author.id or author.author.name
 
     return _read(read_objects(source, line=line, end=end), read, "author", "author")

@@ -8,9 +8,17 @@ from typing import Literal
 import numpy as np
 
 from facets_client.core.html import fragment, header, listed_words, met, row
-from facets_client.core.types import FacetMatch, ModelVersion, Timings, TokenAttention
 from facets_client.core.values import FacetsArray, Listed
-from facets_client.texts.types import Difference, EmbeddingsFields, ExplanationFields, SummaryFields
+from facets_client.generated.types import (
+    Difference,
+    EmbeddingsFields,
+    ExplanationFields,
+    FacetMatch,
+    ModelVersion,
+    SummaryFields,
+    Timings,
+    TokenAttention,
+)
 
 ScoreRange = Literal["0..1", "0..5"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli import app
-from facets_client.core import channel
+from facets_client.core.retry import RETRY_POLICY
 from fake_server import FakeServer
 from typer.testing import CliRunner
 
@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[3]
 @pytest.fixture(autouse=True)
 def short_retries(monkeypatch):
     """The pauses between automatic retries, shortened; what is retried and how often stays."""
-    monkeypatch.setitem(channel.RETRY_POLICY, "initialBackoff", "0.01s")
-    monkeypatch.setitem(channel.RETRY_POLICY, "maxBackoff", "0.05s")
+    monkeypatch.setitem(RETRY_POLICY, "initialBackoff", "0.01s")
+    monkeypatch.setitem(RETRY_POLICY, "maxBackoff", "0.05s")
 
 
 @pytest.fixture(autouse=True)

@@ -18,7 +18,7 @@ from facets_client.cli.output import (
     table,
 )
 from facets_client.cli.settings import ask, settings_of
-from facets_client.documents.types import Collection, Document
+from facets_client.generated.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
 

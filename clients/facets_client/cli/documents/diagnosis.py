@@ -12,7 +12,7 @@ from facets_client.cli.options import texts_from
 from facets_client.cli.output import add_row, count_of, stdout, table
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_SERVER
-from facets_client.documents.types import CollectionDiagnosis, VectorReport
+from facets_client.generated.types import CollectionDiagnosis, VectorReport
 
 _SERVER = "facets_server"  # the package whose program looks at files
 

@@ -17,7 +17,7 @@ from facets_client.cli.bulk import ProgressOption
 from facets_client.cli.options import WhereOption, parse_where
 from facets_client.cli.output import count_of, print_json, progress_bar
 from facets_client.cli.settings import settings_of
-from facets_client.documents.types import Document
+from facets_client.generated.types import Document
 from facets_client.load.source import InputError
 from facets_client.load.state import whole_file
 

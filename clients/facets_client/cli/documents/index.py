@@ -24,10 +24,10 @@ from facets_client.cli.output import count_of, documents_table, print_json, stdo
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.extras import require_extra
-from facets_client.core.types import ModelVersion
 from facets_client.documents.bulk import IndexTask, document_batches
 from facets_client.documents.encoding import EncodedBy
 from facets_client.errors import AlreadyExistsError, NotFoundError
+from facets_client.generated.types import ModelVersion
 from facets_client.load.batches import Place, RejectedFile, StateFile, default_state_path
 from facets_client.load.files import ColumnChoice, DocumentFiles, MadeIds
 from facets_client.load.formats import FormatName, find_files

@@ -12,7 +12,7 @@ from facets_client.cli.output import add_row, clean, count_of, match_line, print
 from facets_client.cli.settings import settings_of
 from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
-from facets_client.documents.types import SearchHit, SearchMode
+from facets_client.generated.types import SearchHit, SearchMode
 
 _ANSWER, _WORD = "yellow", "bold"
 _LEFT_OUT = "..."

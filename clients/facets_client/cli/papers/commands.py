@@ -12,11 +12,7 @@ from facets_client.cli.options import AS_FILE, AS_TEXT, WhereOption, no_file, pa
 from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
 from facets_client.cli.papers.load import ADD_HELP, PapersModelOption, bulk
 from facets_client.cli.settings import settings_of
-from facets_client.load.records import Rejection
-from facets_client.load.source import InputError, RecordSource
-from facets_client.papers.operations import PaperOptions
-from facets_client.papers.records import paper_of, read_papers
-from facets_client.papers.types import (
+from facets_client.generated.types import (
     CandidateEvidence,
     CandidateKind,
     Paper,
@@ -24,6 +20,10 @@ from facets_client.papers.types import (
     RankedCandidate,
     RankedPaper,
 )
+from facets_client.load.records import Rejection
+from facets_client.load.source import InputError, RecordSource
+from facets_client.papers.records import paper_of, read_papers
+from facets_client.papers.results import PaperOptions
 
 TITLE_CHARS = 90
 

@@ -25,14 +25,14 @@ from facets_client.cli.options import WhereOption, names_of_file, parse_where, t
 from facets_client.cli.output import count_of, print_json
 from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
+from facets_client.generated.types import AddedAuthors, AddedPapers, CandidateKind, NewAuthor, Paper
 from facets_client.load.batches import Entry, Place, StateFile, batches, default_state_path
 from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkReport, BulkSettings, CallTask
 from facets_client.load.source import InputError, RecordSource
 from facets_client.papers.bulk import BulkPaperSettings, CandidatesFile
-from facets_client.papers.operations import PaperOptions
 from facets_client.papers.records import read_authors, read_papers
-from facets_client.papers.types import AddedAuthors, AddedPapers, CandidateKind, NewAuthor, Paper
+from facets_client.papers.results import PaperOptions
 
 PapersModelOption = Annotated[str, typer.Option(help="Model; the server's default model of papers when not given.")]
 

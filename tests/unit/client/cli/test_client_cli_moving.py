@@ -6,8 +6,8 @@ import json
 
 import pytest
 from facets_client.cli.main import app
-from facets_client.documents.streams import from_document
-from facets_client.documents.types import Document
+from facets_client.documents.messages import from_document
+from facets_client.generated.types import Document
 from typer.testing import CliRunner
 
 

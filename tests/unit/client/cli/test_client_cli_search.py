@@ -7,8 +7,7 @@ import grpc
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.cli.documents.search import excerpt
-from facets_client.core.types import Span
-from facets_client.documents.types import SearchHit
+from facets_client.generated.types import SearchHit, Span
 from fake_world import status_of
 from rich.console import Console
 

@@ -7,7 +7,7 @@ import sys
 import facets_client
 import pytest
 from facets_client.core import channel as rpc
-from facets_client.core.operations import ENVELOPE_BYTES, ITEM_BYTES, slices
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, slices
 from google.protobuf.message_factory import GetMessageClass
 from proto_files import SERVICES
 

@@ -12,7 +12,7 @@ import pytest
 from facets_client import Document, FacetsClient, OverloadedError, UnavailableError
 from facets_client.core.asynchronous import AsyncStream
 from facets_client.core.commands import Send
-from facets_client.documents.streams import from_document
+from facets_client.documents.messages import from_document
 from facets_client.errors import ServerError
 from facets_proto.v1 import documents_pb2
 from fake_world import Pace, status_of

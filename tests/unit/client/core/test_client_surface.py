@@ -14,11 +14,10 @@ from facets_client.core import commands
 from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError
 from facets_client.filters import AllOf, Equals, OneOf
 from facets_client.generate import METHODS_FILE, generate, generate_types
+from facets_client.generated.types import Author, Method, NewAuthor, Paper
 from facets_client.load.files import IDS, TEXTS, TITLES
 from facets_client.methods import AsyncMethods, BlockingMethods, Operations
-from facets_client.papers.operations import PaperOptions
-from facets_client.papers.types import Author, NewAuthor, Paper
-from facets_client.texts.types import Method
+from facets_client.papers.results import PaperOptions
 from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2, texts_pb2
 from grpc import StatusCode
 

@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.core.commands import Call, Emit, HalfClose, Receive, Send, TakeInput
-from facets_client.core.operations import ENVELOPE_BYTES
-from facets_client.core.types import Span
+from facets_client.core.requests import ENVELOPE_BYTES
 from facets_client.documents.operations import DocumentOperations
+from facets_client.generated.types import Span
 from facets_proto.v1 import documents_pb2, models_pb2
 from fake_server import DIM, NUM_FACETS
 

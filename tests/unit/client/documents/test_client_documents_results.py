@@ -4,9 +4,8 @@ from operator import methodcaller
 from xml.etree import ElementTree
 
 import pytest
-from facets_client.core.types import FacetMatch, ModelVersion, NearestWord, Span, Timings
 from facets_client.documents.results import SearchResult, SearchResults
-from facets_client.documents.types import SearchHit
+from facets_client.generated.types import FacetMatch, ModelVersion, NearestWord, SearchHit, Span, Timings
 
 in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 TEXT = 'A & B <script>alert("x")</script> were wed in 1900. Nobody came.'

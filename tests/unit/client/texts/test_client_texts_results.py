@@ -3,18 +3,18 @@
 from operator import methodcaller
 from xml.etree import ElementTree
 
-from facets_client.core.types import (
+from facets_client.generated.types import (
     AttendedToken,
     FacetMatch,
     FacetWords,
     ModelVersion,
     NearestWord,
+    SummarySentence,
     Timings,
     TokenAttention,
     TokenStats,
 )
 from facets_client.texts.results import Explanation, PairScore, Scores, Summary
-from facets_client.texts.types import SummarySentence
 
 TOKENS = (TokenAttention("R&D", 0, 3, 2.0, True), TokenAttention("<b>", 4, 7, 0.5, True))
 WORDS = (NearestWord("labs<", 0.5),)

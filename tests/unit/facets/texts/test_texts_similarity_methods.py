@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
-from facets_client.texts.types import Method
+from facets_client.generated.types import Method
 from facets_proto.v1 import texts_pb2
 
 from facets.texts.similarity_methods import MethodKind, SimilarityMethod, methods_table

@@ -1,0 +1,141 @@
+"""Calls that every room makes: one, in parts, page by page, or as a stream.
+
+This file is written for asyncio; the blocking version in ``generated/`` is made from it by ``generate.py``.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from typing import Any, ParamSpec, TypeVar
+
+from facets_proto.codec import from_message
+from facets_proto.v1 import models_pb2
+from google.protobuf.message import Message
+
+from facets_client.core.asynchronous import AsyncChannel, AsyncStream
+from facets_client.core.channel import DEFAULT_TARGET, Connection, RequestT, ResponseT, TlsConfig
+from facets_client.core.requests import move_indices, slices, wire_bytes
+from facets_client.core.retry import retry_pauses
+from facets_client.errors import FacetsClientError, OverloadedError, UnavailableError
+from facets_client.generated.types import Limits, Model
+
+P = ParamSpec("P")
+T = TypeVar("T")
+MessageT = TypeVar("MessageT", bound=Message)
+
+
+class AsyncCalls:
+    """Base of the clients; see ``FacetsClient`` for the arguments."""
+
+    def __init__(
+        self,
+        target: str = DEFAULT_TARGET,
+        *,
+        timeout_s: float | None = None,
+        api_key: str | None = None,
+        tls: bool | TlsConfig = False,
+    ) -> None:
+        self._connection = Connection(target, timeout_s=timeout_s, api_key=api_key, tls=tls)
+        self._channel = AsyncChannel(self._connection)
+        self._known_limits: Limits | None = None
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.target!r})"
+
+    @property
+    def target(self) -> str:
+        """Where the server is."""
+        return self._connection.target
+
+    async def close(self) -> None:
+        """Closes the connection and cancels running calls."""
+        await self._channel.close()
+
+    async def _call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
+        """One unary call of the rpc that takes this request."""
+        return await self._channel.call(request, response)
+
+    async def _call_parts(
+        self, request: RequestT, response: type[ResponseT], field: str, max_items: Callable[[Limits], int]
+    ) -> list[ResponseT]:
+        """Sends a request in as many parts as the server's limits require.
+
+        Args:
+            request: With all items.
+            response: Class of the replies.
+            field: Repeated field of the request that is cut.
+            max_items: Limits -> most items of one request; 0: no limit.
+
+        Returns:
+            Replies in the order of the parts.
+        """
+        replies = []
+        async for part, offset in self._cut(request, field, max_items):
+            try:
+                replies.append(await self._call(part, response))
+            except FacetsClientError as error:
+                move_indices(error, field, offset)
+                raise
+        return replies
+
+    async def _cut(
+        self, message: MessageT, field: str, max_items: Callable[[Limits], int], *, other_bytes: int = 0
+    ) -> AsyncIterator[tuple[MessageT, int]]:
+        """Parts of a message, each with the position of its first item; see ``_call_parts``."""
+        items = getattr(message, field)
+        if not items:
+            raise ValueError(f"{field} is empty, expected at least one")
+        if len(items) == 1:  # the limits are not needed
+            yield message, 0
+            return
+        limits = await self._limits()
+        rest = type(message)()
+        rest.CopyFrom(message)
+        rest.ClearField(field)
+        max_bytes = max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes) if limits.max_message_bytes else 0
+        for part in slices(list(map(wire_bytes, items)), max_items=max_items(limits), max_bytes=max_bytes):
+            request = type(message)()
+            request.CopyFrom(rest)
+            getattr(request, field).extend(items[part])
+            yield request, part.start
+
+    async def _call_pages(
+        self, request: Any, response: type[ResponseT], items: Callable[[ResponseT], Iterable[T]]
+    ) -> list[T]:
+        """Everything of a list that arrives page by page."""
+        collected: list[T] = []
+        while True:
+            reply: Any = await self._call(request, response)
+            collected += items(reply)
+            if not reply.next_page_token:
+                return collected
+            request.page_token = reply.next_page_token
+
+    async def _limits(self) -> Limits:
+        """The server's limits, which are requested once."""
+        if self._known_limits is None:
+            reply = await self._call(models_pb2.GetModelRequest(), models_pb2.GetModelResponse)
+            self._known_limits = from_message(reply.model, Model).limits
+        return self._known_limits
+
+    async def _open(self, first: RequestT, response: type[ResponseT]) -> tuple[AsyncStream, Any]:
+        """Opens a stream with its first message; returns it with the first answer."""
+        stream = self._channel.open(type(first), response)
+        try:
+            await stream.send(first)
+            return stream, await stream.receive()
+        except BaseException:
+            await stream.close()
+            raise
+
+    async def _retry(self, open_stream: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
+        """Opens a stream; repeats a failed attempt as gRPC repeats unary calls."""
+        pauses = retry_pauses()
+        while True:
+            try:
+                return await open_stream(*args, **kwargs)
+            except (UnavailableError, OverloadedError) as error:
+                pause_s = next(pauses, None)
+                # A server that is full for a long time, such as one with a full disk, does not say when to retry.
+                if pause_s is None or (isinstance(error, OverloadedError) and error.retry_after_s is None):
+                    raise
+                await asyncio.sleep(max(pause_s, error.retry_after_s or 0.0))

@@ -1,0 +1,60 @@
+"""Methods of the clients about models and the server itself."""
+
+from facets_proto.codec import from_message
+from facets_proto.v1 import models_pb2 as pb
+from grpc_health.v1 import health_pb2
+
+from facets_client.core.calls import AsyncCalls
+from facets_client.core.channel import SERVICES
+from facets_client.core.results import ServerStatus
+from facets_client.errors import NotFoundError
+from facets_client.generated.types import Model, TakenBackup
+
+_SERVING = health_pb2.HealthCheckResponse.ServingStatus
+
+
+class AsyncModelCalls(AsyncCalls):
+    """ModelService and health."""
+
+    async def models(self) -> list[Model]:
+        """All models, the default first."""
+        models = await self._call_pages(pb.ListModelsRequest(), pb.ListModelsResponse, lambda reply: reply.models)
+        return [from_message(model, Model) for model in models]
+
+    async def model(self, name: str = "") -> Model:
+        """One model with its limits; without a name the default model."""
+        reply = await self._call(pb.GetModelRequest(name=name), pb.GetModelResponse)
+        return from_message(reply.model, Model)
+
+    async def status(self) -> ServerStatus:
+        """State of the server: version, load, disk, last backup."""
+        reply = await self._call(pb.GetServerStatusRequest(), pb.GetServerStatusResponse)
+        return from_message(
+            reply,
+            ServerStatus,
+            num_waiting={queue.model: queue.num_waiting for queue in reply.model_queues},
+            num_requests={count.code: count.num_requests for count in reply.request_counts},
+            disk_bytes={use.part: use.num_bytes for use in reply.disk_uses},
+        )
+
+    async def take_backup(self) -> TakenBackup:
+        """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest ones.
+
+        Raises:
+            FailedPreconditionError: The server has no backup folder, or keeps its documents in PostgreSQL.
+        """
+        return from_message(await self._call(pb.TakeBackupRequest(), pb.TakeBackupResponse), TakenBackup)
+
+    async def health(self) -> dict[str, str]:
+        """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
+        statuses: dict[str, str] = {}
+        for service in ("", *SERVICES):
+            request = health_pb2.HealthCheckRequest(service=service)
+            try:
+                reply = await self._call(request, health_pb2.HealthCheckResponse)
+            except NotFoundError:
+                statuses[service] = "SERVICE_UNKNOWN"
+            else:
+                known = reply.status in _SERVING.values()
+                statuses[service] = _SERVING.Name(reply.status) if known else "UNKNOWN"
+        return statuses

@@ -1,0 +1,223 @@
+"""Requests: built from the caller's arguments, and cut into parts within the server's limits."""
+
+import warnings
+from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields
+from itertools import chain
+from typing import Any, TypeVar
+
+import numpy as np
+from facets_proto.codec import message_of, to_message
+from facets_proto.v1 import filters_pb2
+from google.protobuf.descriptor import FieldDescriptor
+from google.protobuf.message import Message
+
+from facets_client.errors import FacetsClientError, FieldViolation, OddFilterWarning
+from facets_client.generated.types import Limits, Timings
+
+MessageT = TypeVar("MessageT", bound=Message)
+RecordT = TypeVar("RecordT")
+
+# Room for the fields of a request beside its items, and for the key and length of an item on the wire.
+ENVELOPE_BYTES = 4_096
+ITEM_BYTES = 16
+# The server's default. The client never sends it, but needs it to cut requests whose top_k is unset.
+DEFAULT_TOP_K = 10
+
+_REFUSED = (TypeError, ValueError, OverflowError)
+_INTEGERS = {
+    FieldDescriptor.TYPE_INT32: (-(2**31), 2**31 - 1),
+    FieldDescriptor.TYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.TYPE_UINT64: (0, 2**64 - 1),
+}
+
+
+def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
+    """A message of these fields; None leaves a field unset.
+
+    Raises:
+        TypeError, ValueError: A value does not fit its field, which the message names.
+    """
+    try:
+        return message_of(message_type, **values)
+    except _REFUSED as error:
+        raise (_explained(message_type, values) or error) from error
+
+
+def record_message(record: object, message_type: type[MessageT], **values: Any) -> MessageT:
+    """A record as a message; ``values`` replace fields of the record.
+
+    Raises:
+        TypeError, ValueError: A value does not fit its field, which the message names.
+    """
+    try:
+        return to_message(record, message_type, **values)
+    except _REFUSED as error:
+        names = message_type.DESCRIPTOR.fields_by_name
+        values = {name: getattr(record, name) for name in names if hasattr(record, name)} | values
+        raise (_explained(message_type, values) or error) from error
+
+
+def _explained(message_type: type[Message], values: Mapping[str, Any]) -> Exception | None:
+    """The error of the first value that does not fit its field: path of the field, and the rule."""
+    for name, value in values.items():
+        field = message_type.DESCRIPTOR.fields_by_name[name]
+        path, error = name, _error_of(message_type, name, value)
+        if error and field.is_repeated and isinstance(value, list | tuple):
+            for position, item in enumerate(value):
+                item_error = _error_of(message_type, name, [item])
+                if item_error:
+                    path, value, error = f"{name}[{position}]", item, item_error
+                    break
+        if error:
+            kind = TypeError if isinstance(error, TypeError) else ValueError
+            return kind(f"{path} {_rule(field, value, error)}")
+    return None
+
+
+def _error_of(message_type: type[Message], name: str, value: Any) -> Exception | None:
+    try:
+        message_of(message_type, **{name: value})
+    except _REFUSED as error:
+        return error
+    return None
+
+
+def _rule(field: Any, value: Any, error: Exception) -> str:
+    if isinstance(error, UnicodeEncodeError):
+        return "has half of a surrogate pair, which is not a character"
+    if "bad argument type" in str(error):
+        return f"must be str, got {shown(value)}" if field.type == field.TYPE_STRING else "has a value of a wrong type"
+    if isinstance(error, OverflowError):
+        return f"must fit a double, got an integer of {int(value).bit_length()} bits"
+    if field.type in _INTEGERS and isinstance(value, int):
+        low, high = _INTEGERS[field.type]
+        return f"must be {low} to {high}, got {value}"
+    return str(error)
+
+
+def check_iterable(name: str, items: object) -> None:
+    """Rejects one string where several items are expected, and anything that is not iterable.
+
+    Raises:
+        TypeError: With what was meant.
+    """
+    if isinstance(items, str | bytes):
+        raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
+    if not isinstance(items, Iterable | AsyncIterable):
+        raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [...]")
+
+
+def shown(value: object) -> str:
+    """A value in an error, such as ``float nan`` or ``NoneType``."""
+    kind, text = type(value).__name__, repr(value)
+    return kind if value is None or len(text) > 20 else f"{kind} {text}"
+
+
+def slices(sizes: Sequence[int], *, max_items: int, max_bytes: int) -> Iterator[slice]:
+    """Cuts a sequence into runs within both limits, in order.
+
+    An item that exceeds ``max_bytes`` on its own gets its own run, and the server reports it.
+
+    Args:
+        sizes: Bytes of each item on the wire.
+        max_items: Most items of a run; 0: no limit.
+        max_bytes: Most bytes of a request; 0: no limit.
+
+    Example:
+        >>> list(slices([5, 5, 5], max_items=2, max_bytes=0))
+        [slice(0, 2, None), slice(2, 3, None)]
+    """
+    budget = max_bytes - ENVELOPE_BYTES if max_bytes else 0
+    start = used = 0
+    for position, size in enumerate(sizes):
+        full = (max_items and position - start == max_items) or (budget and used + size + ITEM_BYTES > budget)
+        if full and position > start:
+            yield slice(start, position)
+            start, used = position, 0
+        used += size + ITEM_BYTES
+    if start < len(sizes):
+        yield slice(start, len(sizes))
+
+
+def wire_bytes(item: str | Message) -> int:
+    """Bytes of an item of a repeated field."""
+    if isinstance(item, Message):
+        return item.ByteSize()
+    return len(item) if item.isascii() else len(item.encode("utf-8", "surrogatepass"))
+
+
+def least(*limits: int) -> int:
+    """The smallest limit, where 0 means that there is none.
+
+    Example:
+        >>> least(0, 5, 3), least(0, 0)
+        (3, 0)
+    """
+    return min((limit for limit in limits if limit), default=0)
+
+
+def max_with_evidence(limits: Limits, request: Any) -> int:
+    """Most queries, papers or ids of a request with ``evidence`` and ``top_k``; 0: no limit."""
+    if not request.evidence:
+        return 0
+    top_k = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K
+    return limits.max_evidence_hits and max(1, limits.max_evidence_hits // max(1, top_k))
+
+
+def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
+    """Turns ``texts[3]`` of a part into ``texts[259]`` of the whole, in an error that is being raised."""
+    before = error.field_violations
+    error.field_violations = tuple(
+        FieldViolation(_moved(item.field, field, offset), item.description) for item in before
+    )
+    for old, new in zip(before, error.field_violations, strict=True):
+        # The server's message begins with the path of a field.
+        if error.details.startswith(f"{old.field} "):
+            error.details = new.field + error.details.removeprefix(old.field)
+            error.args = (f"{error.code.name}: {error.details}",)
+            break
+
+
+def _moved(path: str, field: str, offset: int) -> str:
+    steps = ((step, index_of(step, field)) for step in path.split("."))
+    return ".".join(step if index is None else f"{field}[{index + offset}]" for step, index in steps)
+
+
+def index_of(step: str, field: str) -> int | None:
+    """3 for the step ``texts[3]`` of a path when the field is ``texts``; None for another step."""
+    number = step.removeprefix(f"{field}[").removesuffix("]")
+    return int(number) if step == f"{field}[{number}]" and number.isdecimal() else None
+
+
+def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
+    """The replies to the parts of a call as one.
+
+    Lists and arrays are concatenated, timings are added, and the rest is taken from the last reply.
+
+    Args:
+        replies: In the order of the parts.
+        added: Further fields whose numbers are added.
+    """
+    if len(replies) == 1:
+        return replies[0]
+    values = {
+        field.name: _joined([getattr(reply, field.name) for reply in replies], is_added=field.name in added)
+        for field in fields(replies[0])  # type: ignore[arg-type]
+    }
+    return type(replies[0])(**values)
+
+
+def _joined(values: Sequence[Any], *, is_added: bool) -> Any:
+    last = values[-1]
+    if is_added or isinstance(last, Timings):
+        return sum(values[1:], values[0])
+    if isinstance(last, np.ndarray):
+        return np.concatenate(values)
+    return tuple(chain.from_iterable(values)) if isinstance(last, tuple) else last
+
+
+def warn_of(odd: Iterable[filters_pb2.FilterWarning]) -> None:
+    """Warns the caller of a filter that may find nothing, once per message."""
+    for text in dict.fromkeys(warning.message for warning in odd):
+        warnings.warn(text, OddFilterWarning, stacklevel=2)

@@ -1,0 +1,60 @@
+"""gRPC statuses as exceptions of the client."""
+
+from collections.abc import Iterable
+
+import grpc
+from google.protobuf.any_pb2 import Any as AnyMessage
+from google.protobuf.message import DecodeError
+from google.rpc import error_details_pb2, status_pb2
+
+from facets_client.errors import FacetsClientError, FieldViolation, error_class
+
+_STATUS_KEY = "grpc-status-details-bin"
+
+
+def client_error(error: grpc.RpcError) -> FacetsClientError:
+    """The exception for a failed call; raise it ``from`` the error."""
+    assert isinstance(error, grpc.Call | grpc.aio.AioRpcError)
+    details: Iterable[AnyMessage] = ()
+    for key, value in error.trailing_metadata() or ():
+        if key == _STATUS_KEY:
+            details = _parse_details(value)
+    return _error(error.code(), error.details() or "no details", details)
+
+
+def status_error(status: status_pb2.Status) -> FacetsClientError:
+    """The exception for a status inside a reply; UNKNOWN for a code that gRPC does not know."""
+    code = next((code for code in grpc.StatusCode if code.value[0] == status.code), grpc.StatusCode.UNKNOWN)
+    return _error(code, status.message, status.details)
+
+
+def _parse_details(value: str | bytes) -> Iterable[AnyMessage]:
+    """Details of a failed call; none when a proxy wrote something else there."""
+    try:
+        return status_pb2.Status.FromString(value if isinstance(value, bytes) else value.encode("latin-1")).details
+    except DecodeError:
+        return ()
+
+
+def _error(code: grpc.StatusCode, message: str, details: Iterable[AnyMessage]) -> FacetsClientError:
+    """Reads the details of AIP-193: ErrorInfo, BadRequest, RetryInfo, RequestInfo, ResourceInfo."""
+    info = error_details_pb2.ErrorInfo()
+    bad_request = error_details_pb2.BadRequest()
+    retry = error_details_pb2.RetryInfo()
+    request = error_details_pb2.RequestInfo()
+    resource = error_details_pb2.ResourceInfo()
+    retry_after_s = None
+    for detail in details:
+        for target in (info, bad_request, retry, request, resource):
+            if detail.Unpack(target) and target is retry:
+                retry_after_s = retry.retry_delay.seconds + retry.retry_delay.nanos / 1e9
+    return error_class(code)(
+        code,
+        message,
+        reason=info.reason,
+        metadata=dict(info.metadata),
+        field_violations=tuple(FieldViolation(item.field, item.description) for item in bad_request.field_violations),
+        retry_after_s=retry_after_s,
+        request_id=request.request_id or info.metadata.get("request_id", ""),
+        resource_type=resource.resource_type,
+    )

@@ -1,0 +1,400 @@
+"""Methods of the clients about collections and their documents."""
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+from facets_proto.codec import from_message
+from facets_proto.v1 import diagnosis_pb2
+from facets_proto.v1 import documents_pb2 as pb
+from numpy.typing import NDArray
+
+from facets_client.core.asynchronous import AnyIterable, iterate, take
+from facets_client.core.calls import AsyncCalls
+from facets_client.core.filter_messages import filter_message
+from facets_client.core.requests import (
+    check_iterable,
+    join,
+    least,
+    max_with_evidence,
+    request_of,
+    slices,
+    warn_of,
+    wire_bytes,
+)
+from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document, to_write_result
+from facets_client.documents.results import SearchResult, SearchResults, StreamAck, WriteResult
+from facets_client.documents.session import AsyncUpsertSession
+from facets_client.filters import Filter
+from facets_client.generated.types import (
+    Collection,
+    CollectionDiagnosis,
+    CollectionMap,
+    Combination,
+    Document,
+    FoundDocuments,
+    ModelVersion,
+    ReindexProgress,
+    RerankedTexts,
+    SearchMode,
+)
+
+
+class AsyncCollectionCalls(AsyncCalls):
+    """CollectionService."""
+
+    async def create_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> Collection:
+        """Creates an empty collection; AlreadyExistsError when the name is taken.
+
+        Args:
+            name: Name of the collection.
+            model: Its model, for passages or for sentences; empty: the server's default for collections.
+            search_fields: Payload fields that are searched with the text -> weight of their words relative to those
+                of the text; None: title, subject, headline, heading and name, 2 each; empty: none.
+        """
+        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        request = request_of(pb.CreateCollectionRequest, name=name, model=model, search_fields=fields)
+        return from_message((await self._call(request, pb.CreateCollectionResponse)).collection, Collection)
+
+    async def get_collection(self, name: str) -> Collection:
+        """One collection; NotFoundError when it does not exist."""
+        reply = await self._call(request_of(pb.GetCollectionRequest, name=name), pb.GetCollectionResponse)
+        return from_message(reply.collection, Collection)
+
+    async def list_collections(self) -> list[Collection]:
+        """All collections, ordered by name."""
+        collections = await self._call_pages(
+            pb.ListCollectionsRequest(), pb.ListCollectionsResponse, lambda reply: reply.collections
+        )
+        return [from_message(collection, Collection) for collection in collections]
+
+    async def delete_collection(self, name: str) -> WriteResult:
+        """Deletes a collection with its documents."""
+        reply = await self._call(request_of(pb.DeleteCollectionRequest, name=name), pb.DeleteCollectionResponse)
+        return WriteResult(reply.num_documents, reply.index_revision)
+
+    async def reindex_collection(
+        self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
+    ) -> AsyncIterator[ReindexProgress]:
+        """Moves a collection to another model, or to the served revision of its own, by encoding its texts again.
+
+        The collection can be searched and written in the meantime. A caller who stops taking the progress leaves it
+        unchanged; the next call continues.
+
+        Args:
+            name: Name of the collection.
+            model: New model; empty: the served revision of its own model.
+            search_fields: Payload fields that are searched after the move; None: unchanged.
+
+        Yields:
+            The progress every few seconds; the last one is ``done``.
+        """
+        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        request = request_of(pb.ReindexCollectionRequest, name=name, model=model, search_fields=fields)
+        done = False
+        while not done:
+            reply = await self._call(request, pb.ReindexCollectionResponse)
+            done = reply.done
+            yield from_message(reply, ReindexProgress)
+
+    async def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
+        """Examines a collection as a whole: duplicates and hubs; with queries also the recall of its index.
+
+        Args:
+            name: Name of the collection.
+            queries: Questions as people ask them, at most 1,000. Sentences of the documents give too good figures.
+        """
+        request = request_of(diagnosis_pb2.DiagnoseCollectionRequest, name=name, queries=queries)
+        return from_message(await self._call(request, diagnosis_pb2.DiagnoseCollectionResponse), CollectionDiagnosis)
+
+    async def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
+        """A collection as points of a plane, similar documents close to each other, and its themes.
+
+        Args:
+            name: Name of the collection.
+            max_documents: Size of the sample that is laid out; 0: the server's limit.
+        """
+        request = request_of(diagnosis_pb2.MapCollectionRequest, name=name, max_documents=max_documents)
+        return from_message(await self._call(request, diagnosis_pb2.MapCollectionResponse), CollectionMap)
+
+
+class AsyncDocumentCalls(AsyncCalls):
+    """DocumentService."""
+
+    async def upsert(
+        self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None
+    ) -> WriteResult:
+        """Stores documents and replaces those with the same id; durable on return.
+
+        Each request is stored whole or not at all. A long input takes several requests, and an error in a later one
+        leaves the earlier ones stored.
+
+        Args:
+            collection: Name of the collection.
+            documents: At least one.
+            encoded_by: The model that made their facet embeddings: FailedPreconditionError when the collection has
+                another one. None: not verified.
+        """
+        check_iterable("documents", documents)
+        messages = [from_document(document) for document in documents]
+        request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
+        parts = await self._call_parts(
+            request, pb.UpsertResponse, "documents", lambda limits: limits.max_documents_per_upsert
+        )
+        return to_write_result(parts)
+
+    async def open_upsert_session(
+        self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
+    ) -> AsyncUpsertSession:
+        """Opens an upsert stream whose batches and acks the caller handles one by one; not retried.
+
+        Args:
+            collection: Name of the collection.
+            resume_token: Of an earlier ack, to continue its stream; empty: a new stream.
+            encoded_by: As in ``upsert``.
+        """
+        first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
+        stream, reply = await self._open(pb.UpsertStreamRequest(open=first), pb.UpsertStreamResponse)
+        return AsyncUpsertSession(stream, reply.opened)
+
+    async def upsert_stream(
+        self,
+        collection: str,
+        documents: AnyIterable[Document],
+        *,
+        batch_size: int = 64,
+        resume_token: str = "",
+        encoded_by: ModelVersion | None = None,
+    ) -> AsyncIterator[StreamAck]:
+        """Stores any number of documents in bounded memory; a bad one is rejected in the ack of its batch.
+
+        Args:
+            collection: Name of the collection.
+            documents: Any number. Taking an ack reads a window of batches ahead.
+            batch_size: Documents of one batch; each batch has one ack.
+            resume_token: Of an earlier ack, to continue after a broken connection with the documents that were not
+                acknowledged.
+            encoded_by: As in ``upsert``.
+
+        Yields:
+            One ack for each batch, in order, once the batch is durable.
+        """
+        check_iterable("documents", documents)
+        limits = await self._limits()
+        session = await self._retry(
+            self.open_upsert_session, collection, resume_token=resume_token, encoded_by=encoded_by
+        )
+        batches = self._batches(
+            documents,
+            least(batch_size, limits.max_documents_per_upsert),
+            least(limits.max_message_bytes, BATCH_BYTES),
+        )
+        num_unacked = 0
+        has_more = True
+        try:
+            while has_more or num_unacked:
+                while has_more and num_unacked < session.max_unacked_batches:
+                    batch = await anext(batches, None)
+                    if batch is None:
+                        has_more = False
+                        await session.half_close()
+                    else:
+                        await session.send(batch)
+                        num_unacked += 1
+                if num_unacked:
+                    ack = await session.receive_ack()
+                    num_unacked -= 1
+                    yield ack
+        finally:
+            await session.close()
+
+    async def _batches(
+        self, documents: AnyIterable[Document], batch_size: int, max_bytes: int
+    ) -> AsyncIterator[list[DocumentMessage]]:
+        """Documents as messages, in batches within both limits."""
+        source = iterate(documents)
+        while batch := await take(source, batch_size):
+            messages = [from_document(document) for document in batch]
+            for part in slices(list(map(wire_bytes, messages)), max_items=0, max_bytes=max_bytes):
+                yield messages[part]
+
+    async def get_documents(
+        self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
+    ) -> FoundDocuments:
+        """Documents by id, in the order of the ids, and the ids that do not exist.
+
+        Args:
+            collection: Name of the collection.
+            ids: At least one.
+            include_facets: Also return the facet embeddings.
+            min_revision: Read only this revision or a later one; 0: any.
+        """
+        request = request_of(
+            pb.GetDocumentsRequest,
+            collection=collection,
+            ids=ids,
+            include_facets=include_facets,
+            min_revision=min_revision,
+        )
+        parts = await self._call_parts(
+            request, pb.GetDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
+        )
+        return join([from_message(part, FoundDocuments) for part in parts])
+
+    async def delete_documents(
+        self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
+    ) -> WriteResult:
+        """Deletes documents by id, or all that match a filter; unknown ids are not an error.
+
+        Args:
+            collection: Name of the collection.
+            ids: Documents to delete.
+            where: Instead, a condition on the payload.
+        """
+        request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
+        if where is not None:
+            parts = [await self._call(request, pb.DeleteDocumentsResponse)]
+        else:
+            parts = await self._call_parts(
+                request, pb.DeleteDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
+            )
+        warn_of(warning for part in parts for warning in part.warnings)
+        return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
+
+    async def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> int:
+        """Number of documents, or of those that match a filter."""
+        request = request_of(
+            pb.CountDocumentsRequest, collection=collection, where=filter_message(where), min_revision=min_revision
+        )
+        reply = await self._call(request, pb.CountDocumentsResponse)
+        warn_of(reply.warnings)
+        return int(reply.num_documents)
+
+    async def list_documents(
+        self,
+        collection: str,
+        *,
+        where: Filter | None = None,
+        page_size: int = 0,
+        include_facets: bool = False,
+        min_revision: int = 0,
+    ) -> AsyncIterator[Document]:
+        """All documents that match, ordered by id, fetched page by page.
+
+        Args:
+            collection: Name of the collection.
+            where: Condition on the payload; None: all documents.
+            page_size: Documents fetched at a time; 0: the server's default.
+            include_facets: Also return the facet embeddings.
+            min_revision: Read only this revision or a later one; 0: any.
+        """
+        request = request_of(
+            pb.ListDocumentsRequest,
+            collection=collection,
+            page_size=page_size,
+            where=filter_message(where),
+            include_facets=include_facets,
+            min_revision=min_revision,
+        )
+        while True:
+            reply = await self._call(request, pb.ListDocumentsResponse)
+            warn_of(reply.warnings)
+            for document in reply.documents:
+                yield from_message(document, Document)
+            if not reply.next_page_token:
+                return
+            request.page_token = reply.next_page_token
+
+    async def search(
+        self,
+        collection: str,
+        queries: Sequence[str | NDArray[np.floating]],
+        *,
+        top_k: int | None = None,
+        mode: SearchMode | None = None,
+        combine: Combination = "",
+        where: Filter | None = None,
+        exact: bool = False,
+        min_revision: int = 0,
+        evidence: bool = False,
+        num_words: int | None = None,
+        include_document: bool | None = None,
+        min_confidence: float | None = None,
+        diversify: float | None = None,
+        group: bool | None = None,
+        model: str = "",
+    ) -> SearchResults:
+        """The best documents for each query, by its facets and its words.
+
+        Args:
+            collection: Name of the collection.
+            queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
+            top_k: Hits for each query; None: 10.
+            mode: ``hybrid`` (None): facets and words (facets alone for facet embeddings); ``facets``; or
+                ``lexical``: words.
+            combine: How several facets of a query make one score. ``sum``: a document answers all of them; ``any``:
+                any of them; empty: ``any`` for a text of several questions, else ``sum``.
+            where: Condition on the payload; None: all documents.
+            exact: Compare with every document instead of using an approximate index.
+            min_revision: Read only this revision or a later one (read your writes); 0: any.
+            evidence: Report which facets matched.
+            num_words: Nearest words for each facet of the evidence; None: the server's default.
+            include_document: Whether to return text and payload; None: yes.
+            min_confidence: Only hits with at least this confidence, in [0, 1]; None: all.
+            diversify: How much the hits should differ in what they answer, in [0, 1]; None: ranked by score alone.
+            group: True (None): hits are documents, a long one with its best part; False: hits are parts.
+            model: Model that embeds the queries, of the collection's space; empty: the collection's.
+        """
+        request = request_of(
+            pb.SearchRequest,
+            collection=collection,
+            queries=queries,
+            top_k=top_k,
+            mode=mode,
+            combine=combine,
+            where=filter_message(where),
+            exact=exact,
+            min_revision=min_revision,
+            evidence=evidence,
+            num_words=num_words,
+            include_document=include_document,
+            min_confidence=min_confidence,
+            diversify=diversify,
+            group=group,
+            model=model,
+        )
+        parts = await self._call_parts(
+            request,
+            pb.SearchResponse,
+            "queries",
+            lambda limits: least(limits.max_queries_per_search, max_with_evidence(limits, request)),
+        )
+        warn_of(parts[0].warnings)
+        results = [
+            from_message(part, SearchResults, results=tuple(from_message(item, SearchResult) for item in part.results))
+            for part in parts
+        ]
+        return replace(join(results), exhaustive=all(part.exhaustive for part in parts), warnings=results[0].warnings)
+
+    async def rerank(
+        self,
+        query: str,
+        texts: Sequence[str],
+        *,
+        top_k: int | None = None,
+        mode: SearchMode | None = None,
+        model: str = "",
+    ) -> RerankedTexts:
+        """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts.
+
+        Args:
+            query: What the texts should answer.
+            texts: At most ``Limits.max_texts_per_request``: they are compared with each other, in one request.
+            top_k: How many of the best to return; None: all.
+            mode: ``hybrid`` (None), ``facets`` or ``lexical``, as in ``search``.
+            model: Model that embeds query and texts; empty: the server's default for collections.
+        """
+        request = request_of(pb.RerankRequest, query=query, texts=texts, top_k=top_k, mode=mode, model=model)
+        return from_message(await self._call(request, pb.RerankResponse), RerankedTexts)

@@ -1,0 +1,113 @@
+"""Documents and replies about them: records as messages, and messages as records."""
+
+import math
+from collections.abc import Iterable, Mapping, Sequence
+
+from facets_proto.codec import from_message
+from facets_proto.v1 import documents_pb2 as pb
+
+from facets_client.core.requests import record_message, shown
+from facets_client.core.status import status_error
+from facets_client.core.values import MAX_EXACT_INTEGER
+from facets_client.documents.results import RejectedDocument, StreamAck, WriteResult
+from facets_client.generated.types import Document, TruncatedDocument
+
+DocumentMessage = pb.Document  # a document on the wire
+BATCH_BYTES = 2**20  # most bytes of a batch of a stream, so that the model needs at most a minute for it
+
+# A message may be nested 100 levels deep; each level of JSON takes three.
+MAX_PAYLOAD_DEPTH = 20
+
+
+def from_document(document: Document) -> DocumentMessage:
+    """A document as a message.
+
+    Raises:
+        ValueError: Its payload cannot be carried without loss, or a text has half of a surrogate pair.
+        TypeError: It is not a document, or a field has a value of a wrong type.
+    """
+    if not hasattr(document, "payload"):
+        raise TypeError(f"expected a Document, got {shown(document)}: try Document(id=..., text=..., payload=...)")
+    check_payload(document.payload)
+    stats = None if document.facet_embeddings is None else document.token_stats
+    return record_message(document, DocumentMessage, revision=0, token_stats=stats)
+
+
+def to_document(message: DocumentMessage) -> Document:
+    """A message as a document, as a server reads it: whole numbers of the payload are integers."""
+    return from_message(message, Document)
+
+
+def check_payload(payload: Mapping[str, object]) -> None:
+    """Rejects what a protobuf Struct cannot carry without loss.
+
+    Raises:
+        ValueError: A number that is not finite, an integer beyond 2**53, a key that is not a string, half of a
+            surrogate pair, or more than 20 levels.
+        TypeError: A value of a type that JSON does not have.
+    """
+    level: list[object] = [payload]
+    for _ in range(MAX_PAYLOAD_DEPTH + 1):
+        inner: list[object] = []
+        for value in level:
+            inner.extend(_check_value(value))
+        if not inner:
+            return
+        level = inner
+    raise ValueError(f"payload is nested more than {MAX_PAYLOAD_DEPTH} levels deep")
+
+
+def _check_value(value: object) -> Iterable[object]:
+    """Checks one value and returns the values inside it."""
+    if isinstance(value, Mapping):
+        for key in value:
+            if not isinstance(key, str):
+                raise ValueError(f"payload has a key of type {type(key).__name__}, expected a string")
+        return (*value, *value.values())
+    if isinstance(value, list | tuple):
+        return value
+    if isinstance(value, str):
+        if not value.isascii():
+            try:
+                value.encode("utf-8")
+            except UnicodeEncodeError as error:
+                raise ValueError("payload has half of a surrogate pair, which is not a character") from error
+    elif isinstance(value, bool) or value is None:
+        pass
+    elif isinstance(value, int):
+        if abs(value) > MAX_EXACT_INTEGER:
+            number = str(value) if value.bit_length() <= 256 else f"of {value.bit_length()} bits"
+            raise ValueError(f"payload has the integer {number}, beyond 2**53: give it as a string")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise ValueError(f"payload has the number {value}, expected a finite one")
+    else:
+        raise TypeError(f"payload has a value of type {type(value).__name__}, which JSON does not have")
+    return ()
+
+
+def to_ack(message: pb.UpsertStreamAck, resume_token: str) -> StreamAck:
+    """The acknowledgement of a batch."""
+    return from_message(
+        message,
+        StreamAck,
+        rejected=tuple(map(_to_rejected, message.rejected_documents)),
+        resume_token=resume_token,
+        truncated=tuple(from_message(item, TruncatedDocument) for item in message.truncated_documents),
+    )
+
+
+def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
+    error = status_error(item.error)
+    return RejectedDocument(item.position, item.id, error.code.name, error.reason, error.details)
+
+
+def to_write_result(replies: Sequence[pb.UpsertResponse]) -> WriteResult:
+    """The replies to the parts of an upsert as one; positions count over all of them."""
+    truncated: list[TruncatedDocument] = []
+    num_stored = 0
+    for reply in replies:
+        for item in reply.truncated_documents:
+            truncated.append(from_message(item, TruncatedDocument, position=num_stored + item.position))
+        num_stored += reply.num_upserted
+    return WriteResult(num_stored, replies[-1].index_revision, tuple(truncated))

@@ -1,0 +1,188 @@
+"""Methods of the clients about relations between entities."""
+
+from collections.abc import Sequence
+
+from facets_proto.codec import from_message
+from facets_proto.v1 import relations_pb2 as pb
+
+from facets_client.core.calls import AsyncCalls
+from facets_client.core.requests import request_of
+from facets_client.generated.types import (
+    Entailment,
+    EntitySource,
+    PairLimits,
+    PatternScore,
+    RankedTail,
+    Relation,
+    TextRelations,
+)
+from facets_client.relations.messages import Spans, max_patterns, text_messages
+
+
+class AsyncRelationCalls(AsyncCalls):
+    """RelationService."""
+
+    async def extract_relations(
+        self,
+        texts: Sequence[str],
+        *,
+        spans: Spans | None = None,
+        entity_source: EntitySource = "any",
+        gazetteer: Sequence[str] = (),
+        relations: Sequence[str] = (),
+        pair_limits: PairLimits | None = None,
+        include_unrelated: bool = False,
+        max_relations_per_pair: int | None = None,
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> list[TextRelations]:
+        """What texts assert about each two entities of a sentence.
+
+        Args:
+            texts: At least one.
+            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
+                None: found by the server.
+            entity_source: Where entities come from; ``any``: spans, else the gazetteer, else the server's recognizer.
+            gazetteer: Names of entities to find.
+            relations: Candidates by name or alias; empty: every relation.
+            pair_limits: Which pairs are considered.
+            include_unrelated: Also return pairs without an accepted relation.
+            max_relations_per_pair: Most accepted relations of two entities, both directions together; None: 1.
+            top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
+            evidence: Report which facets matched, the relations near each facet, and the nearest training patterns.
+            model: Name; empty: the server's default for relations.
+        """
+        request = request_of(
+            pb.ExtractRelationsRequest,
+            texts=text_messages(texts, spans),
+            model=model,
+            entity_source="" if entity_source == "any" else entity_source,
+            gazetteer_names=gazetteer,
+            relations=relations,
+            pair_limits=pair_limits,
+            include_unrelated=include_unrelated,
+            max_relations_per_pair=max_relations_per_pair,
+            top_k=top_k,
+            evidence=evidence,
+        )
+        parts = await self._call_parts(
+            request, pb.ExtractRelationsResponse, "texts", lambda limits: limits.max_texts_per_request
+        )
+        return [from_message(text, TextRelations) for part in parts for text in part.texts]
+
+    async def fill_slots(
+        self,
+        slots: Sequence[tuple[str, str]],
+        texts: Sequence[str],
+        *,
+        spans: Spans | None = None,
+        entity_source: EntitySource = "any",
+        gazetteer: Sequence[str] = (),
+        pair_limits: PairLimits | None = None,
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> list[tuple[RankedTail, ...]]:
+        """Tail entities for heads and relations, best first.
+
+        Args:
+            slots: ``(head, relation)`` of each; each is filled from all texts.
+            texts: At least one, and at most as many as fit in one request: tails are ranked over all of them.
+            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
+            entity_source: As in ``extract_relations``; heads are found in addition.
+            gazetteer: Names of entities to find.
+            pair_limits: Which pairs are considered.
+            top_k: Most tails of a slot; None: 10.
+            evidence: Report which facets matched.
+            model: Name; empty: the server's default for relations.
+        """
+        request = request_of(
+            pb.FillSlotsRequest,
+            slots=slots,
+            texts=text_messages(texts, spans),
+            model=model,
+            entity_source="" if entity_source == "any" else entity_source,
+            gazetteer_names=gazetteer,
+            pair_limits=pair_limits,
+            top_k=top_k,
+            evidence=evidence,
+        )
+        parts = await self._call_parts(
+            request, pb.FillSlotsResponse, "slots", lambda limits: limits.max_slots_per_request
+        )
+        return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
+
+    async def score_relations(
+        self,
+        patterns: Sequence[str],
+        *,
+        relations: Sequence[str] = (),
+        top_k: int | None = None,
+        evidence: bool = False,
+        model: str = "",
+    ) -> list[PatternScore]:
+        """How well relations fit sentence patterns.
+
+        Args:
+            patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
+            relations: Candidates by name or alias; empty: every relation.
+            top_k: Most relations of a pattern; None: all candidates, or 10 when ``relations`` is empty.
+            evidence: Report which facets matched, and the relations near each facet.
+            model: Name; empty: the server's default for relations.
+        """
+        request = request_of(
+            pb.ScoreRelationsRequest,
+            patterns=patterns,
+            model=model,
+            relations=relations,
+            top_k=top_k,
+            evidence=evidence,
+        )
+        parts = await self._call_parts(
+            request, pb.ScoreRelationsResponse, "patterns", lambda limits: max_patterns(limits, request)
+        )
+        return [from_message(score, PatternScore) for part in parts for score in part.scores]
+
+    async def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> list[Entailment]:
+        """Whether one sentence pattern entails another, in both directions.
+
+        Args:
+            pairs: ``(premise, hypothesis)`` of each, patterns as in ``score_relations``.
+            model: Name; empty: the server's default for relations.
+        """
+        parts = await self._call_parts(
+            request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model),
+            pb.DetectEntailmentResponse,
+            "pairs",
+            lambda limits: limits.max_pairs_per_request,
+        )
+        return [from_message(item, Entailment) for part in parts for item in part.entailments]
+
+    async def list_relations(self, *, model: str = "") -> list[Relation]:
+        """The relations that a model knows, trained and added, by name."""
+        relations = await self._call_pages(
+            request_of(pb.ListRelationsRequest, model=model),
+            pb.ListRelationsResponse,
+            lambda reply: reply.relations,
+        )
+        return [from_message(relation, Relation) for relation in relations]
+
+    async def add_relation(
+        self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
+    ) -> Relation:
+        """Adds a relation by example patterns, without training; durable on return.
+
+        Args:
+            name: AlreadyExistsError when the model knows a relation of this name.
+            examples: Sentence patterns that express it.
+            threshold: Scores from this one on are accepted, in [-1, 1]; None: the server's choice.
+            model: Name; empty: the server's default for relations.
+        """
+        request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)
+        return from_message((await self._call(request, pb.AddRelationResponse)).relation, Relation)
+
+    async def delete_relation(self, name: str, *, model: str = "") -> Relation:
+        """Removes an added relation; NotFoundError when it does not exist."""
+        request = request_of(pb.DeleteRelationRequest, model=model, name=name)
+        return from_message((await self._call(request, pb.DeleteRelationResponse)).relation, Relation)

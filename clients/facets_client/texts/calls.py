@@ -1,0 +1,260 @@
+"""Methods of the clients about texts: embed, explain, score, summarize, suggest topics."""
+
+from collections import deque
+from collections.abc import AsyncIterator, Sequence
+
+import numpy as np
+from facets_proto.codec import from_message
+from facets_proto.v1 import texts_pb2 as pb
+from facets_proto.values import array_from_message
+
+from facets_client.core.asynchronous import AnyIterable, iterate, take
+from facets_client.core.calls import AsyncCalls
+from facets_client.core.requests import check_iterable, join, least, move_indices, request_of, slices, wire_bytes
+from facets_client.core.status import status_error
+from facets_client.core.values import FacetsArray
+from facets_client.generated.types import DTypeName, Method, Order, TextTopics
+from facets_client.texts.messages import SCORE_RANGES, document_message, pair_score
+from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
+
+# Most requests of an embedding stream in progress at the same time.
+_STREAM_WINDOW = 4
+
+
+class AsyncTextCalls(AsyncCalls):
+    """EmbeddingService, SimilarityService, SummarizationService, TopicService."""
+
+    async def embed(
+        self,
+        texts: Sequence[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName | None = None,
+        spans: bool = False,
+    ) -> Embeddings:
+        """Facet embeddings of texts.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
+            spans: Also return where each facet stands in its text; only for models of passages.
+
+        Returns:
+            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
+        """
+        request = request_of(
+            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=spans
+        )
+        parts = await self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        return join([from_message(part, Embeddings) for part in parts])
+
+    async def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
+        """One vector per text, for tools without facets: ``[len(texts), dim]``.
+
+        Models of passages give vectors of unit length.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+        """
+        request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
+        parts = await self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        return np.concatenate([array_from_message(part.vectors) for part in parts])
+
+    async def embed_stream(
+        self,
+        texts: AnyIterable[str],
+        *,
+        model: str = "",
+        normalize: bool = False,
+        dtype: DTypeName | None = None,
+        batch_size: int = 64,
+    ) -> AsyncIterator[FacetsArray]:
+        """Facet embeddings of any number of texts in bounded memory.
+
+        Taking a result reads the input a few batches ahead.
+
+        Args:
+            texts: Any number.
+            model: Name; empty: the server's default.
+            normalize: Scale every facet to unit length.
+            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
+            batch_size: Texts of one request; the server's limit if that is smaller.
+
+        Yields:
+            One array ``[num_facets, dim]`` for each text, in order.
+        """
+        check_iterable("texts", texts)
+        limits = await self._limits()
+        batch_size = least(batch_size, limits.max_texts_per_request)
+        window = least(_STREAM_WINDOW, limits.max_stream_window)
+        source = iterate(texts)
+        offsets: deque[int] = deque()  # of the first text of each request in progress
+        num_taken = 0
+        stream = reply = None
+        has_more = True
+        try:
+            while has_more or offsets:
+                while has_more and len(offsets) < window:
+                    batch = await take(source, batch_size)
+                    has_more = bool(batch)
+                    sizes = map(wire_bytes, request_of(pb.EmbedRequest, texts=batch).texts)
+                    for part in slices(list(sizes), max_items=0, max_bytes=limits.max_message_bytes):
+                        offset = num_taken + part.start
+                        request = request_of(
+                            pb.EmbedRequest, texts=batch[part], model=model, normalize=normalize, dtype=dtype
+                        )
+                        message = pb.EmbedStreamRequest(sequence=offset, request=request)
+                        if stream is None:
+                            stream, reply = await self._retry(self._open, message, pb.EmbedStreamResponse)
+                        else:
+                            await stream.send(message)
+                        offsets.append(offset)
+                    num_taken += len(batch)
+                    if stream and not has_more:
+                        await stream.half_close()
+                if stream and offsets:
+                    reply = reply or await stream.receive()
+                    offset = offsets.popleft()
+                    if reply.WhichOneof("outcome") == "error":
+                        error = status_error(reply.error)
+                        move_indices(error, "texts", offset)
+                        raise error
+                    for array in array_from_message(reply.response.facet_embeddings):
+                        yield array
+                    reply = None
+        finally:
+            if stream:
+                await stream.close()
+
+    async def explain(
+        self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
+    ) -> list[Explanation]:
+        """Tokens of each text with their attention, and the nearest words of each facet.
+
+        Args:
+            texts: At least one.
+            model: Name; empty: the server's default.
+            num_words: Nearest words for each facet; None: the server's default.
+        """
+        request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
+        parts = await self._call_parts(
+            request, pb.ExplainResponse, "texts", lambda limits: limits.max_texts_per_request
+        )
+        return [from_message(item, Explanation) for part in parts for item in part.explanations]
+
+    async def similarity(
+        self,
+        pairs: Sequence[tuple[str, str]],
+        *,
+        method: Method | None = None,
+        attention: bool = False,
+        model: str = "",
+        explain: bool = False,
+        calibrated: bool = False,
+        score_range: ScoreRange | None = None,
+        num_words: int | None = None,
+    ) -> Scores:
+        """How similar the two texts of each pair are; higher is more similar.
+
+        Args:
+            pairs: At least one pair of texts.
+            method: How to score; the range of the score depends on it. None: the method that agrees best with human
+                judgements for the model; the reply names it.
+            attention: Also weight words by their closest facet (word-based methods only).
+            model: Name, of sentences or passages; empty: the first one that supports the method.
+            explain: Report which facets matched.
+            calibrated: Also return the score that people would give.
+            score_range: Scale of the calibrated score, ``0..1`` or ``0..5``, from unrelated to equivalent; None:
+                ``0..1``.
+            num_words: Nearest words for each facet of an explanation; None: the server's default.
+        """
+        if score_range is not None and score_range not in SCORE_RANGES:
+            raise ValueError(f"score_range must be one of {', '.join(SCORE_RANGES)}, got {score_range!r}")
+        request = request_of(
+            pb.ScoreRequest,
+            pairs=pairs,
+            model=model,
+            method=method,
+            attention=attention,
+            explain=explain,
+            calibrated=calibrated,
+            score_range=score_range and SCORE_RANGES[score_range],
+            num_words=num_words,
+        )
+        parts = await self._call_parts(request, pb.ScoreResponse, "pairs", lambda limits: limits.max_pairs_per_request)
+        return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
+
+    async def summarize(
+        self,
+        documents: Sequence[str | Sequence[str]],
+        *,
+        num_sentences: int | None = None,
+        max_words: int | None = None,
+        order: Order | None = None,
+        query: str = "",
+        model: str = "",
+    ) -> list[Summary]:
+        """Extractive summaries; never empty.
+
+        Args:
+            documents: Each a raw text, or the list of its sentences.
+            num_sentences: Exactly this many, or all; the server takes 3 when neither limit is set.
+            max_words: Instead, at most this many words.
+            order: ``original`` (None): order of the document; ``selection``: most covering first.
+            query: What the reader is looking for; empty: nothing in particular.
+            model: Name; empty: the server's default.
+        """
+        if num_sentences is not None and max_words is not None:
+            raise ValueError("num_sentences and max_words exclude each other, got both")
+        check_iterable("documents", documents)
+        request = request_of(
+            pb.SummarizeRequest,
+            documents=[document_message(document) for document in documents],
+            model=model,
+            num_sentences=num_sentences,
+            max_words=max_words,
+            order=order,
+            query=query,
+        )
+        parts = await self._call_parts(
+            request, pb.SummarizeResponse, "documents", lambda limits: limits.max_texts_per_request
+        )
+        return [from_message(item, Summary) for part in parts for item in part.summaries]
+
+    async def suggest_topics(
+        self,
+        texts: Sequence[str],
+        *,
+        num_topics: int | None = None,
+        num_words: int | None = None,
+        keep: Sequence[str] = (),
+        avoid: Sequence[str] = (),
+        model: str = "",
+    ) -> list[TextTopics]:
+        """Topics that may come next after each text, the likeliest first.
+
+        Args:
+            texts: What is written so far; of a long text the end is read.
+            num_topics: Most topics of a text; None: all that the model has.
+            num_words: Words that describe a topic; None: the server's default.
+            keep: Words and phrases that are chosen to follow.
+            avoid: Words and phrases whose topics are left out.
+            model: Name; empty: the server's default model of sentences.
+        """
+        request = request_of(
+            pb.SuggestTopicsRequest,
+            texts=texts,
+            model=model,
+            num_topics=num_topics,
+            num_words=num_words,
+            keep=keep,
+            avoid=avoid,
+        )
+        parts = await self._call_parts(
+            request, pb.SuggestTopicsResponse, "texts", lambda limits: limits.max_texts_per_request
+        )
+        return [from_message(item, TextTopics) for part in parts for item in part.texts]

@@ -1,0 +1,247 @@
+"""Generates ``generated/types.py``: records with the fields and comments of the protos' messages.
+
+A record is a frozen dataclass. Arrays are NumPy arrays, enums are their names in lower case, and what may be missing is
+``None``. The tables below hold what the protos do not say; the rest follows from them.
+
+Needs ``grpcio-tools`` (extra ``dev``).
+"""
+
+import importlib.resources
+import re
+import tempfile
+import textwrap
+from itertools import takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet
+
+_PROTO_FOLDER = Path(__file__).resolve().parents[1] / "proto"
+_WIDTH = 120
+
+
+# Records in the order of the file: a base class and its arguments come before the record.
+_RECORDS = """
+    ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
+    FacetMatch Limits Model Backup TakenBackup
+    Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
+    SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText
+    ReindexProgress DocumentPart Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
+    PairLimits EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
+    EntityPair TextRelations TailMention RankedTail Entailment Relation
+    Author Paper NewAuthor NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate CandidateRankings
+    PaperRankings AddedPapers AddedAuthors FoundCandidates
+""".split()
+# Record -> its message, where the names differ.
+_MESSAGES = {
+    "AddedAuthors": "AddAuthorsResponse",
+    "AddedPapers": "AddPapersResponse",
+    "CandidateRankings": "RecommendAuthorsResponse",
+    "CollectionDiagnosis": "DiagnoseCollectionResponse",
+    "CollectionMap": "MapCollectionResponse",
+    "EmbeddingsFields": "EmbedResponse",
+    "ExplanationFields": "TextExplanation",
+    "FoundCandidates": "FindCandidatesResponse",
+    "FoundDocuments": "GetDocumentsResponse",
+    "PaperRankings": "RankPapersResponse",
+    "ReindexProgress": "ReindexCollectionResponse",
+    "RerankedTexts": "RerankResponse",
+    "SummaryFields": "Summary",
+    "TakenBackup": "TakeBackupResponse",
+}
+_RECORD_OF = {_MESSAGES.get(name, name): name for name in _RECORDS}
+# Record -> its base class of core/values.py.
+_BASES = {
+    "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
+    "EntityPair": "OfPair[RelationScore]",
+    "FoundCandidates": "Listed[tuple[Candidate, ...]]",
+    "FoundDocuments": "Listed[Document]",
+    "PaperRankings": "Listed[tuple[RankedPaper, ...]]",
+    "PatternScore": "OfPattern[RelationScore]",
+    "RerankedTexts": "Listed[RankedText]",
+    "Timings": "Added",
+}
+# Record that callers create -> number of its first fields that have no default.
+_GIVEN = {
+    "Author": 1,
+    "Document": 2,
+    "DocumentPart": 1,
+    "NewAuthor": 1,
+    "PairLimits": 0,
+    "Paper": 1,
+    "Span": 2,
+    "Timings": 0,
+}
+# Messages whose comment is no summary of the record.
+_SUMMARIES = {"Limits": "Limits of the server for one request; 0: not reported."}
+# Fields of a message that its record does not have.
+_WITHOUT = {
+    "AddAuthorsResponse": {"model", "timings"},
+    "AddPapersResponse": {"model", "timings"},
+    "EmbedResponse": {"vectors"},
+    "FindCandidatesResponse": {"model", "timings"},
+}
+# Type -> enum whose value names it has in lower case, and the name of its unspecified value, if any.
+_ENUMS = {
+    "DTypeName": ("DataType", None),
+    "Method": ("SimilarityMethod", None),
+    "Order": ("SummaryOrder", None),
+    "SearchMode": ("SearchMode", None),
+    "Combination": ("FacetCombination", ""),
+    "EntitySource": ("EntitySource", "any"),
+    "EntityType": ("EntityType", ""),
+    "CandidateKind": ("CandidateKind", None),
+}
+# Fields without `optional` that may be missing, or mean nothing in some replies.
+_MAY_LACK = {
+    "Collection.create_time",
+    "Document.facet_embeddings",
+    "Document.facet_spans",
+    "Document.token_stats",
+    "EmbedResponse.facet_spans",
+    "FacetMatch.second_span",
+    "FacetWords.span",
+    "RankedCandidate.evidence",
+    "RankedPaper.evidence",
+    "RankedPaper.position",
+    "RankedText.answer",
+    "RelationScore.meeting",
+    "SearchHit.answer",
+}
+
+_F = FieldDescriptorProto
+_SCALARS = {
+    **dict.fromkeys((_F.TYPE_DOUBLE, _F.TYPE_FLOAT), "float"),
+    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64), "int"),
+    **{_F.TYPE_BOOL: "bool", _F.TYPE_STRING: "str", _F.TYPE_ENUM: "str"},
+}
+_DEFAULTS = {"float": "0.0", "int": "0", "bool": "False", "str": '""'}
+_SPECIAL = {
+    "facets.v1.FacetArray": "FacetsArray",
+    "google.protobuf.Struct": "dict[str, object]",
+    "google.protobuf.Timestamp": "datetime",
+}
+_HEADER = '''"""Records of the client, generated by ``python clients/generate.py`` from the protos.
+
+Do not edit: change the message in the proto, or the table in ``generate_types.py``, and generate.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Literal
+
+from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPattern
+'''
+
+
+class _Protos(NamedTuple):
+    """Messages, enums and comments (of ``Message`` and ``Message.field``) of the proto files, by name."""
+
+    messages: dict[str, DescriptorProto]
+    enums: dict[str, EnumDescriptorProto]
+    comments: dict[str, str]
+
+
+def generate_types() -> str:
+    """The source of ``generated/types.py``, not formatted.
+
+    Raises:
+        RuntimeError: protoc rejected a proto file.
+    """
+    protos = _read_protos()
+    parts = [_HEADER]
+    for name, (enum, unspecified) in _ENUMS.items():
+        values = protos.enums[enum].value
+        prefix = values[0].name.removesuffix("UNSPECIFIED")
+        names = [value.name.removeprefix(prefix).lower() for value in values[1:]]
+        parts.append(
+            f"{name} = Literal[{', '.join(map(repr, names if unspecified is None else [unspecified, *names]))}]"
+        )
+    parts += [_record_source(name, protos) for name in _RECORDS]
+    return "\n".join(parts)
+
+
+def _read_protos() -> _Protos:
+    import google.rpc
+    import grpc_tools.protoc
+
+    apis = Path(next(iter(google.rpc.__path__))).parents[1]
+    paths = [_PROTO_FOLDER, importlib.resources.files("grpc_tools") / "_proto", apis]
+    sources = sorted(map(str, (_PROTO_FOLDER / "facets_proto" / "v1").glob("*.proto")))
+    with tempfile.TemporaryDirectory() as folder:
+        out = Path(folder) / "descriptors"
+        options = ["--include_source_info", f"--descriptor_set_out={out}", *(f"-I{path}" for path in paths)]
+        if grpc_tools.protoc.main(["protoc", *options, *sources]):
+            raise RuntimeError("protoc rejected a proto file; standard error says why")
+        files = FileDescriptorSet.FromString(out.read_bytes()).file
+    protos = _Protos({}, {}, {})
+    for file in files:
+        protos.messages.update({message.name: message for message in file.message_type})
+        protos.enums.update({enum.name: enum for enum in file.enum_type})
+        for location in file.source_code_info.location:
+            path, comment = location.path, " ".join(location.leading_comments.split())
+            if path[:1] == [4] and comment:  # a message, or with [2] one of its fields
+                message = file.message_type[path[1]]
+                name = f"{message.name}.{message.field[path[3]].name}" if path[2:3] == [2] else message.name
+                protos.comments.setdefault(name, comment)
+    return protos
+
+
+def _record_source(name: str, protos: _Protos) -> str:
+    message = protos.messages[_MESSAGES.get(name, name)]
+    without = _WITHOUT.get(message.name, set())
+    fields = [field for field in message.field if field.name not in without]
+    types = [_type_of(field, message.name, protos, is_given=name in _GIVEN) for field in fields]
+    # Of a reply, the fields at the end that may be missing have a default.
+    first_default = _GIVEN.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
+    words = " ".join(re.findall("[A-Z][a-z]+", name)).capitalize()
+    summary = _SUMMARIES.get(name) or protos.comments.get(message.name, f"{words}.")
+    lines = ["@dataclass(frozen=True, slots=True)", f"class {name}{f'({_BASES[name]})' if name in _BASES else ''}:"]
+    lines += textwrap.wrap(f'"""{summary}', _WIDTH, initial_indent="    ", subsequent_indent="    ")
+    lines += ["", "    Attributes:"]
+    for field in fields:
+        text = f"{field.name}: {protos.comments[f'{message.name}.{field.name}']}"
+        lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+    lines += ['    """', ""]
+    for position, (field, kind) in enumerate(zip(fields, types, strict=True)):
+        lines.append(f"    {field.name}: {kind}{_default_of(kind) if position >= first_default else ''}")
+    return "\n".join([*lines, "", ""])
+
+
+def _type_of(field: FieldDescriptorProto, message: str, protos: _Protos, *, is_given: bool) -> str:
+    may_lack = field.proto3_optional or f"{message}.{field.name}" in _MAY_LACK
+    kind = _item_type(field, protos, may_lack=may_lack)
+    if field.label != _F.LABEL_REPEATED:
+        kind = kind.replace("dict", "Mapping") if is_given else kind
+        return f"{kind} | None" if may_lack else kind
+    kind = f"{kind} | None" if may_lack and not kind.startswith("tuple") else kind
+    return f"Sequence[{kind}]" if is_given else f"tuple[{kind}, ...]"
+
+
+def _item_type(field: FieldDescriptorProto, protos: _Protos, *, may_lack: bool) -> str:
+    """The record of a message; without one a tuple of what the message holds."""
+    if field.type != _F.TYPE_MESSAGE:
+        return _SCALARS[field.type]
+    full_name = field.type_name.removeprefix(".")
+    if full_name in _SPECIAL:
+        return _SPECIAL[full_name]
+    message = full_name.rpartition(".")[2]
+    if message in _RECORD_OF:
+        return _RECORD_OF[message]
+    inner = [_item_type(item, protos, may_lack=False) for item in protos.messages[message].field]
+    if len(inner) == 1:
+        return f"tuple[{inner[0]}{' | None' if may_lack else ''}, ...]"
+    return f"tuple[{', '.join(inner)}]"
+
+
+def _may_be_none(kind: str) -> bool:
+    return kind.endswith("| None")
+
+
+def _default_of(kind: str) -> str:
+    if _may_be_none(kind):
+        return " = None"
+    if kind.startswith("Mapping"):
+        return " = field(default_factory=dict)"
+    return " = ()" if kind.startswith("Sequence") else f" = {_DEFAULTS[kind]}"
