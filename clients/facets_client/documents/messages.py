@@ -23,7 +23,7 @@ def from_document(document: Document) -> DocumentMessage:
     """A document as a message.
 
     Raises:
-        ValueError: Its payload cannot be carried without loss, or a text has half of a surrogate pair.
+        ValueError: Its payload cannot be carried without loss, or a text is not valid Unicode.
         TypeError: It is not a document, or a field has a value of a wrong type.
     """
     if not hasattr(document, "payload"):
@@ -42,8 +42,8 @@ def check_payload(payload: Mapping[str, object]) -> None:
     """Rejects what a protobuf Struct cannot carry without loss.
 
     Raises:
-        ValueError: A number that is not finite, an integer beyond 2**53, a key that is not a string, half of a
-            surrogate pair, or more than 20 levels.
+        ValueError: A number that is not finite, an integer beyond 2**53, a key that is not a string, a
+            string that is not valid Unicode, or more than 20 levels.
         TypeError: A value of a type that JSON does not have.
     """
     level: list[object] = [payload]
@@ -71,7 +71,7 @@ def _check_value(value: object) -> Iterable[object]:
             try:
                 value.encode("utf-8")
             except UnicodeEncodeError as error:
-                raise ValueError("payload has half of a surrogate pair, which is not a character") from error
+                raise ValueError(f"payload must be valid Unicode, got {value[:60]!r}") from error
     elif isinstance(value, bool) or value is None:
         pass
     elif isinstance(value, int):

@@ -181,7 +181,7 @@ def test_enums_travel_by_name() -> None:
     )  # of a later release
     with pytest.raises(WireError, match="type must be a known one, got number 77"):
         from_message(relations_pb2.EntityMention.FromString(b"\x20\x4d"), Mention)
-    with pytest.raises(ValueError, match="must be one of PERSON"):
+    with pytest.raises(ValueError, match="must be one of person"):
         to_message(NamedMention("a", 0, 1, "spoon"), relations_pb2.EntityMention)
 
 

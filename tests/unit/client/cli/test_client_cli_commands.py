@@ -134,7 +134,7 @@ def test_embed_standard_input(facets):
         (["explain", "a", "--num-words", "5000000000"], "num_words must be"),
         (["documents", "count", "-c", "news", "--where", "n=" + "9" * 400], "must fit a double"),
         (["documents", "count", "-c", "news", "--where", "n>" + "9" * 400], "must fit a double"),
-        (["embed", "caf\udcff"], "in UTF-8, got 'caf"),
+        (["embed", "caf\udcff"], "valid Unicode, got 'caf"),
         (["health", "--target"], "expects a value"),
         (["--target", "", "health"], "target must be"),
         (["--ca-cert", "nope.pem", "health"], "No such file"),

@@ -99,7 +99,7 @@ def test_without_a_file_there_is_no_profile():
         ('profile = "w"\n[profiles.w]\napi_key = "a"\napi_key_file = "b"\n', "expected one of them"),
         ('profile = "w"\n[profiles.w]\napi_key_file = "no.key"\n', "no.key: No such file"),
         ('profile = "w"\n[profiles.w]\nca_cert = "no.pem"\n', "no.pem: No such file"),
-        ('profile = "w"\n[profiles.w]\ntarget = "http://a"\n', "no URL"),
+        ('profile = "w"\n[profiles.w]\ntarget = "http://a"\n', "not be a URL"),
     ],
 )
 def test_a_wrong_file_is_one_sentence(facets, text, said):

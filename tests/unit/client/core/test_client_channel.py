@@ -47,11 +47,11 @@ def test_targets(text, target):
         ("localhost:", "port must be 1"),
         ("localhost:http", "port must be 1"),
         ("localhost:50051/v1", "port must be 1"),
-        (":50051", "no host name"),
+        (":50051", "no valid host name"),
         ("[::1", "IPv6"),
         ("[localhost]:1", "IPv6"),
         ("[::1]80", "IPv6"),
-        ("http://localhost:50051/", "no URL, got 'http://localhost:50051/': try 'localhost:50051'$"),
+        ("http://localhost:50051/", "not be a URL, got 'http://localhost:50051/': try 'localhost:50051'$"),
         ("https://example.org", "try 'example.org', with TLS"),
         ("ftp://example.org", "ftp"),
         ("dns:///example.org:99999", "port must be 1"),
@@ -67,6 +67,14 @@ def test_both_clients_dial_the_default_port(kind):
     assert kind("localhost").target == "localhost:50051"
     with pytest.raises(ValueError, match="port"):
         kind("localhost:99999")
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"target": ""}, {"target": "a b:1"}, {"timeout_s": 0}, {"api_key": "\n"}, {"api_key": ""}]
+)
+def test_settings_that_cannot_work(make_client, arguments):
+    with pytest.raises(ValueError, match="must be"):
+        make_client(**arguments)
 
 
 @pytest.fixture(scope="module")

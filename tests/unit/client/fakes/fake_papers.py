@@ -48,7 +48,7 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         left = {*known} - {*options.excluded_ids} - {*paper.excluded_ids}
         if options.HasField("candidates"):
             left &= {*options.candidates.ids}
-        return sorted(left, key=lambda name: (-fake_score(paper.title, name), name))[: options.top_k]
+        return sorted(left, key=lambda name: (-fake_score(paper.title, name), name))[: options.top_k or 10]
 
     def _results(self, kind, request):
         for paper in request.papers:
@@ -133,7 +133,7 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
                 for i in rows
                 if papers[i].id not in request.excluded_ids
             ]
-            rankings.append(pb.PaperRanking(papers=ranked[: request.top_k]))
+            rankings.append(pb.PaperRanking(papers=ranked[: request.top_k or 10]))
         return pb.RankPapersResponse(
             rankings=rankings, num_papers=len(papers), index_revision=self.world.revision, model=MODEL
         )
@@ -167,9 +167,7 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         self.world.enter("FindCandidates", request, context)
         known = AUTHORS if request.kind == pb.CANDIDATE_KIND_AUTHORS else CITING
         results = [
-            pb.FoundCandidates(
-                candidates=[pb.Candidate(id=name, name=name) for name in known if name[0] == text[0]][: request.top_k]
-            )
+            pb.FoundCandidates(candidates=[pb.Candidate(id=name, name=name) for name in known if name[0] == text[0]])
             for text in request.texts
         ]
         return pb.FindCandidatesResponse(results=results, num_candidates=len(known), model=MODEL)

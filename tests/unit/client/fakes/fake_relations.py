@@ -10,6 +10,9 @@ from facets_proto.v1 import common_pb2, relations_pb2, relations_pb2_grpc
 pb = relations_pb2
 RELATIONS = ("birthPlace", "employer", "spouse")
 MODEL = common_pb2.ModelVersion(name="relations", revision="r1")
+TEXT = "\u00c9mile Zola was born in Paris."
+NAMES = ["\u00c9mile Zola", "Paris"]
+BORN = "$ARG1 was born in $ARG2"
 
 
 def fake_probability(pattern, relation):

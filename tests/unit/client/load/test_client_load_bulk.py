@@ -4,7 +4,7 @@ import json
 
 import grpc
 import pytest
-from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
+from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 from facets_client.load.batches import Batch, Entry, Pace, Place, RejectedFile, StateFile, batches, default_state_path
 from facets_client.load.records import Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings, CallTask
@@ -105,7 +105,7 @@ def test_wrong_settings(wrong):
 def refusal(*places):
     violations = tuple(FieldViolation(f"papers[{i}].title", "is bad") for i in places)
     return InvalidArgumentError(
-        grpc.StatusCode.INVALID_ARGUMENT, "bad", info=ErrorInfo(reason="INVALID_INPUT", field_violations=violations)
+        grpc.StatusCode.INVALID_ARGUMENT, "bad", reason="INVALID_INPUT", field_violations=violations
     )
 
 
@@ -159,8 +159,7 @@ def test_what_is_refused_is_left_out_and_the_rest_goes_on(tmp_path, window):
 def test_what_names_an_unknown_paper_is_found_one_by_one(tmp_path):
     def call(items):
         if "item 6" in items:
-            info = ErrorInfo(reason="NOT_FOUND", resource_type="paper")
-            raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no known paper", info=info)
+            raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no known paper", resource_type="paper")
         return items
 
     run = Run(call, tmp_path)
@@ -169,7 +168,7 @@ def test_what_names_an_unknown_paper_is_found_one_by_one(tmp_path):
 
 def test_an_error_about_no_item_ends_the_run(tmp_path):
     def call(items):
-        raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no such model", info=ErrorInfo(resource_type="model"))
+        raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no such model", resource_type="model")
 
     with pytest.raises(NotFoundError):
         Run(call, tmp_path)

@@ -1,0 +1,115 @@
+"""Generated files, the methods of both clients, and what importing the client does."""
+
+import inspect
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import get_args
+
+import facets_client
+import pytest
+from facets_client import AsyncFacetsClient, FacetsClient
+from facets_client.cli.documents.search import search
+from facets_client.core.channel import SERVICES, TIMEOUTS_S, rpc_of
+from facets_client.filters import Equals
+from facets_client.load.files import IDS, TEXTS, TITLES
+from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
+from google.protobuf.message_factory import GetMessageClass
+from proto_files import SERVICES as DESCRIPTORS
+
+ROOT = Path(__file__).parents[4]
+FILTER = filters_pb2.Filter.DESCRIPTOR
+PROBE = """
+import json, sys, socket
+def refuse(*args, **kwargs):
+    raise AssertionError("the import opened a socket")
+socket.socket.connect = refuse
+import facets_client, facets_client.cli, facets_client.documents.bulk
+print(json.dumps(sorted({name.partition(".")[0] for name in sys.modules})))
+"""
+
+
+def public(kind):
+    return {name: member for name, member in inspect.getmembers(kind, inspect.isfunction) if name[0] != "_"}
+
+
+BLOCKING, ASYNC = public(FacetsClient), public(AsyncFacetsClient)
+
+
+def test_generated_files_match_their_sources():
+    pytest.importorskip("ruff")
+    pytest.importorskip("grpc_tools")
+    from generate import generate
+
+    for file, source in generate().items():
+        assert source == file.read_text(encoding="utf-8"), f"{file}: run python clients/generate.py"
+
+
+def test_both_clients_have_the_same_methods_with_the_same_arguments_and_docstrings():
+    assert set(BLOCKING) == set(ASYNC)
+    for name, method in BLOCKING.items():
+        ours, theirs = (inspect.signature(kind[name]).parameters.values() for kind in (BLOCKING, ASYNC))
+        assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
+        assert method.__doc__ and method.__doc__ == ASYNC[name].__doc__
+
+
+@pytest.mark.parametrize("service", DESCRIPTORS, ids=lambda service: service.name)
+def test_every_rpc_is_found_by_its_request(service):
+    assert service.full_name in SERVICES
+    for method in service.methods:
+        assert rpc_of(GetMessageClass(method.input_type)).path == f"/{service.full_name}/{method.name}"
+
+
+def test_timeouts_belong_to_rpcs():
+    assert set(TIMEOUTS_S) <= {method.full_name for service in DESCRIPTORS for method in service.methods}
+    with pytest.raises(TypeError, match="no rpc takes Filter"):
+        rpc_of(filters_pb2.Filter)
+
+
+def fields(source, pattern, body):
+    """Names that ``pattern`` finds in the part of a source that ``body`` finds, in the spelling of the protos."""
+    found = re.search(body, source.read_text(encoding="utf-8"), re.DOTALL)
+    return {re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower() for name in re.findall(pattern, found[1], re.MULTILINE)}
+
+
+def test_fields_of_a_search_have_one_name_in_every_layer():
+    rpc = set(documents_pb2.SearchRequest.DESCRIPTOR.fields_by_name)
+    assert set(inspect.signature(BLOCKING["search"]).parameters) - {"self"} == rpc
+    printed = {"explain", "full", "parts"}  # of the command: what is printed of an answer; parts: not grouped
+    assert set(inspect.signature(search).parameters) - {"context", "query"} - printed < rpc
+    typescript = fields(ROOT / "clients/typescript/src/client.ts", r"^  (\w+)\?:", r"interface SearchOptions (.*?)\n}")
+    views = ROOT / "server/facets_server/gateway/playground/js/views"
+    page = fields(views / "search.js", r"^    (\w+): ", r"function request\(.*?{\n(.*?)\n}")
+    for names in (typescript, page):
+        assert {"where", "top_k"} <= names <= rpc, names ^ rpc
+
+
+def test_conditions_are_called_where():
+    files = (documents_pb2.DESCRIPTOR, papers_pb2.DESCRIPTOR)
+    messages = [message for file in files for message in file.message_types_by_name.values()]
+    in_rpcs = [field.name for message in messages for field in message.fields if field.message_type is FILTER]
+    taken = [parameter for method in BLOCKING.values() for parameter in inspect.signature(method).parameters.values()]
+    in_python = [parameter.name for parameter in taken if Equals in get_args(parameter.annotation)]
+    assert in_rpcs == in_python == ["where"] * 5
+
+
+def test_the_page_and_the_command_know_the_same_columns():
+    names = r"const {} = (\[.*?\]);"
+    page = (ROOT / "server/facets_server/gateway/playground/js/records.js").read_text(encoding="utf-8")
+    for kind, known in (("TEXTS", TEXTS), ("TITLES", TITLES), ("IDS", IDS)):
+        assert json.loads(re.search(names.format(kind), page)[1]) == list(known)
+
+
+def test_importing_the_client_is_light_and_opens_no_connection(environment):
+    done = subprocess.run([sys.executable, "-c", PROBE], capture_output=True, text=True, check=True, env=environment)
+    loaded = set(json.loads(done.stdout))
+    assert not loaded & {"torch", "faiss", "spacy", "scipy", "transformers", "facets", "facets_server"}
+    assert "facets_client" in loaded
+    assert sorted(facets_client.__all__) == facets_client.__all__
+
+
+def test_a_client_shows_its_target():
+    with FacetsClient("localhost:1") as client:
+        assert repr(client) == "FacetsClient('localhost:1')"

@@ -1,0 +1,287 @@
+"""Methods of the clients about collections and documents, and search results in a notebook and as text."""
+
+from operator import methodcaller
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from facets_client import Document, FacetsClient, NotFoundError, UnavailableError
+from facets_client.core.requests import ENVELOPE_BYTES
+from facets_client.documents.results import SearchResult, SearchResults
+from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
+from facets_client.generated.types import FacetMatch, ModelVersion, NearestWord, SearchHit, Span, Timings
+from facets_proto.v1 import documents_pb2
+from fake_world import DIM, NUM_FACETS, fake_facets
+
+ANSWER = "It rained. The cup was won by <Ajax of Amsterdam> in May. No one was surprised."
+
+
+def documents(number, **payload):
+    return [Document(f"d{i:03}", f"text number {i}", {"n": i, **payload}) for i in range(number)]
+
+
+def test_collections(client, world):
+    created = client.create_collection("second", search_fields={"title": 2.0})
+    assert (created.name, created.num_facets, created.dim) == ("second", NUM_FACETS, DIM)
+    assert [(field.name, field.weight) for field in world.calls[-1][1].search_fields.fields] == [("title", 2.0)]
+    assert created.create_time.tzinfo is not None
+    for name in "abc":
+        client.create_collection(name)
+    assert [item.name for item in client.list_collections()] == ["a", "b", "c", "news", "second"]
+    client.upsert("a", documents(3))
+    assert client.get_collection("a").num_documents == 3
+    assert client.delete_collection("a").num_documents == 3
+    with pytest.raises(NotFoundError, match="'a' does not exist"):
+        client.get_collection("a")
+
+
+def test_reindexing_repeats_the_call_until_it_is_done(client, world):
+    client.upsert("news", documents(5))
+    steps = list(client.reindex_collection("news", model="other"))
+    assert [(step.num_encoded, step.done) for step in steps] == [(2, False), (4, False), (5, True)]
+    assert (steps[0].collection.model, steps[-1].collection.model) == ("fake", "other")
+
+
+def test_documents_are_stored_read_listed_counted_and_deleted(client, world):
+    payload = {"tags": ["x", 1, True, None], "deep": {"year": 1999, "share": 0.5}, "name": "\u00fc\u4e2d"}
+    assert client.upsert("news", documents(20, **payload)).num_documents == 20
+    assert world.count("Upsert") == 3  # 8 + 8 + 4
+    assert client.count_documents("news") == 20
+    found = client.get_documents("news", ["d005", "nope", "d001"], include_facets=True)
+    assert [document.id for document in found] == ["d005", "d001"] and found.missing_ids == ("nope",)
+    assert found[0].payload == {"n": 5, **payload} and isinstance(found[0].payload["n"], int)
+    np.testing.assert_array_equal(found[1].facet_embeddings, fake_facets("text number 1"))
+    listed = list(client.list_documents("news"))
+    assert [document.id for document in listed] == [f"d{i:03}" for i in range(20)]
+    assert world.count("ListDocuments") == 7 and listed[0].facet_embeddings is None
+    assert client.delete_documents("news", ["d000", "nope"]).num_documents == 1
+    assert client.delete_documents("news", where=Equals("n", 3)).num_documents == 19
+    assert world.calls[-1][1].where.field.equals.number_value == 3
+
+
+def test_facets_of_the_caller_are_sent_with_their_spans(client, world):
+    facets = fake_facets("elsewhere")
+    spans = [Span(0, 3), None, Span(4, 9)]
+    document = Document("own", "one words", facet_embeddings=facets.astype(np.float64), facet_spans=spans)
+    client.upsert("news", [document], encoded_by=ModelVersion("m", "r"))
+    assert world.calls[-1][1].encoded_by.name == "m"
+    stored = world.documents["news"]["own"]
+    np.testing.assert_array_equal(np.frombuffer(stored.facet_embeddings.data, "<f4").reshape(facets.shape), facets)
+    assert [(span.start, span.end) for span in stored.facet_spans] == [(0, 3), (0, 0), (4, 9)]
+    assert client.get_documents("news", ["own"])[0].facet_spans == tuple(spans)
+
+
+def nested(levels):
+    return {"x": nested(levels - 1)} if levels else {}
+
+
+@pytest.mark.parametrize(
+    ("payload", "problem"),
+    [
+        ({"x": float("nan")}, "finite"),
+        ({"x": [1, {"y": float("inf")}]}, "finite"),
+        ({"x": 2**53 + 1}, "2\\*\\*53"),
+        ({"x": 10**400}, "2\\*\\*53"),
+        ({"x": {1: 2}}, "key of type int"),
+        ({"x": object()}, "object"),
+        ({"x": "\ud800"}, "valid Unicode"),
+        (nested(40), "20 levels"),
+    ],
+)
+def test_payloads_that_a_message_cannot_carry_are_rejected(client, world, payload, problem):
+    with pytest.raises((ValueError, TypeError), match=problem):
+        client.upsert("news", [Document("a", "text", payload)])
+    assert world.count("Upsert") == 0
+
+
+def test_documents_not_read_to_their_end_are_reported_by_their_position(client, world):
+    world.max_documents, world.max_tokens = 2, 3
+    texts = ["one", "two", "three", "a b c d e", "four", "a b c d"]
+    written = client.upsert("news", [Document(f"d{i}", text) for i, text in enumerate(texts)])
+    assert [(item.position, item.id) for item in written.truncated] == [(3, "d3"), (5, "d5")]
+    stats = written.truncated[0].token_stats
+    assert (stats.num_tokens, stats.num_tokens_in_text, stats.truncated) == (3, 5, True)
+    acks = list(client.upsert_stream("news", [Document("a", "b"), Document("c", "a b c d e")], batch_size=2))
+    assert [item.id for ack in acks for item in ack.truncated] == ["c"]
+
+
+def test_a_stream_acknowledges_each_batch_and_rejects_bad_documents(client, world):
+    good = documents(20)
+    good[5] = Document("bad", "REFUSE")
+    acks = list(client.upsert_stream("news", iter(good), batch_size=8))
+    assert [(ack.sequence, ack.num_upserted) for ack in acks] == [(1, 7), (2, 8), (3, 4)]
+    (rejected,) = acks[0].rejected
+    assert (rejected.position, rejected.id, rejected.code) == (5, "bad", "INVALID_ARGUMENT")
+    assert (rejected.reason, rejected.message) == ("INVALID_INPUT", "text is refused")
+    assert len(world.documents["news"]) == 19
+
+
+def test_a_stream_continues_with_its_token(client, world):
+    world.break_after_acks.append(1)
+    acks = []
+    with pytest.raises(UnavailableError):
+        for ack in client.upsert_stream("news", documents(20), batch_size=5):
+            acks.append(ack)
+    # The connection may break before the client has read the one ack; then it starts again.
+    assert len(acks) <= 1
+    token = acks[0].resume_token if acks else ""
+    rest = client.upsert_stream("news", documents(20)[5 * len(acks) :], batch_size=5, resume_token=token)
+    assert [ack.sequence for ack in rest] == list(range(len(acks) + 1, 5))
+    assert len(world.documents["news"]) == 20
+
+
+def test_batches_of_a_stream_are_cut_by_bytes(make_client, world):
+    world.max_message_bytes = ENVELOPE_BYTES + 2_000
+    assert len(list(make_client().upsert_stream("news", [Document(f"d{i}", "x" * 900) for i in range(20)]))) == 10
+    world.max_message_bytes, world.max_text_bytes, world.max_documents = 16 * 2**20, 2**20, 64
+    acks = list(make_client().upsert_stream("news", [Document(f"d{i}", "word " * 80_000) for i in range(6)]))
+    assert [ack.num_upserted for ack in acks] == [2, 2, 2]  # so that the model needs at most a minute for each
+
+
+def test_a_stream_reads_a_window_of_batches_ahead(client, world):
+    taken = []
+    stream = client.upsert_stream(
+        "news", (taken.append(i) or Document(f"d{i}", "x") for i in range(1_000)), batch_size=2
+    )
+    next(stream)
+    assert len(taken) == 2 * world.window
+    stream.close()
+
+
+def test_search(client, world):
+    client.upsert("news", documents(10))
+    found = client.search("news", ["text number 3", "text number 7", "text number 1"], top_k=2, evidence=True)
+    assert [hits[0].id for hits in found] == ["d003", "d007", "d001"]
+    assert [len(hits) for hits in found] == [2, 2, 2]
+    assert found[0][0].score == pytest.approx(1.0) and found[0][0].payload == {"n": 3}
+    assert found[0][0].evidence[0].second_facet == 2
+    assert found.exhaustive and found.index_kind == "exact"
+    assert world.count("Search") == 2  # 2 + 1
+
+
+def test_searches_with_evidence_stay_within_their_limit(client, world):
+    world.max_evidence_hits = 10
+    for options in ({"top_k": 10, "evidence": True}, {"evidence": True}, {"top_k": 10}):
+        client.search("news", ["a", "b", "c"], **options)
+    requests = [len(request.queries) for method, request in world.calls if method == "Search"]
+    assert requests == [1, 1, 1, 1, 1, 1, 2, 1]
+
+
+def test_a_search_sends_what_the_caller_set(client, world):
+    client.search("news", ["x"])
+    plain = world.calls[-1][1]
+    assert {field.name for field, _ in plain.ListFields()} == {"collection", "queries"}
+    client.search(
+        "news", ["x"], mode="lexical", min_confidence=0.25, diversify=0.0, include_document=False, model="other"
+    )
+    asked = world.calls[-1][1]
+    assert asked.mode == documents_pb2.SEARCH_MODE_LEXICAL and asked.HasField("diversify")
+    assert (asked.min_confidence, asked.include_document, asked.model) == (0.25, False, "other")
+
+
+def test_search_by_facets_with_a_filter(client, world):
+    where = AllOf(
+        (
+            Equals("a", "x"),
+            OneOf("b", [1, True, None]),
+            AnyOf((Range("c", gte=1, lt=2), Range("d", gt="2020-01-01"))),
+            NoneOf((Exists("e"), Contains("f", "y"))),
+        )
+    )
+    client.search("news", [fake_facets("x")], where=where, exact=True, min_revision=7)
+    request = world.calls[-1][1]
+    assert list(request.queries[0].facet_embeddings.shape) == [NUM_FACETS, DIM]
+    assert request.exact and request.min_revision == 7
+    equals, one_of, any_of, none_of = request.where.all_of.filters
+    assert equals.field.equals.string_value == "x"
+    kinds = [value.WhichOneof("kind") for value in one_of.field.one_of.values]
+    assert kinds == ["number_value", "bool_value", "null_value"]
+    number, text = any_of.any_of.filters
+    assert (number.field.range.gte, number.field.range.lt, number.field.range.HasField("gt")) == (1, 2, False)
+    assert text.field.string_range.gt == "2020-01-01"
+    assert none_of.none_of.filters[0].field.exists is True
+    assert none_of.none_of.filters[1].field.contains.string_value == "y"
+
+
+def test_hits_have_a_confidence_and_the_part_that_answers(client, server, world):
+    with FacetsClient(server.target) as writer:
+        writer.upsert("news", [Document("cup", ANSWER, {"title": "The cup"}), Document("none", "plain")])
+    world.confidences |= {"cup": 0.9}
+    hits = {hit.id: hit for hit in client.search("news", ["x"])[0].hits}
+    span = hits["cup"].answer
+    assert ANSWER[span.start : span.end] == "Ajax of Amsterdam"
+    assert hits["cup"].confidence == 0.9 and hits["cup"].matched_spans == (Span(span.start, span.start + 4),)
+    assert hits["none"].confidence is None and hits["none"].answer is None
+
+
+in_notebook = methodcaller("_repr_html_")  # what a notebook calls
+TEXT = 'A & B <script>alert("x")</script> were wed in 1900. No one came.'
+
+
+def hit(**fields):
+    word = (NearestWord("<i>wed", 0.5),)
+    start = TEXT.index("wed")
+    known = {
+        **{"id": 'a"<b>', "score": 0.5, "text": TEXT, "payload": {"title": "Q&A <1>"}},
+        **{"evidence": (FacetMatch(0, 1, 0.7, 1.0, word, word),), "revision": 1, "facets_score": 0.5},
+        **{"lexical_score": 1.0, "matched_words": ("wed",), "answer": Span(start, start + 11), "confidence": 0.9},
+        **{"matched_spans": (Span(start, start + 3),), "part": None, "part_number": 0, "num_parts": 1},
+    }
+    return SearchHit(**{**known, **fields})
+
+
+def results(*hits):
+    return SearchResults(tuple(map(SearchResult, hits)), 1, True, "exact", ModelVersion("m", "r"), Timings())
+
+
+def parsed(html):
+    return ElementTree.fromstring(html.replace("&harr;", "-"))
+
+
+def test_html_is_well_formed_escaped_and_marked():
+    html = in_notebook(results((hit(), hit(id="second", answer=None, confidence=None, matched_spans=()))))
+    tree = parsed(html)
+    assert [item.find("code").text for item in tree.iter("li")] == ['a"<b>', "second"]
+    assert ["".join(mark.itertext()) for mark in tree.iter("mark")] == ["wed in 1900"], "one mark, without gaps"
+    assert [word.text for word in next(tree.iter("mark")).iter("strong")] == ["wed"]
+    assert tree.find(".//script") is None and "<i>wed" not in html
+    assert "confidence 0.90" in html and "score 0.500" in html
+    assert next(tree.iter("style")).text.startswith(".facets-out{")
+
+
+def test_several_queries_and_none_found():
+    tree = parsed(in_notebook(results((hit(),), ())))
+    text = "".join(tree.itertext())
+    assert "query 2" in text and "nothing found" in text
+
+
+def test_hits_as_rows_of_a_table():
+    rows = results((hit(), hit(id="second", answer=None))).to_dicts()
+    assert [(row["query"], row["rank"], row["id"]) for row in rows] == [(0, 1, 'a"<b>'), (0, 2, "second")]
+    assert rows[0]["payload"] == {"title": "Q&A <1>"} and rows[1]["answer"] is None
+
+
+def test_hits_as_an_arrow_table():
+    pytest.importorskip("pyarrow", reason="the extra parquet brings it")
+    table = results((hit(), hit(id="second", answer=None, confidence=None))).to_arrow()
+    assert table.column("id").to_pylist() == ['a"<b>', "second"]
+    assert table.column("confidence").to_pylist() == [0.9, None]
+
+
+def test_a_hit_that_hardly_answers_is_marked():
+    found = results((hit(), hit(id="second", confidence=0.08)))
+    assert [item.get("class") for item in parsed(in_notebook(found)).iter("li")] == [None, "dim"]
+    assert "confidence 0.08, hardly an answer" in str(found) and str(found).count("hardly") == 1
+
+
+def test_as_text():
+    first, second = str(results((hit(),))).splitlines()
+    assert first == ' 1  confidence 0.90  a"<b>  Q&A <1>'
+    assert second.startswith("    A & B <script>")
+    assert str(results(())) == "nothing found"
+
+
+def test_a_dataframe_where_pandas_is():
+    pytest.importorskip("pandas")
+    frame = results((hit(), hit(id="second"))).to_pandas()
+    assert frame["rank"].tolist() == [1, 2] and frame["id"].tolist()[1] == "second"

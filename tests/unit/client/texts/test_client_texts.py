@@ -1,0 +1,153 @@
+"""Methods of the clients about texts, and their results in a notebook and as text."""
+
+from operator import methodcaller
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from facets_client import DeadlineExceededError, InvalidArgumentError
+from facets_client.generated.types import (
+    AttendedToken,
+    FacetMatch,
+    FacetWords,
+    ModelVersion,
+    NearestWord,
+    SummarySentence,
+    Timings,
+    TokenAttention,
+    TokenStats,
+)
+from facets_client.texts.results import Explanation, PairScore, Scores, Summary
+from fake_world import DIM, NUM_FACETS, fake_facets
+
+in_notebook = methodcaller("_repr_html_")  # what a notebook calls
+TOKENS = (
+    TokenAttention("R&D", 0, 3, 2.0, True),
+    TokenAttention("<b>", 4, 7, 0.5, True),
+    TokenAttention(".", 7, 8, 0.0, True),
+)
+WORDS = (NearestWord("labs<", 0.5),)
+
+
+def parsed(html):
+    return ElementTree.fromstring(html.replace("&harr;", "-"))
+
+
+def test_one_vector_per_text(client):
+    vectors = client.embed_vectors([f"text {i}" for i in range(9)])
+    assert vectors.shape == (9, DIM)
+    assert np.allclose(vectors[7], fake_facets("text 7").mean(0))
+
+
+def test_embeddings_in_half_precision_belong_to_the_caller(client):
+    embeddings = client.embed(["a", "b"], dtype="float16")
+    assert embeddings.facet_embeddings.dtype == np.float16 and len(embeddings) == 2
+    np.testing.assert_allclose(embeddings[1], fake_facets("b"), rtol=1e-3)
+    embeddings.facet_embeddings[0, 0, 0] = 1.0
+
+
+def test_a_stream_of_embeddings_keeps_the_order(client, world):
+    texts = [f"text {i}" for i in range(50)]
+    arrays = list(client.embed_stream(iter(texts), batch_size=3))
+    np.testing.assert_array_equal(np.stack(arrays), np.stack([fake_facets(text) for text in texts]))
+    assert world.count("EmbedStream.request") == 17
+    assert list(client.embed_stream([])) == []
+
+
+def test_a_stream_reads_no_further_than_its_window(client, world):
+    taken = []
+
+    def source():
+        for i in range(1_000):
+            taken.append(i)
+            yield f"text {i}"
+
+    stream = client.embed_stream(source(), batch_size=2)
+    next(stream)
+    assert len(taken) <= 2 * (world.window + 1)
+    stream.close()
+
+
+def test_errors_of_a_stream_and_of_its_input(make_client, world):
+    client = make_client()
+    with pytest.raises(InvalidArgumentError, match=r"texts\[7\]"):
+        list(client.embed_stream(["good"] * 7 + ["REFUSE"], batch_size=3))
+
+    def source():
+        yield "good"
+        raise RuntimeError("my own")
+
+    with pytest.raises(RuntimeError, match="my own"):
+        list(client.embed_stream(source(), batch_size=1))
+    world.silent = True
+    with pytest.raises(DeadlineExceededError):
+        list(make_client(timeout_s=0.3).embed_stream(["text"]))
+
+
+def test_explanations(client):
+    explanations = client.explain(["a longer text"] * 5, num_words=2)
+    assert len(explanations) == 5
+    first = explanations[0]
+    assert [(token.text, token.start, token.end) for token in first.tokens] == [
+        ("a", 0, 1),
+        ("longer", 2, 8),
+        ("text", 9, 13),
+    ]
+    assert [facet.facet for facet in first.facets] == list(range(NUM_FACETS))
+    assert len(first.facets[0].words) == 2 and first.facets[2].tokens[0].token == 2
+    assert first.token_stats.truncated
+
+
+def test_similarity(client, world):
+    pairs = [(f"a {i}", f"b {i}") for i in range(9)] + [("same", "same")]
+    scores = client.similarity(pairs, method="sif", attention=True, explain=True, calibrated=True)
+    assert (len(scores), scores.method, scores.attention, world.count("Score")) == (10, "sif", True, 3)
+    assert scores[-1].score == scores[-1].calibrated_score == pytest.approx(1.0)
+    assert scores[0].matches[0].first_words[0].word == "dog"
+    assert scores[0].first_tokens[0].text == "a 0" and not scores[0].second_tokens[0].known
+    (out_of_five,) = client.similarity(pairs[-1:], calibrated=True, score_range="0..5")
+    assert out_of_five.calibrated_score == pytest.approx(5.0)
+    (plain,) = client.similarity([("a", "b")])
+    assert (plain.calibrated_score, plain.matches) == (None, ())
+
+
+def test_summaries_of_texts_and_of_sentences(client):
+    text, sentences = client.summarize(["One. Two. Three. Four.", ["A", "B"]], num_sentences=2)
+    assert (text.text, text.num_sentences_in_document) == ("One. Two.", 4)
+    assert [sentence.text for sentence in sentences.sentences] == ["A", "B"]
+
+
+def test_topics(client):
+    (topics,) = client.suggest_topics(["a b c"], num_topics=1, avoid=["a"])
+    assert [topic.words[0].word for topic in topics.topics] == ["b"] and len(topics.vectors) == 1
+
+
+def test_an_explanation_shows_attention_and_nearest_words():
+    facets = (FacetWords(0, WORDS, (AttendedToken(1, 0.4),)),)
+    shown = Explanation(TOKENS, facets, TokenStats(3, 0, False, 3))
+    tree = parsed(in_notebook(shown))
+    assert [(span.text, span.get("style")) for span in tree.iter("span")] == [
+        ("R&D", "background:rgba(220,80,40,0.60)"),
+        ("<b>", "background:rgba(220,80,40,0.15)"),
+        (".", "background:rgba(220,80,40,0.00)"),
+    ]
+    assert "".join(tree.find("p").itertext()) == "R&D <b>."
+    assert [cell.text for cell in tree.iter("td")] == ["0", "labs< 0.50", "<b>"]
+    assert [cell.get("scope") for cell in tree.iter("th")] == ["col"] * 3
+    assert str(shown) == "R&D <b>.\n 0  labs< 0.50"
+
+
+def test_a_score_shows_which_facets_matched():
+    pair = PairScore(0.25, 0.8, (FacetMatch(0, 3, 0.7, 1.0, WORDS, WORDS),), TOKENS, TOKENS)
+    scores = Scores((pair,), "max_facet", True, ModelVersion("m", "r"), Timings())
+    text = "".join(parsed(in_notebook(scores)).itertext())
+    assert "0.80 (0.2500)" in text and "first facet 0 (labs<) - second facet 3 (labs<), cosine 0.70" in text
+    assert str(scores) == "0.80 (0.2500)"
+
+
+def test_a_summary_shows_its_sentences_with_their_place():
+    summary = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3, has_prose=True)
+    text = "".join(parsed(in_notebook(summary)).itertext())
+    assert "A < B. sentence 3 of 7, gain 0.500" in text
+    assert str(summary) == "A < B."
+    assert "no sentence" in in_notebook(Summary((), 0, 0, has_prose=True))
