@@ -6,8 +6,7 @@ from typing import NamedTuple
 
 from spacy.lang.en.stop_words import STOP_WORDS
 
-from facets.language.blocks import Block, blocks, is_plain_line
-from facets.language.marks import Kind, Role
+from facets.language.blocks import Block, Kind, Role, blocks, is_plain_line
 from facets.language.markup import LINE_ENDS, PREFIX, Hyphens, said
 
 # Followed by a name or a number, so their stop never ends a sentence.
