@@ -50,7 +50,7 @@ def _check(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summarization.md``).
+    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summaries.md``).
 
     A sentence t covers a word w of the document by
     ``c_t(w) = (1 - word_share) * facet ** power + word_share * word ** power``, where ``facet`` is the cosine of w
@@ -195,7 +195,7 @@ _WORD_CHARACTER = re.compile(r"\w")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceCoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summarization.md``).
+    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summaries.md``).
 
     A sentence t covers a word of the document wholly when it holds it, else not, and a sentence s of the document by
     ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. A word

@@ -76,7 +76,7 @@ _REQUEST = re.compile(
     r"|approved|voted|promised|postponed?|cancel(?:led)?)\b|(?:i|we|he|she|they)(?:'ll| will|(?:'re| are) going to))\b",
     re.IGNORECASE,
 )
-_TOLD, _ASKED = 1.4, 0.6  # chosen on the judged texts (docs/use/summarization.md)
+_TOLD, _ASKED = 1.4, 0.6  # chosen on the judged texts (docs/use/summaries.md)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,7 @@ from server_process import ROOT, ServerProcess
 GUIDES = [
     ROOT / "docs" / f"{page}.md"
     for page in (
-        *("use/tutorial", "use/facets-or-one-vector", "run/sizing", "run/production", "run/gpu"),
-        *("use/case-tickets", "use/case-documentation", "use/case-papers", "use/case-news"),
+        *("use/tutorial", "use/compared", "use/examples", "run/sizing", "run/production"),
         "change/train-your-own",
     )
 ]
