@@ -40,7 +40,7 @@ _SOURCE = "STS Benchmark, training pairs (Cer et al. 2017)"
 
 Methods = Annotated[
     list[str] | None,
-    typer.Option("--method", metavar="METHOD", help="Repeatable; see docs/measure/evaluation.md; all when none."),
+    typer.Option("--method", metavar="METHOD", help="Repeatable; see docs/measure/tasks.md; all when none."),
 ]
 
 
