@@ -1,4 +1,4 @@
-"""Texts per second on the CPU, beside MiniLM through sentence-transformers on the same texts.
+"""Texts per second of a model on the CPU, beside MiniLM through sentence-transformers on the same texts.
 
 ``python -m benchmarks.encode [--texts FILE] [--num-texts 2000] [--threads 2] [--model NAME]``
 
@@ -28,7 +28,7 @@ CLOCKS = {"wall": time.perf_counter, "processor": time.process_time}
 def main() -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--texts", type=Path, default=Path("samples"), help="text file, one a line, or folder of JSONL")
+    parser.add_argument("--texts", type=Path, default=Path("samples"), help="text file, or folder of JSONL")
     parser.add_argument("--num-texts", type=int, default=2000)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--repeats", type=int, default=3)
@@ -41,7 +41,7 @@ def main() -> None:
     texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
     peer = minilm()
-    # In turns, so that both meet the same neighbours on the machine; the best of each counts.
+    # In turns, so that other load on the machine affects both; the best of each counts.
     runs = [
         tuple(texts_per_second(encode, texts, clock=clock) for encode in (model.encode, peer))
         for _ in range(options.repeats)
@@ -76,14 +76,14 @@ def sentences(path: Path) -> list[str]:
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Lets the caller choose seconds of the processor, which say more beside other programs."""
-    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="what a second is one of")
+    """Adds an option for seconds of the processor, which other programs affect less."""
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="clock that seconds are read from")
 
 
 def texts_per_second(
     encode: Callable[[Sequence[str]], object], texts: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """After a first run of some of them."""
+    """Rate after a warm-up with some of the texts."""
     encode(texts[:64])
     started = clock()
     encode(texts)
@@ -100,7 +100,7 @@ def _single(model: FacetModel, texts: Sequence[str]) -> float:
 
 
 def _flops(model: FacetModel, rows: Iterable[np.ndarray]) -> float:
-    """Multiplications and additions of all weight matrices: encoder and keys by token, decoder by facet."""
+    """Floating point operations of all weight matrices: encoder and keys per token, decoder per facet."""
     by_token = sum(p.numel() for p in model.network.encoder.parameters() if p.ndim == 2)
     by_facet = sum(
         p.numel() for name, p in model.network.decoder.named_parameters() if p.ndim == 2 and "input_maps" not in name

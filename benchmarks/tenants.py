@@ -1,9 +1,8 @@
-"""One key beside another, and ten at once: ``python -m benchmarks.tenants``; JSON on standard output.
+"""Fairness between API keys: ``python -m benchmarks.tenants``; prints JSON.
 
-A real server process on 127.0.0.1 with a file of keys. First another key's single text, one after the other, alone and
-beside callers of one key who send eight texts a call without end; then ten keys at once, and how many texts of each
-were answered. A caller waits for each answer; refused, he comes back when he was told to. ``--seconds`` bounds each
-phase; callers are in a process of their own.
+A real server process with a file of keys. First, single texts of one key, alone and beside many callers of another key
+that send eight texts a call; then ten keys at once, and how many texts of each were answered. A caller waits for each
+answer, and retries a refused call after the delay that the server gives. ``--seconds`` bounds each phase.
 """
 
 import argparse
@@ -24,7 +23,7 @@ from benchmarks.server import EMBED, embed_request, make_untrained, serving
 
 _NUM_TENANTS = 10
 _CHANNELS = 4  # a connection has room for 320 calls
-_WARM_UP_S = 1.5  # until the callers have all begun; not counted
+_WARM_UP_S = 1.5  # until all callers have started; not counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,9 +31,9 @@ class Tenant:
     """Callers of one key.
 
     Attributes:
-        key: Theirs.
-        callers: How many wait for an answer at any time.
-        texts: Of each call.
+        key: API key.
+        callers: Number of concurrent callers.
+        texts: Texts of each call.
     """
 
     key: str
@@ -43,10 +42,10 @@ class Tenant:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Parses the flags, measures, writes JSON."""
+    """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seconds", type=float, default=8.0, help="of each phase")
-    parser.add_argument("--callers", type=int, nargs="+", default=[40, 200, 400], help="of the one key, at most 400")
+    parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
+    parser.add_argument("--callers", type=int, nargs="+", default=[40, 200, 400], help="callers of the other key")
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: an untrained model of sentences)")
     options = parser.parse_args(arguments)
     keys = [f"key-of-tenant-{number}" for number in range(_NUM_TENANTS)]
@@ -65,7 +64,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
                 )
                 for callers in options.callers
             }
-            # Unlike each other: many callers of one text, few of many.
+            # Different loads: many callers with few texts, few callers with many.
             tenants = [Tenant(key, callers=8 if place % 2 else 32, texts=32 if place % 2 else 8)
                        for place, key in enumerate(keys)]  # fmt: skip
             answered = [texts for texts, _ in run(server.target, tenants, options.seconds)]
@@ -78,7 +77,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(target: str, tenants: Sequence[Tenant], seconds: float) -> list[tuple[int, list[float]]]:
-    """Texts answered and latencies in milliseconds of each tenant; the first one in a process of its own."""
+    """Answered texts and latencies in milliseconds of each tenant; the first of two has a process of its own."""
     groups = [tenants[:1], tenants[1:]] if len(tenants) == 2 else [tenants]
     begin = time.time() + 3.0
     context = multiprocessing.get_context("spawn")
