@@ -1,32 +1,28 @@
-"""Generates ``generated/types.py``: records with the fields and comments of the protos' messages.
+"""The source of ``generated/types.py``: records with the fields and comments of the protos' messages.
 
-A record is a frozen dataclass. Arrays are NumPy arrays, enums are their names in lower case, and what may be missing is
-``None``. The tables below hold what the protos do not say; the rest follows from them.
-
-Needs ``grpcio-tools`` (extra ``dev``).
+A record is a frozen dataclass. Arrays are NumPy arrays, enums are the names of their values in lower case, and what may
+be missing is ``None``. The tables below hold what the protos do not say.
 """
 
-import importlib.resources
+import json
 import re
-import tempfile
 import textwrap
+from importlib import import_module
 from itertools import takewhile
 from pathlib import Path
-from typing import NamedTuple
 
-from google.protobuf.descriptor_pb2 import DescriptorProto, EnumDescriptorProto, FieldDescriptorProto, FileDescriptorSet
+from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
 _PROTO_FOLDER = Path(__file__).resolve().parents[1] / "proto"
 _WIDTH = 120
-
 
 # Records in the order of the file: a base class and its arguments come before the record.
 _RECORDS = """
     ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
     FacetMatch Limits Model Backup TakenBackup
     Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
-    SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText
-    ReindexProgress DocumentPart Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
+    SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
+    Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
     PairLimits EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
     EntityPair TextRelations TailMention RankedTail Entailment Relation
     Author Paper NewAuthor NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate CandidateRankings
@@ -49,8 +45,7 @@ _MESSAGES = {
     "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
 }
-_RECORD_OF = {_MESSAGES.get(name, name): name for name in _RECORDS}
-# Record -> its base class of core/values.py.
+# Record -> its base class in core/values.py.
 _BASES = {
     "CandidateRankings": "Listed[tuple[RankedCandidate, ...]]",
     "EntityPair": "OfPair[RelationScore]",
@@ -62,18 +57,10 @@ _BASES = {
     "Timings": "Added",
 }
 # Record that callers create -> number of its first fields that have no default.
-_GIVEN = {
-    "Author": 1,
-    "Document": 2,
-    "DocumentPart": 1,
-    "NewAuthor": 1,
-    "PairLimits": 0,
-    "Paper": 1,
-    "Span": 2,
-    "Timings": 0,
+_CREATED = {
+    **{"Author": 1, "Document": 2, "DocumentPart": 1, "NewAuthor": 1},
+    **{"PairLimits": 0, "Paper": 1, "Span": 2, "Timings": 0},
 }
-# Messages whose comment is no summary of the record.
-_SUMMARIES = {"Limits": "Limits of the server for one request; 0: not reported."}
 # Fields of a message that its record does not have.
 _WITHOUT = {
     "AddAuthorsResponse": {"model", "timings"},
@@ -81,7 +68,13 @@ _WITHOUT = {
     "EmbedResponse": {"vectors"},
     "FindCandidatesResponse": {"model", "timings"},
 }
-# Type -> enum whose value names it has in lower case, and the name of its unspecified value, if any.
+# Fields without `optional` that may be missing, or mean nothing in some replies.
+_MAY_LACK = {
+    *("Collection.create_time", "Document.facet_embeddings", "Document.facet_spans", "Document.token_stats"),
+    *("EmbedResponse.facet_spans", "FacetMatch.second_span", "FacetWords.span", "RankedCandidate.evidence"),
+    *("RankedPaper.evidence", "RankedPaper.position", "RankedText.answer", "RelationScore.meeting", "SearchHit.answer"),
+}
+# Type -> enum, and the name of its unspecified value where callers may give it.
 _ENUMS = {
     "DTypeName": ("DataType", None),
     "Method": ("SimilarityMethod", None),
@@ -92,28 +85,12 @@ _ENUMS = {
     "EntityType": ("EntityType", ""),
     "CandidateKind": ("CandidateKind", None),
 }
-# Fields without `optional` that may be missing, or mean nothing in some replies.
-_MAY_LACK = {
-    "Collection.create_time",
-    "Document.facet_embeddings",
-    "Document.facet_spans",
-    "Document.token_stats",
-    "EmbedResponse.facet_spans",
-    "FacetMatch.second_span",
-    "FacetWords.span",
-    "RankedCandidate.evidence",
-    "RankedPaper.evidence",
-    "RankedPaper.position",
-    "RankedText.answer",
-    "RelationScore.meeting",
-    "SearchHit.answer",
-}
 
-_F = FieldDescriptorProto
+_F = FieldDescriptor
 _SCALARS = {
-    **dict.fromkeys((_F.TYPE_DOUBLE, _F.TYPE_FLOAT), "float"),
-    **dict.fromkeys((_F.TYPE_INT32, _F.TYPE_INT64, _F.TYPE_UINT32, _F.TYPE_UINT64), "int"),
-    **{_F.TYPE_BOOL: "bool", _F.TYPE_STRING: "str", _F.TYPE_ENUM: "str"},
+    **{_F.CPPTYPE_DOUBLE: "float", _F.CPPTYPE_FLOAT: "float", _F.CPPTYPE_BOOL: "bool"},
+    **dict.fromkeys((_F.CPPTYPE_INT32, _F.CPPTYPE_INT64, _F.CPPTYPE_UINT32, _F.CPPTYPE_UINT64), "int"),
+    **{_F.CPPTYPE_STRING: "str", _F.CPPTYPE_ENUM: "str"},
 }
 _DEFAULTS = {"float": "0.0", "int": "0", "bool": "False", "str": '""'}
 _SPECIAL = {
@@ -123,7 +100,7 @@ _SPECIAL = {
 }
 _HEADER = '''"""Records of the client, generated by ``python clients/generate.py`` from the protos.
 
-Do not edit: change the message in the proto, or the table in ``generate_types.py``, and generate.
+Do not edit: change the message in the proto, or the tables of ``clients/generate_types.py``, and generate.
 """
 
 from collections.abc import Mapping, Sequence
@@ -135,73 +112,40 @@ from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPatt
 '''
 
 
-class _Protos(NamedTuple):
-    """Messages, enums and comments (of ``Message`` and ``Message.field``) of the proto files, by name."""
-
-    messages: dict[str, DescriptorProto]
-    enums: dict[str, EnumDescriptorProto]
-    comments: dict[str, str]
-
-
 def generate_types() -> str:
-    """The source of ``generated/types.py``, not formatted.
-
-    Raises:
-        RuntimeError: protoc rejected a proto file.
-    """
-    protos = _read_protos()
+    """The source, not formatted."""
+    files: list[FileDescriptor] = [
+        import_module(f"facets_proto.v1.{path.stem}_pb2").DESCRIPTOR
+        for path in sorted((_PROTO_FOLDER / "facets_proto" / "v1").glob("*.proto"))
+    ]
+    messages = {name: message for file in files for name, message in file.message_types_by_name.items()}
+    enums = {name: enum for file in files for name, enum in file.enum_types_by_name.items()}
+    comments = json.loads((_PROTO_FOLDER / "facets_proto" / "v1" / "comments.json").read_text(encoding="utf-8"))
     parts = [_HEADER]
     for name, (enum, unspecified) in _ENUMS.items():
-        values = protos.enums[enum].value
-        prefix = values[0].name.removesuffix("UNSPECIFIED")
-        names = [value.name.removeprefix(prefix).lower() for value in values[1:]]
-        parts.append(
-            f"{name} = Literal[{', '.join(map(repr, names if unspecified is None else [unspecified, *names]))}]"
-        )
-    parts += [_record_source(name, protos) for name in _RECORDS]
+        values = [value.name for value in enums[enum].values]
+        prefix = values[0].removesuffix("UNSPECIFIED")
+        names = [] if unspecified is None else [unspecified]
+        names += [value.removeprefix(prefix).lower() for value in values[1:]]
+        parts.append(f"{name} = Literal[{', '.join(map(repr, names))}]")
+    parts += [_record_source(name, messages[_MESSAGES.get(name, name)], comments) for name in _RECORDS]
     return "\n".join(parts)
 
 
-def _read_protos() -> _Protos:
-    import google.rpc
-    import grpc_tools.protoc
-
-    apis = Path(next(iter(google.rpc.__path__))).parents[1]
-    paths = [_PROTO_FOLDER, importlib.resources.files("grpc_tools") / "_proto", apis]
-    sources = sorted(map(str, (_PROTO_FOLDER / "facets_proto" / "v1").glob("*.proto")))
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "descriptors"
-        options = ["--include_source_info", f"--descriptor_set_out={out}", *(f"-I{path}" for path in paths)]
-        if grpc_tools.protoc.main(["protoc", *options, *sources]):
-            raise RuntimeError("protoc rejected a proto file; standard error says why")
-        files = FileDescriptorSet.FromString(out.read_bytes()).file
-    protos = _Protos({}, {}, {})
-    for file in files:
-        protos.messages.update({message.name: message for message in file.message_type})
-        protos.enums.update({enum.name: enum for enum in file.enum_type})
-        for location in file.source_code_info.location:
-            path, comment = location.path, " ".join(location.leading_comments.split())
-            if path[:1] == [4] and comment:  # a message, or with [2] one of its fields
-                message = file.message_type[path[1]]
-                name = f"{message.name}.{message.field[path[3]].name}" if path[2:3] == [2] else message.name
-                protos.comments.setdefault(name, comment)
-    return protos
-
-
-def _record_source(name: str, protos: _Protos) -> str:
-    message = protos.messages[_MESSAGES.get(name, name)]
+def _record_source(name: str, message, comments: dict[str, str]) -> str:
     without = _WITHOUT.get(message.name, set())
-    fields = [field for field in message.field if field.name not in without]
-    types = [_type_of(field, message.name, protos, is_given=name in _GIVEN) for field in fields]
+    fields = [field for field in message.fields if field.name not in without]
+    types = [_type_of(field, is_created=name in _CREATED) for field in fields]
     # Of a reply, the fields at the end that may be missing have a default.
-    first_default = _GIVEN.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
+    first_default = _CREATED.get(name, len(types) - len(list(takewhile(_may_be_none, reversed(types)))))
     words = " ".join(re.findall("[A-Z][a-z]+", name)).capitalize()
-    summary = _SUMMARIES.get(name) or protos.comments.get(message.name, f"{words}.")
     lines = ["@dataclass(frozen=True, slots=True)", f"class {name}{f'({_BASES[name]})' if name in _BASES else ''}:"]
-    lines += textwrap.wrap(f'"""{summary}', _WIDTH, initial_indent="    ", subsequent_indent="    ")
-    lines += ["", "    Attributes:"]
+    summary, *paragraphs = re.split(r"(?<=\.) ", comments.get(message.full_name, f"{words}."), maxsplit=1)
+    for text in (f'"""{summary}', *paragraphs, "Attributes:"):
+        lines += [*textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    "), ""]
+    lines.pop()
     for field in fields:
-        text = f"{field.name}: {protos.comments[f'{message.name}.{field.name}']}"
+        text = f"{field.name}: {comments[field.full_name]}"
         lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
     lines += ['    """', ""]
     for position, (field, kind) in enumerate(zip(fields, types, strict=True)):
@@ -209,27 +153,28 @@ def _record_source(name: str, protos: _Protos) -> str:
     return "\n".join([*lines, "", ""])
 
 
-def _type_of(field: FieldDescriptorProto, message: str, protos: _Protos, *, is_given: bool) -> str:
-    may_lack = field.proto3_optional or f"{message}.{field.name}" in _MAY_LACK
-    kind = _item_type(field, protos, may_lack=may_lack)
-    if field.label != _F.LABEL_REPEATED:
-        kind = kind.replace("dict", "Mapping") if is_given else kind
+def _type_of(field: FieldDescriptor, *, is_created: bool) -> str:
+    is_optional = field.has_presence and (field.message_type is None) and field.containing_oneof is not None
+    may_lack = is_optional or f"{field.containing_type.name}.{field.name}" in _MAY_LACK
+    kind = _item_type(field, may_lack=may_lack)
+    if not field.is_repeated:
+        kind = kind.replace("dict", "Mapping") if is_created else kind
         return f"{kind} | None" if may_lack else kind
     kind = f"{kind} | None" if may_lack and not kind.startswith("tuple") else kind
-    return f"Sequence[{kind}]" if is_given else f"tuple[{kind}, ...]"
+    return f"Sequence[{kind}]" if is_created else f"tuple[{kind}, ...]"
 
 
-def _item_type(field: FieldDescriptorProto, protos: _Protos, *, may_lack: bool) -> str:
+def _item_type(field: FieldDescriptor, *, may_lack: bool) -> str:
     """The record of a message; without one a tuple of what the message holds."""
-    if field.type != _F.TYPE_MESSAGE:
-        return _SCALARS[field.type]
-    full_name = field.type_name.removeprefix(".")
-    if full_name in _SPECIAL:
-        return _SPECIAL[full_name]
-    message = full_name.rpartition(".")[2]
-    if message in _RECORD_OF:
-        return _RECORD_OF[message]
-    inner = [_item_type(item, protos, may_lack=False) for item in protos.messages[message].field]
+    message = field.message_type
+    if message is None:
+        return _SCALARS[field.cpp_type]
+    if message.full_name in _SPECIAL:
+        return _SPECIAL[message.full_name]
+    for name in _RECORDS:
+        if _MESSAGES.get(name, name) == message.name:
+            return name
+    inner = [_item_type(item, may_lack=False) for item in message.fields]
     if len(inner) == 1:
         return f"tuple[{inner[0]}{' | None' if may_lack else ''}, ...]"
     return f"tuple[{', '.join(inner)}]"

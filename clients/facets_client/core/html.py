@@ -1,4 +1,4 @@
-"""Results as HTML for notebooks: one fragment with its style, readable on light and on dark, nothing to load."""
+"""Results as HTML for notebooks: one element with its style, readable on light and dark, without external files."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from html import escape
@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from facets_client.generated.types import FacetMatch, NearestWord, Span
 
-# The page's own colours stay; what is marked lets them shine through, so that both themes can be read.
+# The page keeps its colours; highlighting is transparent, so that both themes stay readable.
 _STYLE = (
     ".facets-out{font:inherit;color:inherit;line-height:1.45}"
     ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0}"
@@ -19,12 +19,18 @@ _STYLE = (
 
 
 def fragment(*parts: str) -> str:
-    """Parts of HTML in one element with the style."""
+    """Pieces of HTML in one element with the style."""
     return f'<div class="facets-out"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 
 def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -> Iterator[tuple[str, bool, bool]]:
-    """A part of a text in pieces, each with whether it is of the answer and of a word; spans are of the whole text."""
+    """Cuts the shown part of a text at the edges of answer and words.
+
+    Spans refer to the whole text.
+
+    Yields:
+        A piece, whether it is part of the answer, and whether it is part of a word.
+    """
     words = tuple(words)
     edges = [edge for span in (*words, *((answer,) if answer else ())) for edge in (span.start, span.end)]
     cuts = {shown.start, shown.end, *(min(max(edge, shown.start), shown.end) for edge in edges)}
@@ -33,39 +39,28 @@ def pieces(text: str, shown: Span, answer: Span | None, words: Iterable[Span]) -
         yield text[start:end], in_answer, any(word.start <= start < word.end for word in words)
 
 
-def marked(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> str:
-    """A part of a text, escaped: the answer in ``mark``, words in ``strong``."""
+def marked_html(text: str, shown: Span, *, answer: Span | None = None, words: Iterable[Span] = ()) -> str:
+    """The shown part of a text, escaped: the answer in ``mark``, words in ``strong``."""
     parts = ["... " if shown.start else ""]
     for piece, in_answer, in_word in pieces(text, shown, answer, words):
-        said = f"<strong>{escape(piece)}</strong>" if in_word else escape(piece)
-        parts.append(f"<mark>{said}</mark>" if in_answer else said)
+        html = f"<strong>{escape(piece)}</strong>" if in_word else escape(piece)
+        parts.append(f"<mark>{html}</mark>" if in_answer else html)
     parts.append(" ..." if shown.end < len(text) else "")
-    return "".join(parts).replace("</mark><mark>", "")  # one mark, whatever is bold in it
+    return "".join(parts).replace("</mark><mark>", "")  # one mark for the whole answer
 
 
-def listed_words(words: Sequence[NearestWord], *, with_cosine: bool = False) -> str:
-    """Nearest words in one line, escaped."""
+def words_html(words: Sequence[NearestWord], *, with_cosine: bool = False) -> str:
+    """Nearest words on one line."""
     return escape(", ".join(f"{word.word} {word.cosine:.2f}" if with_cosine else word.word for word in words))
 
 
-def met(match: FacetMatch, first: str, second: str) -> str:
-    """Which facet met which, in words."""
-    ends = (
-        f"{who} facet {facet}" + (f" (<i>{listed_words(words)}</i>)" if words else "")
-        for who, facet, words in (
+def match_html(match: FacetMatch, first: str, second: str) -> str:
+    """Two facets that matched, with the names of the two sides."""
+    sides = (
+        f"{side} facet {facet}" + (f" (<i>{words_html(words)}</i>)" if words else "")
+        for side, facet, words in (
             (first, match.first_facet, match.first_words),
             (second, match.second_facet, match.second_words),
         )
     )
-    return f"{' &harr; '.join(ends)}, cosine {match.cosine:.2f}"
-
-
-def header(*names: str) -> str:
-    """First row of a table."""
-    cells = "".join(f'<th scope="col">{escape(name)}</th>' for name in names)
-    return f"<tr>{cells}</tr>"
-
-
-def row(*cells: str) -> str:
-    """A row of a table; cells are HTML already."""
-    return "<tr>" + "".join(f"<td>{cell}</td>" for cell in cells) + "</tr>"
+    return f"{' &harr; '.join(sides)}, cosine {match.cosine:.2f}"

@@ -1,43 +1,49 @@
-"""What the calls about documents return as a whole, and how it looks in a notebook and as plain text."""
+"""Results of the calls about documents, and how they look in a notebook and as plain text."""
 
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
 
-from facets_client.core.html import fragment, marked, met
+from facets_client.core.html import fragment, marked_html, match_html
 from facets_client.core.values import Listed
 from facets_client.generated.types import FilterWarning, ModelVersion, SearchHit, Span, Timings, TruncatedDocument
 
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
 _DIM = ' class="dim"'
-SURE_CONFIDENCE = 0.1  # below it a hit is shown to people as one that hardly answers, if at all
+SURE_CONFIDENCE = 0.1  # people are told that a hit below it hardly answers
 
 
 @dataclass(frozen=True, slots=True)
 class WriteResult:
-    """What a write did."""
+    """Result of a write.
 
-    num_documents: int  # documents stored, or deleted
-    index_revision: int  # give it as min_revision to read your writes
-    truncated: tuple[TruncatedDocument, ...] = ()  # stored, but not read to their end
+    Attributes:
+        num_documents: Documents stored, or deleted.
+        index_revision: Pass it as ``min_revision`` to read this write.
+        truncated: Documents that were stored but not read to their end.
+    """
+
+    num_documents: int
+    index_revision: int
+    truncated: tuple[TruncatedDocument, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Listed[SearchHit]):
-    """What one query found, best first: ``for hit in result``."""
+    """Hits of one query, best first: ``for hit in result``."""
 
     hits: tuple[SearchHit, ...]
 
     def __str__(self) -> str:
-        return results_text([self.hits])
+        return _results_text([self])
 
     def _repr_html_(self) -> str:
-        return results_html([self.hits])
+        return _results_html([self])
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """A hit a row: rank, id, score, confidence, text, the part that answers, payload."""
+        """One hit per row: rank, id, score, confidence, text, answer, payload."""
         return [
             {
                 "rank": rank,
@@ -51,52 +57,72 @@ class SearchResult(Listed[SearchHit]):
 
 @dataclass(frozen=True, slots=True)
 class SearchResults(Listed[SearchResult]):
-    """What some queries found; entry i belongs to queries[i]: ``results[0].hits``."""
+    """Results of some queries.
+
+    Attributes:
+        results: Entry i belongs to queries[i]: ``results[0].hits``.
+        index_revision: Revision that was searched.
+        exhaustive: Every matching document was compared, so no better one exists.
+        index_kind: Kind of index: exact, faiss-ivf-int8, ...
+        model: The model that embedded the queries.
+        timings: Timings of the call.
+        warnings: Conditions of the filter that may find nothing.
+        recall: Recent share of exact hits that searches of this collection found; None: exhaustive, or not known.
+        left_out: What could not be used, and why; empty: nothing.
+    """
 
     results: tuple[SearchResult, ...]
     index_revision: int
-    exhaustive: bool  # every matching document was compared: no better one exists
-    index_kind: str  # how it was searched: exact, faiss-ivf-int8, ...
+    exhaustive: bool
+    index_kind: str
     model: ModelVersion
     timings: Timings
-    warnings: tuple[FilterWarning, ...] = ()  # what is odd about the filter
-    recall: float | None = None  # share of the exact hits found of late; None: exhaustive, or not known
-    left_out: str = ""  # what could not be asked, and why; empty: nothing
+    warnings: tuple[FilterWarning, ...] = ()
+    recall: float | None = None
+    left_out: str = ""
 
     def __str__(self) -> str:
-        return results_text(self.results)
+        return _results_text(self.results)
 
     def _repr_html_(self) -> str:
-        return results_html(self.results)
+        return _results_html(self.results)
 
     def to_dicts(self) -> list[dict[str, object]]:
-        """A hit a row, with the number of its query, from 0."""
+        """One hit per row, with the number of its query, from 0."""
         return [{"query": number, **row} for number, result in enumerate(self.results) for row in result.to_dicts()]
 
 
 @dataclass(frozen=True, slots=True)
 class RejectedDocument:
-    """A document of a batch that was not stored."""
+    """A document of a batch that was not stored.
 
-    position: int  # place in the batch, from 0
+    Attributes:
+        position: Position in the batch, from 0.
+        id: Id of the document.
+        code: Name of a gRPC status, e.g. INVALID_ARGUMENT.
+        reason: Stable machine-readable word; empty when unknown.
+        message: What was wrong, what was expected, what the server got.
+    """
+
+    position: int
     id: str
-    code: str  # gRPC status name, e.g. INVALID_ARGUMENT
-    reason: str  # stable word; empty when unknown
-    message: str  # what, expected, got
+    code: str
+    reason: str
+    message: str
 
 
 @dataclass(frozen=True, slots=True)
 class StreamAck:
-    """One batch of an upsert stream is durable, and so are all before it.
+    """Acknowledges a batch of an upsert stream: it is durable, and so are all before it.
 
     Attributes:
         sequence: Number of the batch in its stream, from 1.
         num_upserted: Documents stored from this batch.
-        rejected: Documents not stored, with the reason.
-        index_revision: Revision of the collection that holds the batch.
+        rejected: Documents that were not stored.
+        index_revision: Revision of the collection that contains the batch.
         already_stored: The batch had been stored before the connection broke; nothing was changed.
         resume_token: Opens the stream again after a broken connection.
-        truncated: Documents stored whose text was not read to its end.
+        truncated: Documents that were stored but not read to their end.
     """
 
     sequence: int
@@ -108,54 +134,52 @@ class StreamAck:
     truncated: tuple[TruncatedDocument, ...] = ()
 
 
-def results_html(found: Sequence[Sequence[SearchHit]]) -> str:
-    """The hits of every query as a numbered list: answer and words marked, the facets that met below."""
+def _results_html(results: Sequence[SearchResult]) -> str:
+    """The hits of every query as a numbered list, with answers and matched words highlighted."""
     lists = []
-    for number, hits in enumerate(found):
-        head = f'<p class="dim">query {number + 1}</p>' if len(found) > 1 else ""
-        items = "".join(f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in hits)
-        lists.append(head + (f"<ol>{items}</ol>" if hits else "<p>nothing found</p>"))
+    for number, result in enumerate(results):
+        heading = f'<p class="dim">query {number + 1}</p>' if len(results) > 1 else ""
+        items = "".join(f"<li{'' if is_sure(hit) else _DIM}>{_hit_html(hit)}</li>" for hit in result)
+        lists.append(heading + (f"<ol>{items}</ol>" if items else "<p>nothing found</p>"))
     return fragment(*lists)
 
 
 def _hit_html(hit: SearchHit) -> str:
-    answer, words = in_text(hit)
-    part = shown_part(hit.text, answer, _TEXT_CHARS)
-    text = marked(hit.text, part, answer=answer, words=words) if hit.text else ""
-    met_in = _field_html(hit.answer, hit.matched_spans) if hit.answer and hit.answer.field else ""
     title = f"<strong>{escape(path_of(hit))}</strong> " if path_of(hit) else ""
-    facets = "".join(f'<p class="dim">{met(match, "query", "document")}</p>' for match in hit.evidence[:1])
-    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{met_in}<p>{text}</p>{facets}'
+    answer, words = in_text(hit)
+    text = marked_html(hit.text, shown_part(hit.text, answer, _TEXT_CHARS), answer=answer, words=words)
+    field = ""
+    if hit.answer and hit.answer.field:
+        whole, start = Span(0, len(hit.answer.text)), hit.answer.start
+        matched = [Span(word.start - start, word.end - start) for word in hit.matched_spans]
+        marked = marked_html(hit.answer.text, whole, answer=whole, words=matched)
+        field = f'<p><span class="dim">{escape(hit.answer.field)}:</span> {marked}</p>'
+    facets = "".join(f'<p class="dim">{match_html(match, "query", "document")}</p>' for match in hit.evidence[:1])
+    return f'{title}<code>{escape(hit.id)}</code> <span class="dim">{_sure(hit)}</span>{field}<p>{text}</p>{facets}'
 
 
-def _field_html(answer: Span, words: Sequence[Span]) -> str:
-    shown = Span(0, len(answer.text))
-    inside = [Span(word.start - answer.start, word.end - answer.start) for word in words]
-    said = marked(answer.text, shown, answer=shown, words=inside)
-    return f'<p><span class="dim">{escape(answer.field)}:</span> {said}</p>'
-
-
-def results_text(found: Sequence[Sequence[SearchHit]]) -> str:
-    """One line a hit with rank, how sure it is, id and title, and one of its text."""
+def _results_text(results: Sequence[SearchResult]) -> str:
+    """For each hit a line with rank, confidence, id and title, and a line of its text."""
     lines = []
-    for number, hits in enumerate(found):
-        lines += [f"query {number + 1}"] if len(found) > 1 else []
-        lines += [] if hits else ["nothing found"]
-        for rank, hit in enumerate(hits, start=1):
+    for number, result in enumerate(results):
+        lines += [f"query {number + 1}"] if len(results) > 1 else []
+        lines += [] if result.hits else ["nothing found"]
+        for rank, hit in enumerate(result, start=1):
+            lines.append(f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip())
+            if hit.answer and hit.answer.field:
+                lines.append(f"    {field_line(hit.answer)}")
             part = shown_part(hit.text, in_text(hit)[0], _TEXT_CHARS)
-            text = " ".join(hit.text[part.start : part.end].split())
-            met_in = [f"    {field_line(hit.answer)}"] if hit.answer and hit.answer.field else []
-            lines += [f"{rank:>2}  {_sure(hit)}  {hit.id}  {path_of(hit)}".rstrip(), *met_in, f"    {text}"]
+            lines.append(f"    {' '.join(hit.text[part.start : part.end].split())}")
     return "\n".join(lines)
 
 
 def path_of(hit: SearchHit) -> str:
-    """Where a hit stands: title of the document, headings above its part, and page; empty where none is known."""
+    """Title of the document, headings above the part that was found, and page; empty where none is known."""
     title = hit.payload.get("title")
     steps = [title] if isinstance(title, str) and title.strip() else []
     if not hit.part_number:
         return " > ".join(steps)
-    steps += [one for one in hit.part.headings if one not in steps]
+    steps += [heading for heading in hit.part.headings if heading not in steps]
     page = f"p. {hit.part.page}" if hit.part.page else f"part {hit.part_number} of {hit.num_parts}"
     return ", ".join([" > ".join(steps), page] if steps else [page])
 
@@ -167,27 +191,27 @@ def _sure(hit: SearchHit) -> str:
 
 
 def is_sure(hit: SearchHit) -> bool:
-    """Whether a hit may answer; one without a confidence may."""
+    """Whether a hit is likely to answer; without a confidence, yes."""
     return hit.confidence is None or hit.confidence >= SURE_CONFIDENCE
 
 
 def in_text(hit: SearchHit) -> tuple[Span | None, tuple[Span, ...]]:
-    """The answer and the words in it, where they are of the text; nothing where they are of a field."""
+    """The answer and its matched words where they are in the text; nothing where they are in a field."""
     return (None, ()) if hit.answer and hit.answer.field else (hit.answer, hit.matched_spans)
 
 
 def field_line(answer: Span) -> str:
-    """An answer of a field with its name, in one line."""
+    """An answer in a field, with the name of the field, on one line."""
     return f"{answer.field}: {' '.join(answer.text.split())}"
 
 
 def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
-    """Whole sentences with the answer; of a longer part, the beginning of the answer with some text before it.
+    """The sentences around the answer; of a longer stretch, the beginning of the answer with some text before it.
 
     Args:
         text: The whole text.
         answer: The part that answers; None: the beginning of the text is shown.
-        max_chars: About so many characters.
+        max_chars: Approximate length.
     """
     if answer is None:
         return Span(0, _word_end(text, 0, max_chars))
@@ -205,7 +229,7 @@ def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
 
 
 def _word_end(text: str, start: int, end: int) -> int:
-    """The end of the last word that ends between two places; the second one where a word fills all between."""
+    """End of the last word that ends between two offsets; the second offset where one word fills the range."""
     if end >= len(text):
         return len(text)
     space = text.rfind(" ", start, end + 1)

@@ -1,4 +1,4 @@
-"""What the calls about texts return as a whole, and how it looks in a notebook and as plain text."""
+"""Results of the calls about texts, and how they look in a notebook and as plain text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from facets_client.core.html import fragment, header, listed_words, met, row
+from facets_client.core.html import fragment, match_html, words_html
 from facets_client.core.values import FacetsArray, Listed
 from facets_client.generated.types import (
     Difference,
@@ -22,11 +22,11 @@ from facets_client.generated.types import (
 
 ScoreRange = Literal["0..1", "0..5"]
 
-_STRONGEST = 0.6  # opacity: the text on it must stay readable
+_MAX_OPACITY = 0.6  # of the shade behind a token, which must stay readable
 
 
 class Embeddings(EmbeddingsFields):
-    """Facet embeddings of some texts. ``np.asarray(embeddings)`` is the array."""
+    """Facet embeddings of some texts; ``np.asarray(embeddings)`` is the array."""
 
     __slots__ = ()
 
@@ -36,63 +36,69 @@ class Embeddings(EmbeddingsFields):
     def __len__(self) -> int:
         return len(self.facet_embeddings)
 
-    def __getitem__(self, place: int) -> FacetsArray:
-        return self.facet_embeddings[place]
+    def __getitem__(self, index: int) -> FacetsArray:
+        return self.facet_embeddings[index]
 
 
 class Explanation(ExplanationFields):
-    """What the model saw in one text: tokens with their attention, facets with their nearest words."""
+    """Tokens of a text with their attention, and facets with their nearest words."""
 
     __slots__ = ()
 
     def __str__(self) -> str:
-        """The tokens, then a line a facet."""
-        lines = ["".join(f"{_gap(self.tokens, place)}{token.text}" for place, token in enumerate(self.tokens))]
+        lines = ["".join(f"{space}{token.text}" for space, token in _spaced(self.tokens))]
         for facet in self.facets:
             lines.append(f"{facet.facet:>2}  {', '.join(f'{word.word} {word.cosine:.2f}' for word in facet.words)}")
         return "\n".join(lines)
 
     def _repr_html_(self) -> str:
-        """The text, shaded by attention, and a table of the facets with their nearest words."""
-        rows = (
-            row(
-                str(facet.facet),
-                listed_words(facet.words, with_cosine=True),
-                escape(", ".join(self.tokens[item.token].text for item in facet.tokens)),
-            )
-            for facet in self.facets
-        )
-        table = f"<table>{header('facet', 'nearest words', 'attends to')}{''.join(rows)}</table>"
-        return fragment(f"<p>{_shaded(self.tokens)}</p>", table)
+        """The text, shaded by attention, and a table of the facets."""
+        rows = [f'<th scope="col">{name}</th>' for name in ("facet", "nearest words", "attends to")]
+        for facet in self.facets:
+            attended = escape(", ".join(self.tokens[item.token].text for item in facet.tokens))
+            cells = (str(facet.facet), words_html(facet.words, with_cosine=True), attended)
+            rows.append("</tr><tr>" + "".join(f"<td>{cell}</td>" for cell in cells))
+        return fragment(f"<p>{_shaded(self.tokens)}</p>", f"<table><tr>{''.join(rows)}</tr></table>")
 
 
 @dataclass(frozen=True, slots=True)
 class PairScore:
-    """Score of one pair of texts; higher is more alike, the range depends on the method."""
+    """Score of one pair of texts.
+
+    Attributes:
+        score: Higher is more similar; the range depends on the method.
+        calibrated_score: As people would score it, on the requested scale; None unless requested.
+        matches: Facets that matched, largest contribution first; empty unless requested.
+        first_tokens: Tokens of the first text; empty unless requested.
+        second_tokens: Tokens of the second text; empty unless requested.
+        label: ``entails``, ``neutral`` or ``contradicts``; empty where the method does not decide.
+        differences: What the texts say differently about the same things, heaviest first.
+    """
 
     score: float
-    calibrated_score: float | None  # as people would give it, on the scale asked for; None unless asked for
-    matches: tuple[FacetMatch, ...]  # largest contribution first; empty unless asked for
-    first_tokens: tuple[TokenAttention, ...]  # tokens of the first text; empty unless asked for
-    second_tokens: tuple[TokenAttention, ...]  # tokens of the second text; empty unless asked for
-    label: str = ""  # entails, neutral or contradicts; empty where the method does not tell
-    differences: tuple[Difference, ...] = ()  # what the texts say differently of the same things, heaviest first
+    calibrated_score: float | None
+    matches: tuple[FacetMatch, ...]
+    first_tokens: tuple[TokenAttention, ...]
+    second_tokens: tuple[TokenAttention, ...]
+    label: str = ""
+    differences: tuple[Difference, ...] = ()
 
     def __str__(self) -> str:
         score = f"{self.score:.4f}"
-        shown = score if self.calibrated_score is None else f"{self.calibrated_score:.2f} ({score})"
-        return f"{shown}  {self.differing}" if self.differences else shown
+        if self.calibrated_score is not None:
+            score = f"{self.calibrated_score:.2f} ({score})"
+        return f"{score}  {self.differing}" if self.differences else score
 
     @property
     def differing(self) -> str:
-        """What differs, as a line: ``open / closed differ``; empty: nothing that was found."""
-        listed = ", ".join(dict.fromkeys(f"{one.first} / {one.second}" for one in self.differences))
-        return f"{listed} differ" if listed else ""
+        """The differences on one line, such as ``open / closed differ``; empty when there are none."""
+        pairs = ", ".join(dict.fromkeys(f"{item.first} / {item.second}" for item in self.differences))
+        return f"{pairs} differ" if pairs else ""
 
     def _repr_html_(self) -> str:
-        """The score, its words shaded by their weight, and the facets that met."""
+        """The score, the texts shaded by the weight of their words, and the facets that matched."""
         texts = [f"<p>{_shaded(tokens)}</p>" for tokens in (self.first_tokens, self.second_tokens) if tokens]
-        matches = "".join(f'<p class="dim">{met(match, "first", "second")}</p>' for match in self.matches)
+        matches = "".join(f'<p class="dim">{match_html(match, "first", "second")}</p>' for match in self.matches)
         return f"<p><strong>{escape(str(self))}</strong></p>{''.join(texts)}{matches}"
 
 
@@ -114,7 +120,7 @@ class Scores(Listed[PairScore]):
 
 
 class Summary(SummaryFields):
-    """The picked sentences of one document, in the order asked for."""
+    """The picked sentences of one document, in the requested order."""
 
     __slots__ = ()
 
@@ -127,7 +133,7 @@ class Summary(SummaryFields):
         return self.text
 
     def _repr_html_(self) -> str:
-        """The sentences in their order, with their place in the document and what each added."""
+        """The sentences with their number in the document and the coverage that each added."""
         items = "".join(
             f'<p>{escape(sentence.text)} <span class="dim">sentence {sentence.sentence + 1} of '
             f"{self.num_sentences_in_document}, gain {sentence.gain:.3f}</span></p>"
@@ -137,17 +143,17 @@ class Summary(SummaryFields):
 
 
 def _shaded(tokens: Sequence[TokenAttention]) -> str:
-    """Tokens on a background that grows with attention, or with their weight in a score; the number is their title."""
-    shown = [token.attention if token.weight is None else token.weight for token in tokens]
-    strongest = max(shown, default=0.0) or 1.0
+    """Tokens shaded by their weight in a score, or else their attention; the number is their tooltip."""
+    strengths = [token.attention if token.weight is None else token.weight for token in tokens]
+    strongest = max(strengths, default=0.0) or 1.0
     return "".join(
-        f"{_gap(tokens, place)}<span "
-        f'style="background:rgba(220,80,40,{_STRONGEST * max(0.0, strength) / strongest:.2f})" '
+        f'{space}<span style="background:rgba(220,80,40,{_MAX_OPACITY * max(0.0, strength) / strongest:.2f})" '
         f'title="{strength:.3f}">{escape(token.text)}</span>'
-        for place, (token, strength) in enumerate(zip(tokens, shown, strict=True))
+        for (space, token), strength in zip(_spaced(tokens), strengths, strict=True)
     )
 
 
-def _gap(tokens: Sequence[TokenAttention], place: int) -> str:
-    """A blank before a token that does not touch the one before it."""
-    return " " if place and tokens[place].start > tokens[place - 1].end else ""
+def _spaced(tokens: Sequence[TokenAttention]) -> list[tuple[str, TokenAttention]]:
+    """Each token after the space that separates it from the one before, if any."""
+    ends = [token.start for token in tokens[:1]] + [token.end for token in tokens[:-1]]
+    return [(" " if token.start > end else "", token) for end, token in zip(ends, tokens, strict=True)]

@@ -104,8 +104,8 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 0);
 
 /**
- * Requests beyond a limit fail with INVALID_ARGUMENT, beyond max_message_bytes with RESOURCE_EXHAUSTED without
- * ErrorInfo.
+ * Limits of the server for one request; 0: not reported.
+ * Beyond one, requests fail with INVALID_ARGUMENT, beyond max_message_bytes with RESOURCE_EXHAUSTED and no ErrorInfo.
  *
  * @generated from message facets.v1.Limits
  */
