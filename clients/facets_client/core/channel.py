@@ -22,11 +22,9 @@ ResponseT = TypeVar("ResponseT", bound=Message)
 DEFAULT_PORT = 50051
 DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
 
-_EXPECTED = "expected HOST:PORT, like localhost:50051"
 # Other name resolvers of gRPC; their names do not end in a port.
 _OTHER_SCHEMES = ("unix:", "unix-abstract:", "vsock:", "xds:", "ipv4:", "ipv6:")
-_HOST = re.compile(r"[A-Za-z0-9._-]+")
-_IPV6 = re.compile(r"[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(%[A-Za-z0-9._-]+)?")
+_ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Za-z0-9._-]+)?\])(?::(\d+))?")
 
 
 def parse_target(text: str) -> str:
@@ -43,39 +41,24 @@ def parse_target(text: str) -> str:
         >>> parse_target("example.org"), parse_target("::1")
         ('example.org:50051', '[::1]:50051')
     """
-    if not text or any(character.isspace() for character in text):
-        raise ValueError(f"target must be like {DEFAULT_TARGET}, got {text!r}")
-    scheme, has_scheme, rest = text.partition("://")
-    if has_scheme and scheme in ("http", "https", "grpc", "grpcs"):
+    scheme, is_url, rest = text.partition("://")
+    if is_url and scheme in ("http", "https", "grpc", "grpcs"):
         tls = ", with TLS switched on" if scheme in ("https", "grpcs") else ""
-        address = rest.split("/")[0] or DEFAULT_TARGET
-        raise ValueError(f"target must not be a URL, got {text!r}: try {address!r}{tls}")
+        raise ValueError(f"target must not be a URL, got {text!r}: try {rest.split('/')[0] or DEFAULT_TARGET!r}{tls}")
     if text.startswith(_OTHER_SCHEMES):
         return text
+    prefix, address = "", text
     if text.startswith("dns:"):
-        prefix, separator, address = text.rpartition("/") if "/" in text else text.partition(":")
-        return f"{prefix}{separator}{_with_port(address, text)}"
-    return _with_port(text, text)
-
-
-def _with_port(address: str, text: str) -> str:
-    if _IPV6.fullmatch(address):
-        return f"[{address}]:{DEFAULT_PORT}"
-    if address.startswith("["):
-        host, closed, port = address[1:].partition("]")
-        if not (closed and _IPV6.fullmatch(host)) or (port and not port.startswith(":")):
-            raise ValueError(f"target has an invalid IPv6 address, got {text!r}: {_EXPECTED} or [::1]:50051")
-        return f"[{host}]:{_port(port[1:], text) if port else DEFAULT_PORT}"
-    host, has_port, port = address.partition(":")
-    if not _HOST.fullmatch(host):
-        raise ValueError(f"target has no valid host name, got {text!r}: {_EXPECTED}")
-    return f"{host}:{_port(port, text) if has_port else DEFAULT_PORT}"
-
-
-def _port(port: str, text: str) -> int:
-    if not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
-        raise ValueError(f"port must be 1 to 65535, got {port!r} in target {text!r}")
-    return int(port)
+        address = text.rpartition("/")[2] if "/" in text else text.removeprefix("dns:")
+        prefix = text.removesuffix(address)
+    if address.count(":") > 1 and not address.startswith("["):
+        address = f"[{address}]"
+    match = _ADDRESS.fullmatch(address)
+    port = int(match[2] or DEFAULT_PORT) if match else 0
+    if not match or not 0 < port < 2**16:
+        expected = f"HOST or HOST:PORT with a port of 1 to 65535, like {DEFAULT_TARGET} or [::1]:{DEFAULT_PORT}"
+        raise ValueError(f"target must be {expected}, got {text!r}")
+    return f"{prefix}{match[1]}:{port}"
 
 
 DEFAULT_TIMEOUT_S = 30.0

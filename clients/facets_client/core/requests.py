@@ -86,6 +86,8 @@ def _error_of(message_type: type[Message], name: str, value: Any) -> Exception |
 def _rule(field: Any, value: Any, error: Exception) -> str:
     if isinstance(error, UnicodeEncodeError):
         return f"must be valid Unicode, got {error.object[:60]!r}"
+    if field.message_type is not None and field.message_type.full_name == "google.protobuf.Struct":
+        return f"must be a JSON object, got a value of another type ({error})"
     if "bad argument type" in str(error):
         return f"must be str, got {shown(value)}" if field.type == field.TYPE_STRING else "has a value of a wrong type"
     if isinstance(error, OverflowError):

@@ -6,6 +6,7 @@ from facets_proto.codec import from_message
 from facets_proto.v1 import papers_pb2 as pb
 
 from facets_client.core.calls import AsyncCalls
+from facets_client.core.channel import RequestT, ResponseT
 from facets_client.core.filter_messages import filter_message
 from facets_client.core.requests import (
     DEFAULT_TOP_K,
@@ -60,14 +61,7 @@ class AsyncPaperCalls(AsyncCalls):
         Returns:
             Entry i belongs to papers[i]; empty when no author is left.
         """
-        asked = options_message(options or PaperOptions())
-        parts = await self._call_parts(
-            request_of(pb.RecommendAuthorsRequest, papers=paper_messages(papers), model=model, options=asked),
-            pb.RecommendAuthorsResponse,
-            "papers",
-            lambda limits: least(limits.max_texts_per_request, max_with_evidence(limits, asked)),
-        )
-        return join([from_message(part, CandidateRankings) for part in parts])
+        return await self._recommend(pb.RecommendAuthorsRequest, pb.RecommendAuthorsResponse, papers, options, model)
 
     async def recommend_citations(
         self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""
@@ -82,10 +76,22 @@ class AsyncPaperCalls(AsyncCalls):
         Returns:
             Entry i belongs to papers[i]; empty when no citing paper is left.
         """
+        return await self._recommend(
+            pb.RecommendCitationsRequest, pb.RecommendCitationsResponse, papers, options, model
+        )
+
+    async def _recommend(
+        self,
+        request: type[RequestT],
+        response: type[ResponseT],
+        papers: Sequence[Paper],
+        options: PaperOptions | None,
+        model: str,
+    ) -> CandidateRankings:
         asked = options_message(options or PaperOptions())
         parts = await self._call_parts(
-            request_of(pb.RecommendCitationsRequest, papers=paper_messages(papers), model=model, options=asked),
-            pb.RecommendCitationsResponse,
+            request_of(request, papers=paper_messages(papers), model=model, options=asked),
+            response,
             "papers",
             lambda limits: least(limits.max_texts_per_request, max_with_evidence(limits, asked)),
         )

@@ -22,7 +22,7 @@ PROGRAM = [sys.executable, "-c", "from facets_client.cli import main; main()"]
         (["embed", "--file", "nope.txt"], 2, "INVALID_ARGUMENT", None, "No such file"),
         (["nonsense"], 2, "INVALID_ARGUMENT", None, "nonsense"),
         (["documents", "get", "d1", "-c", "news"], 2, "NOT_FOUND", None, "no document d1"),
-        (["--target", "localhost:99999", "models"], 2, "INVALID_ARGUMENT", None, "port must be 1 to 65535"),
+        (["--target", "localhost:99999", "models"], 2, "INVALID_ARGUMENT", None, "port of 1 to 65535"),
         (["--target", "http://localhost:1", "models"], 2, "INVALID_ARGUMENT", None, "not be a URL"),
         (["--target", "localhost:1", "--timeout-s", "1", "models"], 3, "UNAVAILABLE", None, "localhost:1"),
         (["collections", "delete", "news"], 2, "INVALID_ARGUMENT", None, "--yes"),

@@ -38,27 +38,26 @@ def test_targets(text, target):
 
 
 @pytest.mark.parametrize(
-    ("text", "part"),
+    "text",
     [
-        ("", "localhost:50051"),
-        ("a b:1", "a b"),
-        ("localhost:99999", "port must be 1 to 65535, got '99999'"),
-        ("localhost:0", "port must be 1"),
-        ("localhost:", "port must be 1"),
-        ("localhost:http", "port must be 1"),
-        ("localhost:50051/v1", "port must be 1"),
-        (":50051", "no valid host name"),
-        ("[::1", "IPv6"),
-        ("[localhost]:1", "IPv6"),
-        ("[::1]80", "IPv6"),
-        ("http://localhost:50051/", "not be a URL, got 'http://localhost:50051/': try 'localhost:50051'$"),
-        ("https://example.org", "try 'example.org', with TLS"),
-        ("ftp://example.org", "ftp"),
-        ("dns:///example.org:99999", "port must be 1"),
+        *("", "a b:1", ":50051", "[::1", "[localhost]:1", "[::1]80", "ftp://example.org", "localhost:50051/v1"),
+        *("localhost:99999", "localhost:0", "localhost:", "localhost:http", "dns:///example.org:99999"),
     ],
 )
-def test_what_is_no_target_is_explained(text, part):
-    with pytest.raises(ValueError, match=part.replace("[", r"\[")):
+def test_an_invalid_target_is_explained(text):
+    with pytest.raises(ValueError, match=r"HOST:PORT with a port of 1 to 65535, like localhost:50051 .* got"):
+        parse_target(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ("http://localhost:50051/", "not be a URL, got 'http://localhost:50051/': try 'localhost:50051'$"),
+        ("https://example.org", "try 'example.org', with TLS"),
+    ],
+)
+def test_a_url_is_explained(text, hint):
+    with pytest.raises(ValueError, match=hint):
         parse_target(text)
 
 
