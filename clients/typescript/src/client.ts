@@ -12,7 +12,7 @@ import { RelationService } from "./generated/facets_proto/v1/relations_pb.js";
 import type { SearchHit } from "./generated/facets_proto/v1/results_pb.js";
 import { EmbeddingService, SimilarityService, SummarizationService } from "./generated/facets_proto/v1/texts_pb.js";
 import { IndexStream, type IndexAck, type IndexOptions, type NewDocument } from "./indexing.js";
-import { retrying } from "./retries.js";
+import { retrying } from "./retry.js";
 
 const DEFAULT_PORT = 50051;
 
@@ -21,9 +21,9 @@ export interface ConnectOptions {
   apiKey?: string;
   /** True: TLS with Node's trusted roots; or certificates as PEM. Default: no TLS. */
   tls?: boolean | { ca?: string; cert?: string; key?: string };
-  /** Milliseconds for one call, retries included. Default 30,000. */
+  /** Milliseconds for one call, including retries. Default 30,000. */
   timeoutMs?: number;
-  /** Tries of one call, the first one included. Default 5. */
+  /** Attempts of one call, including the first. Default 5. */
   maxAttempts?: number;
 }
 
@@ -44,21 +44,21 @@ export interface EmbedOptions extends CallOptions {
 }
 
 export interface SearchOptions extends CallOptions {
-  /** Documents for each query. Default 10. */
+  /** Hits for each query. Default 10. */
   topK?: number;
   /** Default `hybrid`: facets and words. */
   mode?: "hybrid" | "facets" | "lexical";
-  /** A document answers all that is asked, or any of it; default: any where a text is several questions, else all. */
+  /** A document answers all facets of the query, or any; default: any for a text of several questions, else all. */
   combine?: "sum" | "any";
   /** Only documents whose payload matches. */
   where?: MessageInitShape<typeof FilterSchema>;
   /** Only hits of at least this confidence, in [0, 1]. */
   minConfidence?: number;
-  /** How much the hits shall differ, in [0, 1]. */
+  /** How much the hits should differ, in [0, 1]. */
   diversify?: number;
-  /** Say which facet met which. */
+  /** Report which facets matched. */
   evidence?: boolean;
-  /** Compare with every document, never an approximate index. */
+  /** Compare with every document instead of using an approximate index. */
   exact?: boolean;
   /** Read only this revision or a later one, to read your writes. */
   minRevision?: bigint;
@@ -67,9 +67,9 @@ export interface SearchOptions extends CallOptions {
 const MODES = { hybrid: SearchMode.HYBRID, facets: SearchMode.FACETS, lexical: SearchMode.LEXICAL };
 const COMBINATIONS = { sum: FacetCombination.SUM, any: FacetCombination.ANY };
 
-/** A connection to a server; `connect` makes one, `close` ends it. Safe for any number of calls at once. */
+/** A connection to a server, from `connect` to `close`; any number of calls may run at once. */
 export class FacetsClient {
-  /** Every rpc as it is generated, with the client's deadline, retries and key: `client.texts.explain({ texts })`. */
+  /** Every generated rpc, with the client's deadline, retries and key: `client.texts.explain({ texts })`. */
   readonly texts: Client<typeof EmbeddingService>;
   readonly similarity: Client<typeof SimilarityService>;
   readonly summaries: Client<typeof SummarizationService>;
@@ -87,23 +87,23 @@ export class FacetsClient {
     const nodeOptions = typeof tls === "object" ? tls : {};
     this.session = new Http2SessionManager(baseUrl, {}, nodeOptions);
     const settings = { baseUrl, nodeOptions, sessionManager: this.session };
-    const interceptors = [retrying({ maxAttempts: options.maxAttempts ?? 5 }), withKey(options.apiKey)];
+    const interceptors = [retrying(options.maxAttempts ?? 5), withKey(options.apiKey)];
     const calls = createGrpcTransport({ ...settings, interceptors, defaultTimeoutMs: options.timeoutMs ?? 30_000 });
-    this.texts = named(createClient(EmbeddingService, calls));
-    this.similarity = named(createClient(SimilarityService, calls));
-    this.summaries = named(createClient(SummarizationService, calls));
-    this.collections = named(createClient(CollectionService, calls));
-    this.documents = named(createClient(DocumentService, calls));
-    this.relations = named(createClient(RelationService, calls));
-    this.papers = named(createClient(RecommendationService, calls));
-    this.models = named(createClient(ModelService, calls));
-    // A stream ends when its documents do, and names its errors itself.
+    this.texts = withErrors(createClient(EmbeddingService, calls));
+    this.similarity = withErrors(createClient(SimilarityService, calls));
+    this.summaries = withErrors(createClient(SummarizationService, calls));
+    this.collections = withErrors(createClient(CollectionService, calls));
+    this.documents = withErrors(createClient(DocumentService, calls));
+    this.relations = withErrors(createClient(RelationService, calls));
+    this.papers = withErrors(createClient(RecommendationService, calls));
+    this.models = withErrors(createClient(ModelService, calls));
+    // A stream has no deadline, and converts its errors itself.
     this.streams = createClient(DocumentService, createGrpcTransport({ ...settings, interceptors: [withKey(options.apiKey)] }));
   }
 
-  /** Facets of texts, `[texts, facets, dim]`, in their order; any number of texts. */
+  /** Facets of any number of texts, `[texts, facets, dim]`, in their order. */
   async embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Facets> {
-    refuseString(texts, "texts");
+    rejectString(texts, "texts");
     const { model = "", normalize = false, batchSize = 64, ...call } = options;
     const parts: Facets[] = [];
     for (let start = 0; start === 0 || start < texts.length; start += batchSize) {
@@ -116,20 +116,20 @@ export class FacetsClient {
 
   /** The best documents of a collection for each query, best first; `hit.answer?.text` is what answers. */
   async search(collection: string, queries: readonly string[], options: SearchOptions = {}): Promise<SearchHit[][]> {
-    refuseString(queries, "queries");
-    const { timeoutMs, signal, mode = "hybrid", combine, minRevision = 0n, ...wanted } = options;
-    const asked = queries.map((text) => ({ query: { case: "text" as const, value: text } }));
-    const ranked = { mode: MODES[mode], combine: combine && COMBINATIONS[combine] };
-    const request = { ...wanted, ...ranked, collection, queries: asked, minRevision };
+    rejectString(queries, "queries");
+    const { timeoutMs, signal, mode, combine, ...fields } = options;
+    const texts = queries.map((text) => ({ query: { case: "text" as const, value: text } }));
+    const enums = { mode: mode && MODES[mode], combine: combine && COMBINATIONS[combine] };
+    const request = { ...fields, ...enums, collection, queries: texts };
     const reply = await this.documents.search(request, { timeoutMs, signal });
     return reply.results.map((result) => result.hits);
   }
 
   /**
-   * Stores documents in bounded memory, in order, and gives an acknowledgement for each batch once it is durable.
+   * Stores documents in bounded memory and in order; yields an acknowledgement for each batch once it is durable.
    *
-   * A broken connection is mended: what was not acknowledged is sent again, and nothing is stored twice. A bad document
-   * is named in `ack.rejectedDocuments`, and the rest is stored.
+   * After a broken connection the unacknowledged batches are sent again, and nothing is stored twice. Bad documents are
+   * listed in `ack.rejectedDocuments`; the others are stored.
    */
   index(
     collection: string,
@@ -139,24 +139,24 @@ export class FacetsClient {
     return new IndexStream(this.streams, collection, documents, options).acks();
   }
 
-  /** Ends the connection; calls under way fail. */
+  /** Closes the connection; running calls fail. */
   close(): void {
     this.session.abort();
   }
 }
 
 /**
- * A client of the server at `HOST` or `HOST:PORT` (default `localhost:50051`); nothing is sent before the first call.
+ * A client of the server at `HOST` or `HOST:PORT` (default `localhost:50051`); the first call opens the connection.
  *
- * Every call has a deadline. UNAVAILABLE and RESOURCE_EXHAUSTED are tried again within it, when the server says so.
+ * Every call has a deadline. UNAVAILABLE and RESOURCE_EXHAUSTED are retried within it, unless the server forbids it.
  * Every method throws `FacetsError`.
  */
 export function connect(target = `localhost:${DEFAULT_PORT}`, options: ConnectOptions = {}): FacetsClient {
   return new FacetsClient(target, options);
 }
 
-/** A generated client whose unary calls throw `FacetsError`; streams throw what the transport throws. */
-function named<Service extends DescService>(client: Client<Service>): Client<Service> {
+/** A generated client whose unary calls throw `FacetsError`; streams throw the transport's error. */
+function withErrors<Service extends DescService>(client: Client<Service>): Client<Service> {
   return new Proxy(client, {
     get(target, name, receiver) {
       const method: unknown = Reflect.get(target, name, receiver);
@@ -183,6 +183,6 @@ function baseUrlOf(target: string, tls: boolean): string {
   return `${tls ? "https" : "http"}://${withPort[1]}${withPort[2] ?? `:${DEFAULT_PORT}`}`;
 }
 
-function refuseString(texts: unknown, name: string): void {
+function rejectString(texts: unknown, name: string): void {
   if (typeof texts === "string") throw new TypeError(`${name} must be an array of strings, got one string`);
 }

@@ -9,22 +9,22 @@ export interface FieldViolation {
   description: string;
 }
 
-/** A call failed; every method of the client throws this. */
+/** A failed call; every method of the client throws this. */
 export class FacetsError extends Error {
   override readonly name = "FacetsError";
 
   private constructor(
     /** gRPC status, e.g. `INVALID_ARGUMENT`. */
     readonly code: string,
-    /** The server's sentence: what was wrong, what was expected, what it got. */
+    /** The server's message: what was wrong, what was expected, what it got. */
     message: string,
     /** Stable machine-readable word, e.g. `TEXT_TOO_LONG`; empty when unknown. */
     readonly reason: string,
-    /** The fields that break their rules; empty when it is not about fields. */
+    /** Fields that break their rules; empty when the error is not about fields. */
     readonly fieldViolations: readonly FieldViolation[],
-    /** Milliseconds that the server asks to wait; undefined when it did not say. */
+    /** Milliseconds that the server asks to wait; undefined when it does not say. */
     readonly retryAfterMs: number | undefined,
-    /** Finds the call in the server's log; empty when unknown. */
+    /** Identifies the call in the server's log; empty when unknown. */
     readonly requestId: string,
     cause: unknown,
   ) {
@@ -36,21 +36,21 @@ export class FacetsError extends Error {
     return this.fieldViolations[0]?.field;
   }
 
-  /** What the transport threw, as ours. */
+  /** Converts an error of the transport. */
   static from(error: unknown): FacetsError {
     if (error instanceof FacetsError) return error;
-    const found = ConnectError.from(error);
-    const info = found.findDetails(ErrorInfoSchema)[0];
-    const fields = found.findDetails(BadRequestSchema).flatMap((detail) => detail.fieldViolations);
-    const id = found.metadata.get("x-request-id") ?? info?.metadata["request_id"] ?? "";
+    const failure = ConnectError.from(error);
+    const info = failure.findDetails(ErrorInfoSchema)[0];
+    const fields = failure.findDetails(BadRequestSchema).flatMap((detail) => detail.fieldViolations);
+    const id = failure.metadata.get("x-request-id") ?? info?.metadata["request_id"] ?? "";
     const violations = fields.map(({ field, description }) => ({ field, description }));
     return new FacetsError(
-      statusName(found.code), found.rawMessage, info?.reason ?? "", violations, retryAfterMs(found), id, error,
+      statusName(failure.code), failure.rawMessage, info?.reason ?? "", violations, retryAfterMs(failure), id, error,
     );
   }
 }
 
-/** Milliseconds that a failed call's answer asks to wait; undefined: it does not say; negative: do not try again. */
+/** Milliseconds that the server asks to wait after an error; undefined: it does not say; negative: do not retry. */
 export function retryAfterMs(error: ConnectError): number | undefined {
   const pushback = error.metadata.get("grpc-retry-pushback-ms");
   if (pushback !== null && /^-?\d+$/.test(pushback)) return Number(pushback);

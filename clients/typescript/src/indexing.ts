@@ -4,7 +4,7 @@ import type { MessageInitShape } from "@bufbuild/protobuf";
 import { setTimeout as pause } from "node:timers/promises";
 import type { DocumentSchema, DocumentService, UpsertStreamAck, UpsertStreamRequestSchema } from "./generated/facets_proto/v1/documents_pb.js";
 import { FacetsError } from "./errors.js";
-import { pauseBefore, transient } from "./retries.js";
+import { pauseBefore, transient } from "./retry.js";
 
 /** A document to store: `id`, `text`, and any JSON object as `payload`. */
 export type NewDocument = MessageInitShape<typeof DocumentSchema>;
@@ -13,22 +13,22 @@ type StreamRequest = MessageInitShape<typeof UpsertStreamRequestSchema>;
 export interface IndexOptions {
   /** Documents of one batch; each batch has one acknowledgement. Default 64. */
   batchSize?: number;
-  /** Of an earlier acknowledgement, to go on with the documents that were not acknowledged. */
+  /** Of an earlier acknowledgement, to continue with the documents that were not acknowledged. */
   resumeToken?: string;
   /** Milliseconds to wait for each acknowledgement. Default 120,000. */
   timeoutMs?: number;
-  /** Tries without a single acknowledgement before giving up. Default 5. */
+  /** Attempts without an acknowledgement before giving up. Default 5. */
   maxAttempts?: number;
-  /** Ends the stream. */
+  /** Cancels the stream. */
   signal?: AbortSignal;
 }
 
 /** One batch is durable, and so are all before it. */
 export interface IndexAck {
   ack: UpsertStreamAck;
-  /** Documents acknowledged so far, rejected ones included: where to go on after a crash of this program. */
+  /** Documents acknowledged so far, including rejected ones: where to continue after a crash of this program. */
   numDocuments: number;
-  /** Goes into `IndexOptions.resumeToken`. */
+  /** Value for `IndexOptions.resumeToken`. */
   resumeToken: string;
 }
 
@@ -40,10 +40,10 @@ interface Batch {
 type Documents = Iterable<NewDocument> | AsyncIterable<NewDocument>;
 
 /**
- * Stores any number of documents over as many connections as it takes.
+ * Stores any number of documents, over several connections if needed.
  *
- * Batches are numbered; those sent and not acknowledged are kept, and sent again after a broken connection. The server
- * stores none of them twice.
+ * Batches are numbered. Those that were sent and not acknowledged are kept and sent again after a broken connection;
+ * the server stores none of them twice.
  */
 export class IndexStream {
   private readonly unacked: Batch[] = [];
@@ -64,7 +64,7 @@ export class IndexStream {
   }
 
   async *acks(): AsyncGenerator<IndexAck, void, undefined> {
-    const mostAttempts = this.options.maxAttempts ?? 5;
+    const maxAttempts = this.options.maxAttempts ?? 5;
     try {
       for (let attempt = 1; ; attempt += 1) {
         try {
@@ -75,7 +75,7 @@ export class IndexStream {
           return;
         } catch (thrown) {
           const error = transient(thrown, this.options.signal);
-          const wait = error && attempt < mostAttempts ? pauseBefore(error, attempt + 1) : undefined;
+          const wait = error && attempt < maxAttempts ? pauseBefore(error, attempt + 1) : undefined;
           if (wait === undefined) throw FacetsError.from(error ?? thrown);
           await pause(wait, undefined, { signal: this.options.signal });
         }
@@ -85,31 +85,33 @@ export class IndexStream {
     }
   }
 
-  /** One connection: what is not acknowledged first, then the rest. */
+  /** One connection: first the unacknowledged batches, then the rest. */
   private async *connection(): AsyncGenerator<IndexAck, void, undefined> {
-    const deadline = new Deadline(this.options.timeoutMs ?? 120_000, this.options.signal);
+    const { timeoutMs = 120_000, signal } = this.options;
+    const stream = new AbortController();
     const requests = new Outbox();
     try {
       requests.push({ message: { case: "open", value: { collection: this.collection, resumeToken: this.resumeToken } } });
-      const replies = this.client.upsertStream(requests, { signal: deadline.signal })[Symbol.asyncIterator]();
-      const opened = (await deadline.wait(replies.next())).value?.message;
+      const either = signal ? AbortSignal.any([stream.signal, signal]) : stream.signal;
+      const replies = this.client.upsertStream(requests, { signal: either })[Symbol.asyncIterator]();
+      const opened = (await within(timeoutMs, stream, replies.next())).value?.message;
       if (opened?.case !== "opened") throw new ConnectError("the server did not open the stream", Code.Unavailable);
       this.resumeToken = opened.value.resumeToken;
       if (this.sequence === 0n) this.sequence = opened.value.lastAckedSequence;
       const window = Math.max(1, opened.value.maxUnackedBatches);
       for (const batch of this.unacked) requests.push(batchRequest(batch));
       while (await this.fill(requests, window)) {
-        const reply = (await deadline.wait(replies.next())).value?.message;
+        const reply = (await within(timeoutMs, stream, replies.next())).value?.message;
         if (reply?.case !== "ack") throw new ConnectError("the server ended the stream before its acks", Code.Unavailable);
         yield this.acknowledged(reply.value);
       }
     } finally {
       requests.end();
-      deadline.stop();
+      stream.abort();
     }
   }
 
-  /** Sends until the window is full; false: everything is sent and acknowledged. */
+  /** Sends until the window is full; false: everything was sent and acknowledged. */
   private async fill(requests: Outbox, window: number): Promise<boolean> {
     while (!this.exhausted && this.unacked.length < window) {
       const documents = await this.take(this.options.batchSize ?? 64);
@@ -153,7 +155,7 @@ async function* iterate(documents: Documents): AsyncGenerator<NewDocument, void,
   yield* documents;
 }
 
-/** Requests to send, in order, as an iterable that waits for more. */
+/** Queue of requests, as an iterable that waits for more. */
 class Outbox implements AsyncIterable<StreamRequest> {
   private readonly waiting: StreamRequest[] = [];
   private ended = false;
@@ -179,37 +181,15 @@ class Outbox implements AsyncIterable<StreamRequest> {
   }
 }
 
-/** A time limit for each answer of a stream. */
-class Deadline {
-  private readonly controller = new AbortController();
-  private readonly forward = (): void => this.controller.abort(this.outer?.reason);
-
-  constructor(
-    private readonly timeoutMs: number,
-    private readonly outer: AbortSignal | undefined,
-  ) {
-    if (outer?.aborted) this.forward();
-    outer?.addEventListener("abort", this.forward, { once: true });
-  }
-
-  get signal(): AbortSignal {
-    return this.controller.signal;
-  }
-
-  async wait<T>(answer: Promise<T>): Promise<T> {
-    const late = new ConnectError(`no answer within ${this.timeoutMs} ms`, Code.DeadlineExceeded);
-    const timer = setTimeout(() => this.controller.abort(late), this.timeoutMs);
-    try {
-      return await answer;
-    } catch (error) {
-      throw this.controller.signal.reason === late ? late : error;
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
-  stop(): void {
-    this.outer?.removeEventListener("abort", this.forward);
-    this.controller.abort();
+/** The answer, or DEADLINE_EXCEEDED after so many milliseconds, which also aborts the stream. */
+async function within<T>(timeoutMs: number, stream: AbortController, answer: Promise<T>): Promise<T> {
+  const late = new ConnectError(`no answer within ${timeoutMs} ms`, Code.DeadlineExceeded);
+  const timer = setTimeout(() => stream.abort(late), timeoutMs);
+  try {
+    return await answer;
+  } catch (error) {
+    throw stream.signal.reason === late ? late : error;
+  } finally {
+    clearTimeout(timer);
   }
 }

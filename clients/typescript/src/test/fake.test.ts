@@ -1,19 +1,21 @@
-/** What the client does with a server that is slow, full, or gone: one of this process plays it. */
+/** The client with slow, full and unreachable servers, which run in this process. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
-import { Code, ConnectError, type ConnectRouter } from "@connectrpc/connect";
+import type { DescService } from "@bufbuild/protobuf";
+import { Code, ConnectError, type ServiceImpl } from "@connectrpc/connect";
 import { connect, FacetsError, partOf, type ConnectOptions, type FacetsClient } from "../index.js";
 import { readFacets } from "../arrays.js";
 import { CollectionService, DocumentService } from "../generated/facets_proto/v1/documents_pb.js";
 import { EmbeddingService } from "../generated/facets_proto/v1/texts_pb.js";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../generated/google/rpc/error_details_pb.js";
-import { pauseBefore } from "../retries.js";
+import { pauseBefore } from "../retry.js";
 import { serve } from "./fake.js";
 
-async function clientOf(
-  context: TestContext, routes: (router: ConnectRouter) => void, options: ConnectOptions = {},
+/** A client of a server that has these handlers of one service. */
+async function fake<Service extends DescService>(
+  context: TestContext, service: Service, handlers: Partial<ServiceImpl<Service>>, options: ConnectOptions = {},
 ): Promise<FacetsClient> {
-  const server = await serve(routes);
+  const server = await serve((router) => router.service(service, handlers));
   const client = connect(server.target, options);
   context.after(() => (client.close(), server.stop()));
   return client;
@@ -22,35 +24,28 @@ async function clientOf(
 const full = (pushback: string): ConnectError =>
   new ConnectError("full", Code.ResourceExhausted, { "grpc-retry-pushback-ms": pushback });
 
-test("a call that the server refuses for now is tried again", async (context) => {
+test("a call that fails for the moment is retried", async (context) => {
   let calls = 0;
-  const client = await clientOf(context, (router) =>
-    router.service(CollectionService, {
-      listCollections() {
-        calls += 1;
-        if (calls < 3) throw full("1");
-        return { collections: [{ name: "wiki" }] };
-      },
-    }),
-  );
+  const client = await fake(context, CollectionService, {
+    listCollections() {
+      calls += 1;
+      if (calls < 3) throw full("1");
+      return { collections: [{ name: "wiki" }] };
+    },
+  });
   const { collections } = await client.collections.listCollections({});
   assert.deepEqual([calls, collections.map((collection) => collection.name)], [3, ["wiki"]]);
 });
 
-test("a server that says no more tries is believed, and so is the number of tries", async (context) => {
+test("retries stop when the server forbids them, and after the last attempt", async (context) => {
   let calls = 0;
   let pushback = "-1";
-  const client = await clientOf(
-    context,
-    (router) =>
-      router.service(CollectionService, {
-        listCollections() {
-          calls += 1;
-          throw full(pushback);
-        },
-      }),
-    { maxAttempts: 3 },
-  );
+  const client = await fake(context, CollectionService, {
+    listCollections() {
+      calls += 1;
+      throw full(pushback);
+    },
+  }, { maxAttempts: 3 });
   await assert.rejects(client.collections.listCollections({}), { name: "FacetsError", code: "RESOURCE_EXHAUSTED" });
   assert.equal(calls, 1);
   pushback = "1";
@@ -58,54 +53,45 @@ test("a server that says no more tries is believed, and so is the number of trie
   assert.equal(calls, 4);
 });
 
-test("no try goes beyond the deadline, and a silent server ends with DEADLINE_EXCEEDED", async (context) => {
-  const client = await clientOf(
-    context,
-    (router) =>
-      router.service(CollectionService, {
-        listCollections() {
-          throw full("3600000");
-        },
-        async getCollection(_, call) {
-          await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
-          return {};
-        },
-      }),
-    { timeoutMs: 300 },
-  );
+test("retries end at the deadline, and a silent server ends with DEADLINE_EXCEEDED", async (context) => {
+  const client = await fake(context, CollectionService, {
+    listCollections() {
+      throw full("3600000");
+    },
+    async getCollection(_, call) {
+      await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
+      return {};
+    },
+  }, { timeoutMs: 300 });
   const calls = [() => client.collections.listCollections({}), () => client.collections.getCollection({ name: "a" })];
   for (const call of calls) {
     await assert.rejects(call(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
   }
 });
 
-test("a caller who cancels waits no longer", async (context) => {
-  const client = await clientOf(context, (router) =>
-    router.service(CollectionService, {
-      listCollections() {
-        throw full("3600000");
-      },
-    }),
-  );
+test("a cancelled call ends at once", async (context) => {
+  const client = await fake(context, CollectionService, {
+    listCollections() {
+      throw full("3600000");
+    },
+  });
   const controller = new AbortController();
   const call = client.collections.listCollections({}, { signal: controller.signal });
   controller.abort();
   await assert.rejects(call, { name: "FacetsError", code: "CANCELED" });
 });
 
-test("an error has its code, field, reason and request id, and is not tried again", async (context) => {
+test("a permanent error has its code, field, reason and request id, and is not retried", async (context) => {
   let calls = 0;
-  const client = await clientOf(context, (router) =>
-    router.service(EmbeddingService, {
-      embed() {
-        calls += 1;
-        throw new ConnectError("texts[1] is empty", Code.InvalidArgument, { "x-request-id": "r-7" }, [
-          { desc: ErrorInfoSchema, value: { reason: "TEXT_EMPTY", domain: "facets.dev" } },
-          { desc: BadRequestSchema, value: { fieldViolations: [{ field: "texts[1]", description: "is empty" }] } },
-        ]);
-      },
-    }),
-  );
+  const client = await fake(context, EmbeddingService, {
+    embed() {
+      calls += 1;
+      throw new ConnectError("texts[1] is empty", Code.InvalidArgument, { "x-request-id": "r-7" }, [
+        { desc: ErrorInfoSchema, value: { reason: "TEXT_EMPTY", domain: "facets.dev" } },
+        { desc: BadRequestSchema, value: { fieldViolations: [{ field: "texts[1]", description: "is empty" }] } },
+      ]);
+    },
+  });
   const error = await client.embed(["a", ""]).then(() => assert.fail("no error"), (thrown: unknown) => thrown);
   assert.ok(error instanceof FacetsError);
   assert.deepEqual(
@@ -116,58 +102,49 @@ test("an error has its code, field, reason and request id, and is not tried agai
 
 test("the key is sent with every call", async (context) => {
   const seen: (string | null)[] = [];
-  const client = await clientOf(
-    context,
-    (router) =>
-      router.service(DocumentService, {
-        search(_, call) {
-          seen.push(call.requestHeader.get("authorization"));
-          return { results: [] };
-        },
-        async *upsertStream(requests, call) {
-          seen.push(call.requestHeader.get("authorization"));
-          for await (const { message } of requests) {
-            if (message.case === "open") yield { message: { case: "opened" as const, value: {} } };
-          }
-        },
-      }),
-    { apiKey: "secret" },
-  );
+  const client = await fake(context, DocumentService, {
+    search(_, call) {
+      seen.push(call.requestHeader.get("authorization"));
+      return { results: [] };
+    },
+    async *upsertStream(requests, call) {
+      seen.push(call.requestHeader.get("authorization"));
+      for await (const { message } of requests) {
+        if (message.case === "open") yield { message: { case: "opened" as const, value: {} } };
+      }
+    },
+  }, { apiKey: "secret" });
   await client.search("wiki", ["a"]);
   for await (const _ of client.index("wiki", [])) assert.fail("nothing was sent");
   assert.deepEqual(seen, ["Bearer secret", "Bearer secret"]);
 });
 
-test("a stream that never gets on gives up, and says why", async (context) => {
+test("a stream that never opens gives up with the server's message", async (context) => {
   let opened = 0;
-  const client = await clientOf(context, (router) =>
-    router.service(DocumentService, {
-      async *upsertStream() {
-        opened += 1;
-        yield* [];
-        throw new ConnectError("starting", Code.Unavailable, { "grpc-retry-pushback-ms": "1" });
-      },
-    }),
-  );
+  const client = await fake(context, DocumentService, {
+    async *upsertStream() {
+      opened += 1;
+      yield* [];
+      throw new ConnectError("starting", Code.Unavailable, { "grpc-retry-pushback-ms": "1" });
+    },
+  });
   const acks = client.index("wiki", [{ id: "a", text: "b" }], { maxAttempts: 3 });
   await assert.rejects(acks.next(), { name: "FacetsError", code: "UNAVAILABLE", message: "starting" });
   assert.equal(opened, 3);
 });
 
-test("a stream whose acknowledgement does not come ends with DEADLINE_EXCEEDED", async (context) => {
-  const client = await clientOf(context, (router) =>
-    router.service(DocumentService, {
-      async *upsertStream(_, call) {
-        yield { message: { case: "opened" as const, value: { maxUnackedBatches: 2 } } };
-        await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
-      },
-    }),
-  );
+test("a stream without acknowledgements ends with DEADLINE_EXCEEDED", async (context) => {
+  const client = await fake(context, DocumentService, {
+    async *upsertStream(_, call) {
+      yield { message: { case: "opened" as const, value: { maxUnackedBatches: 2 } } };
+      await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
+    },
+  });
   const acks = client.index("wiki", [{ id: "a", text: "b" }], { timeoutMs: 200 });
   await assert.rejects(acks.next(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
 });
 
-test("a server that is not there is UNAVAILABLE", async () => {
+test("an unreachable server is UNAVAILABLE", async () => {
   const server = await serve(() => {});
   server.stop();
   const client = connect(server.target, { maxAttempts: 1 });
@@ -175,14 +152,14 @@ test("a server that is not there is UNAVAILABLE", async () => {
   client.close();
 });
 
-test("pauses follow the server, else grow and stop growing", () => {
+test("pauses follow the server, or grow up to a limit", () => {
   const info = { desc: RetryInfoSchema, value: { retryDelay: { seconds: 2n, nanos: 500_000_000 } } };
   assert.equal(pauseBefore(new ConnectError("full", Code.ResourceExhausted, undefined, [info]), 1), 2500);
   const plain = new ConnectError("gone", Code.Unavailable);
   assert.deepEqual([1, 2, 3, 20].map((attempt) => pauseBefore(plain, attempt, () => 1)), [100, 200, 400, 5000]);
 });
 
-test("targets and texts that cannot work are refused before anything is sent", async () => {
+test("invalid targets and texts are rejected before anything is sent", async () => {
   for (const target of ["http://localhost", "", "localhost:port", "a b", "host:1:2:x y"]) {
     assert.throws(() => connect(target), TypeError, target);
   }
@@ -199,7 +176,7 @@ test("spans count characters, not UTF-16 units", () => {
   assert.equal(partOf("owl", undefined), "");
 });
 
-test("arrays are read where they lie, and damaged ones refused", () => {
+test("arrays are read at any offset, and damaged ones rejected", () => {
   const bytes = new Uint8Array(9);
   new DataView(bytes.buffer).setFloat32(1, 1.5, true);
   new DataView(bytes.buffer).setFloat32(5, -2, true);

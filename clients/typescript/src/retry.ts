@@ -5,16 +5,11 @@ import { retryAfterMs } from "./errors.js";
 const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 
-/** How often and how long to try again. */
-export interface RetryPolicy {
-  /** Tries in all, the first one included. */
-  maxAttempts: number;
-}
-
 /**
- * What a later try can mend, or undefined.
+ * The error, if it may pass; else undefined.
  *
- * A connection that breaks under a call reads as CANCELED, as if the caller had left: where he has not, it is UNAVAILABLE.
+ * A connection that breaks during a call reads as CANCELED, as if the caller had cancelled. Unless the caller did, it
+ * counts as UNAVAILABLE.
  */
 export function transient(error: unknown, signal: AbortSignal | undefined): ConnectError | undefined {
   if (!(error instanceof ConnectError) || signal?.aborted) return undefined;
@@ -24,20 +19,20 @@ export function transient(error: unknown, signal: AbortSignal | undefined): Conn
 }
 
 /**
- * Milliseconds to wait before try number `attempt` + 1; undefined: do not try again.
+ * Milliseconds to wait before attempt number `attempt` + 1; undefined: do not retry.
  *
- * The server's word counts (`grpc-retry-pushback-ms`, `RetryInfo`); without one the pauses grow, with a random part so
- * that callers do not come back all at once.
+ * The server's request counts (`grpc-retry-pushback-ms`, `RetryInfo`). Without one the pauses grow, with a random part
+ * so that clients do not return at the same moment.
  */
 export function pauseBefore(error: ConnectError, attempt: number, random: () => number = Math.random): number | undefined {
-  const asked = retryAfterMs(error);
-  if (asked !== undefined) return asked < 0 ? undefined : asked;
+  const requested = retryAfterMs(error);
+  if (requested !== undefined) return requested < 0 ? undefined : requested;
   const longest = Math.min(LONGEST_PAUSE_MS, FIRST_PAUSE_MS * 2 ** (attempt - 1));
   return longest * (0.5 + 0.5 * random());
 }
 
-/** Tries unary calls again on UNAVAILABLE and RESOURCE_EXHAUSTED, never beyond the deadline of the call. */
-export function retrying(policy: RetryPolicy): Interceptor {
+/** Retries unary calls on UNAVAILABLE and RESOURCE_EXHAUSTED, never beyond the deadline of the call. */
+export function retrying(maxAttempts: number): Interceptor {
   return (next) => async (request) => {
     for (let attempt = 1; ; attempt += 1) {
       try {
@@ -45,7 +40,7 @@ export function retrying(policy: RetryPolicy): Interceptor {
       } catch (thrown) {
         const error = transient(thrown, request.signal);
         if (request.stream || !error) throw thrown;
-        const wait = attempt < policy.maxAttempts ? pauseBefore(error, attempt) : undefined;
+        const wait = attempt < maxAttempts ? pauseBefore(error, attempt) : undefined;
         if (wait === undefined) throw error;
         try {
           await pause(wait, undefined, { signal: request.signal });
