@@ -1,24 +1,20 @@
-"""Records as messages and messages as records, by the descriptors of the messages.
+"""Converts records to messages and back, by the descriptors of the messages.
 
-A record is a frozen dataclass, or anything with attributes; it has the names of the message for the same fields. What
-a message holds besides is given by name, what a record holds besides stays behind. How values meet:
+A record is a frozen dataclass, or any object with attributes, with fields named as the message's. Values correspond:
 
 =====================================  ========================================================================
-in a record                            in a message
+record                                 message
 =====================================  ========================================================================
 a record                               a message
-``X | None``                           ``optional``, or a message that is not set; an empty message in a list
-an ``Enum``, ``Literal`` or ``str``    a value of an enum by its name without prefix; 0 is None, ``""`` or the default
-an array                               a ``FacetArray``; else a list of numbers, or of messages of numbers (``[N, 2]``)
-a mapping                              a ``Struct``; else a list of messages of two fields, key and value
-a tuple of fixed length                a message of as many fields, in their order, or of as many numbers
-a list in a list                       a list of messages of one field
-a union (``str | NDArray``)            a message of one ``oneof``
+``X | None``                           ``optional``, or a message that is not set; in a list an empty message
+an ``Enum``, ``Literal`` or ``str``    an enum value by its name without prefix; 0 is None, ``""`` or the default
+an array                               a ``FacetArray``, a list of numbers, or of messages of numbers (``[N, 2]``)
+a mapping                              a ``Struct``, or a list of messages with two fields, key and value
+a tuple of fixed length                a message with as many fields, or as many number fields, in their order
+a list in a list                       a list of messages with one field
+a union (``str | NDArray``)            a message with one ``oneof``
 an aware ``datetime``                  a ``Timestamp``
 =====================================  ========================================================================
-
-What is to be done for a pair of a record and a message is found out once and kept. Threads may meet in it: a plan is
-published when it is whole, and two that are made at once are equal.
 
 Example:
     >>> from facets_proto.v1 import common_pb2
@@ -32,9 +28,10 @@ Example:
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import MISSING, dataclass, fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from datetime import UTC
 from enum import Enum
+from functools import cache
 from operator import attrgetter
 from types import NoneType, UnionType
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
@@ -57,128 +54,73 @@ MessageT = TypeVar("MessageT", bound=Message)
 RecordT = TypeVar("RecordT")
 _Convert = Callable[[Any], Any]
 
-# Fields of messages that some of their records do not have: they are left unset.
-_MAY_LACK = {("FacetMatch", "second_span")}
+_ARRAY = common_pb2.FacetArray.DESCRIPTOR.full_name
+_SPECIAL_WRITERS: dict[str, _Convert | None] = {
+    _ARRAY: array_to_message,
+    "google.protobuf.Struct": dict,
+    "google.protobuf.Timestamp": None,
+}
+_SPECIAL_READERS: dict[str, _Convert] = {
+    _ARRAY: array_from_message,
+    "google.protobuf.Struct": payload_from_message,
+    "google.protobuf.Timestamp": lambda time: time.ToDatetime(tzinfo=UTC),
+}
+# Fields of messages that not all of their records have.
+_OPTIONAL_FIELDS = {("FacetMatch", "second_span")}
 
 
 def to_message(record: object, message_type: type[MessageT], **others: object) -> MessageT:
-    """A record as a message.
+    """Converts a record to a message.
 
     Args:
-        record: Of any class that has the fields of the message.
-        message_type: What to make.
-        others: Fields that the record does not have, or that shall be others: plain values, records or messages.
+        record: Object with the fields of the message.
+        message_type: Class of the message.
+        others: Fields that the record does not have, or values that replace the record's.
 
     Raises:
         TypeError: The record lacks a field of the message.
         ValueError, OverflowError: A value does not fit its field.
     """
     descriptor = message_type.DESCRIPTOR
-    (own,) = _write_records([record], descriptor, tuple(others))
-    return message_type(**own, **_written(descriptor, others))
+    return message_type(**_written(record, descriptor, tuple(others)), **_written_fields(others, descriptor))
 
 
 def message_of(message_type: type[MessageT], **values: object) -> MessageT:
-    """A message of fields that no record holds together; raises as ``to_message``."""
-    return message_type(**_written(message_type.DESCRIPTOR, values))
+    """Creates a message from values that are not in one record; raises as ``to_message``."""
+    return message_type(**_written_fields(values, message_type.DESCRIPTOR))
 
 
 def from_message(message: Message, record_type: type[RecordT], **others: object) -> RecordT:
-    """A message as a record.
+    """Converts a message to a record.
 
     Args:
-        message: From outside.
-        record_type: A dataclass, or ``tuple[X, Y]`` for a message of as many fields.
-        others: Fields that the message does not have, or that shall be others.
+        message: The message.
+        record_type: A dataclass, or ``tuple[X, Y]`` for a message with as many fields.
+        others: Fields that the message does not have, or values that replace the message's.
 
     Raises:
-        WireError: A value of the message is none of the record's; ``path`` says where.
-        TypeError: The message lacks a field of the record that has no default.
+        WireError: A value of the message does not fit the record; ``path`` names the field.
+        TypeError: The message lacks a field of the record without default.
     """
-    key = (record_type, message.DESCRIPTOR, tuple(others))
-    read = _READERS.get(key)
-    if read is None:
-        read = _READERS[key] = _records_reader(*key)
-    made: RecordT = _one_of(read, message, others)
-    return made
+    record: RecordT = _record_reader(record_type, message.DESCRIPTOR, tuple(others))(message, others)
+    return record
 
 
-# ---- writing: nested dicts, from which protobuf makes the whole message at once
+# ---- writing: nested dicts, from which protobuf creates the whole message at once
 
-_WriteAll = Callable[[Sequence[Any]], list[Any]]
-_WRITERS: dict[tuple[type, Descriptor, tuple[str, ...]], _WriteAll] = {}
-_FIELD_WRITERS: dict[Descriptor, dict[str, _Convert | None]] = {}
+_writers: dict[tuple[type, Descriptor, tuple[str, ...]], _Convert] = {}
 
 
-def _write_records(records: Sequence[object], descriptor: Descriptor, without: tuple[str, ...] = ()) -> list[Any]:
-    """Records as what protobuf makes messages of; those of one class with one plan."""
-    if len(set(map(type, records))) > 1:
-        return [made for record in records for made in _write_records([record], descriptor, without)]
-    if not records:
-        return []
-    key = (type(records[0]), descriptor, without)
-    write = _WRITERS.get(key)
+def _written(value: object, descriptor: Descriptor, without: tuple[str, ...] = ()) -> Any:
+    """A value as what protobuf accepts for a message: a message or a dict of its fields."""
+    key = (type(value), descriptor, without)
+    write = _writers.get(key)
     if write is None:
-        write = _WRITERS[key] = _records_writer(records[0], descriptor, without)
-    return write(records)
+        write = _writers[key] = _writer(value, descriptor, without)
+    return write(value)
 
 
-def _records_writer(record: object, descriptor: Descriptor, without: tuple[str, ...]) -> _WriteAll:
-    writers = _field_writers(descriptor)
-    if isinstance(record, Message):
-        return list
-    if record is None:
-        return lambda records: [{} for _ in records]
-    if len(descriptor.oneofs) == 1 and len(descriptor.oneofs[0].fields) == len(writers) > 1:
-        name = _choice(descriptor, record)
-        return lambda records: [_written(descriptor, {name: value}) for value in records]
-    if isinstance(record, tuple | list):
-        if len(writers) == 1:
-            name = next(iter(writers))
-            return lambda records: [_written(descriptor, {name: items}) for items in records]
-        if not any(writers.values()):
-            names = list(writers) if len(record) == len(writers) else _numbers(descriptor)
-            return lambda records: [dict(zip(names, items, strict=True)) for items in records]
-        return lambda records: [_written(descriptor, dict(zip(writers, items, strict=True))) for items in records]
-    wanted = [name for name in writers if name not in without]
-    names = [name for name in wanted if hasattr(record, name)]
-    missing = {name for name in wanted if name not in names and (descriptor.name, name) not in _MAY_LACK}
-    if missing:
-        raise TypeError(f"{type(record).__name__} has no {', '.join(sorted(missing))}, fields of {descriptor.name}")
-    return _attributes_writer(names, [(name, write) for name in names if (write := writers[name]) is not None])
-
-
-def _attributes_writer(names: Sequence[str], steps: Sequence[tuple[str, _Convert]]) -> _WriteAll:
-    get = _getter(names)
-
-    def write(records: Sequence[object]) -> list[dict[str, Any]]:
-        made = [dict(zip(names, get(record), strict=True)) for record in records]
-        for name, convert in steps:
-            for one in made:
-                value = one[name]
-                if value is not None:
-                    one[name] = convert(value)
-        return made
-
-    return write
-
-
-def _choice(descriptor: Descriptor, value: object) -> str:
-    """The field of a oneof that a value belongs to."""
-    for field in descriptor.fields:
-        inner = field.message_type
-        if inner is None:
-            fits = isinstance(value, _PYTHON_TYPES[field.cpp_type])
-        elif inner.full_name == _ARRAY:
-            fits = isinstance(value, np.ndarray)
-        else:
-            fits = type(value).__name__ == inner.name
-        if fits:
-            return str(field.name)
-    raise TypeError(f"{type(value).__name__} is none of {', '.join(descriptor.fields_by_name)} of {descriptor.name}")
-
-
-def _written(descriptor: Descriptor, values: Mapping[str, object]) -> dict[str, Any]:
+def _written_fields(values: Mapping[str, object], descriptor: Descriptor) -> dict[str, Any]:
     writers = _field_writers(descriptor)
     return {
         name: value if value is None or (write := writers[name]) is None else write(value)
@@ -186,182 +128,169 @@ def _written(descriptor: Descriptor, values: Mapping[str, object]) -> dict[str, 
     }
 
 
+def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -> _Convert:
+    """How to write values of the type of ``example``."""
+    names = list(_field_writers(descriptor))
+    if isinstance(example, Message):
+        return lambda message: message
+    if example is None:
+        return lambda _: {}
+    if _is_union(descriptor):
+        choice = _chosen_field(descriptor, example)
+        return lambda value: _written_fields({choice: value}, descriptor)
+    if isinstance(example, tuple | list):
+        if len(names) == 1:
+            return lambda items: _written_fields({names[0]: items}, descriptor)
+        if len(example) != len(names):
+            names = _number_fields(descriptor)
+        return lambda items: _written_fields(dict(zip(names, items, strict=True)), descriptor)
+    needed = [name for name in names if name not in without and (descriptor.name, name) not in _OPTIONAL_FIELDS]
+    missing = [name for name in needed if not hasattr(example, name)]
+    if missing:
+        raise TypeError(f"{type(example).__name__} has no {', '.join(missing)}, fields of {descriptor.name}")
+    steps = [
+        (name, write)
+        for name, write in _field_writers(descriptor).items()
+        if name not in without and hasattr(example, name)
+    ]
+
+    def write_record(record: object) -> dict[str, Any]:
+        made = {}
+        for name, write in steps:
+            value = getattr(record, name)
+            made[name] = value if write is None or value is None else write(value)
+        return made
+
+    return write_record
+
+
+@cache
 def _field_writers(descriptor: Descriptor) -> dict[str, _Convert | None]:
-    """What is to be done with the value of each field; None: nothing."""
-    writers = _FIELD_WRITERS.get(descriptor)
-    if writers is None:
-        writers = _FIELD_WRITERS[descriptor] = {field.name: _field_writer(field) for field in descriptor.fields}
-    return writers
+    """How to convert the value of each field; None: not at all."""
+    return {field.name: _field_writer(field) for field in descriptor.fields}
 
 
 def _field_writer(field: FieldDescriptor) -> _Convert | None:
     inner, enum = field.message_type, field.enum_type
-    if inner is not None and inner.full_name in _SPECIAL_WRITERS:
-        write: _Convert | None = _SPECIAL_WRITERS[inner.full_name]
+    write: _Convert | None = None
+    if enum is not None:
+        write = lambda value: enum_number(enum, value)  # noqa: E731
     elif inner is not None:
-        if field.is_repeated:
-            return lambda values: _write_records(_listed(values), inner)
-        return lambda value: _write_records((value,), inner)[0]
-    else:
-        write = None if enum is None else lambda value: enum_number(enum, value)
+        special = inner.full_name in _SPECIAL_WRITERS
+        write = _SPECIAL_WRITERS[inner.full_name] if special else lambda value: _written(value, inner)
     if not field.is_repeated:
         return write
-    return _listed if write is None else lambda values: [write(value) for value in _listed(values)]
-
-
-def _numbers(descriptor: Descriptor) -> list[str]:
-    """The fields that are numbers."""
-    texts = (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
-    return [field.name for field in descriptor.fields if field.cpp_type not in texts]
+    return _listed if write is None else lambda values: list(map(write, _listed(values)))
 
 
 def _listed(values: Any) -> Sequence[Any]:
     if isinstance(values, np.ndarray):
-        listed: list[Any] = values.tolist()
-        return listed
+        return list(values.tolist())
     if isinstance(values, str | bytes):
         raise TypeError(f"must be a sequence, got one {type(values).__name__}: try [{values[:20]!r}]")
     return list(values.items() if isinstance(values, Mapping) else values)
 
 
+def _chosen_field(descriptor: Descriptor, value: object) -> str:
+    """The field of a oneof that fits a value."""
+    for field in descriptor.fields:
+        inner = field.message_type
+        if inner is None:
+            fits = isinstance(value, str) == (field.cpp_type == FieldDescriptor.CPPTYPE_STRING)
+        elif inner.full_name == _ARRAY:
+            fits = isinstance(value, np.ndarray)
+        else:
+            fits = type(value).__name__ == inner.name
+        if fits:
+            return str(field.name)
+    raise TypeError(f"{type(value).__name__} fits none of {', '.join(descriptor.fields_by_name)} of {descriptor.name}")
+
+
 # ---- reading
 
-_ReadAll = Callable[[Iterable[Any], Mapping[str, object] | None], list[Any]]
-_READERS: dict[tuple[Any, Descriptor, tuple[str, ...]], _ReadAll] = {}
 
-
-def _one_of(read: _ReadAll, message: Message, others: Mapping[str, object] | None = None) -> Any:
-    try:
-        return read((message,), others)[0]
-    except WireError as error:
-        raise WireError(error.rule, error.path[1:]) from error
-
-
-def _later_reader(record_type: Any, descriptor: Descriptor) -> _ReadAll:
-    """The same as ``_records_reader``, made when it is first needed: records may hold others of their class."""
-    read: _ReadAll | None = None
-
-    def read_all(messages: Iterable[Message], others: Mapping[str, object] | None) -> list[Any]:
-        nonlocal read
-        if read is None:
-            read = _records_reader(record_type, descriptor, ())
-        return read(messages, others)
-
-    return read_all
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """A value of a record: the field of the message, the type, and what stands for a field that is not set."""
-
-    name: str
-    hint: Any
-    default: Callable[[], object] | None = None
-
-
-def _records_reader(record_type: Any, descriptor: Descriptor, without: tuple[str, ...]) -> _ReadAll:
-    places, make = _places(record_type, descriptor, without)
-    get = _getter([place.name for place in places])
-    steps = [
-        (number, place.name, absent, convert)
-        for number, place in enumerate(places)
-        for absent, convert in [_step(descriptor.fields_by_name[place.name], place)]
-        if absent or convert
-    ]
-
-    def read(messages: Iterable[Message], others: Mapping[str, object] | None) -> list[Any]:
-        made = []
-        for position, message in enumerate(messages):
-            values = list(get(message))
-            for number, name, absent, convert in steps:
-                if absent is not None and not message.HasField(name):
-                    values[number] = absent()
-                elif convert is not None:
-                    try:
-                        values[number] = convert(values[number])
-                    except WireError as error:
-                        raise error.within(position, name) from error
-            made.append(make(*values, **others) if others else make(*values))
-        return made
-
-    if steps or without:
-        return read
-    return lambda messages, _: [make(*get(message)) for message in messages]
-
-
-def _places(
-    record_type: Any, descriptor: Descriptor, without: tuple[str, ...]
-) -> tuple[list[_Place], Callable[..., Any]]:
-    """What a record takes from a message, and what makes it of these in their order."""
+@cache
+def _record_reader(record_type: Any, descriptor: Descriptor, without: tuple[str, ...] = ()) -> Callable[..., Any]:
+    """How to read a message as a record; takes the message and values that replace its own."""
     if get_origin(record_type) is tuple:
-        names = [field.name for field in descriptor.fields]
-        return [_Place(*pair) for pair in zip(names, get_args(record_type), strict=True)], lambda *values: values
+        pairs = zip(descriptor.fields, get_args(record_type), strict=True)
+        steps = [(field.name, *_presence_and_reader(field, hint, None)) for field, hint in pairs]
+        return lambda message, _: tuple(_field_values(message, steps).values())
     if not is_dataclass(record_type):
-        raise TypeError(f"{record_type} is no dataclass, for {descriptor.name}")
-    hints = get_type_hints(record_type)
-    own = [field for field in fields(record_type) if field.init]
-    places = []
-    for field in own:
-        if field.name in descriptor.fields_by_name and field.name not in without:
-            places.append(_Place(field.name, hints[field.name], _default(field)))
-        elif field.name not in without and _default(field) is None:
-            raise TypeError(f"{descriptor.name} has no {field.name}, a field of {record_type.__name__}")
-    names = [place.name for place in places]
-    if names == [field.name for field in own[: len(names)] if not field.kw_only]:
-        return places, record_type
-    return places, lambda *values, **others: record_type(**dict(zip(names, values, strict=True)), **others)
+        raise TypeError(f"{record_type} is not a dataclass, for {descriptor.name}")
+    hints, steps = get_type_hints(record_type), []
+    for own in fields(record_type):
+        if not own.init or own.name in without:
+            continue
+        default = _default_of(own)
+        field = descriptor.fields_by_name.get(own.name)
+        if field is not None:
+            steps.append((own.name, *_presence_and_reader(field, hints[own.name], default)))
+        elif default is None:
+            raise TypeError(f"{descriptor.name} has no {own.name}, a field of {record_type.__name__}")
+    return lambda message, others: record_type(**_field_values(message, steps), **others)
 
 
-def _step(field: FieldDescriptor, place: _Place) -> tuple[Callable[[], object] | None, _Convert | None]:
-    """What stands for a field that is not set, and how one that is set is converted."""
-    hint, is_optional = _without_none(place.hint)
-    default = place.default or ((lambda: None) if is_optional else None)
-    convert = _reader(field, hint, default)
-    return default if field.has_presence else None, convert
+_Step = tuple[str, Callable[[], object] | None, _Convert | None]
 
 
-def _reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
-    """How a field is read as what the hint says; None: as it is."""
+def _field_values(message: Message, steps: Iterable[_Step]) -> dict[str, Any]:
+    values = {}
+    for name, absent, read in steps:
+        if absent is not None and not message.HasField(name):
+            values[name] = absent()
+            continue
+        value = getattr(message, name)
+        if read is not None:
+            try:
+                value = read(value)
+            except WireError as error:
+                raise error.within(name) from error
+        values[name] = value
+    return values
+
+
+def _presence_and_reader(
+    field: FieldDescriptor, hint: Any, default: Callable[[], object] | None
+) -> tuple[Callable[[], object] | None, _Convert | None]:
+    """What replaces an unset field, and how a set one is read."""
+    hint, is_optional = _without_none(hint)
+    absent = default or ((lambda: None) if is_optional else None)
+    return absent if field.has_presence else None, _field_reader(field, hint, absent)
+
+
+def _field_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
+    """How to read a field as ``hint``; None: as it is."""
     if not field.is_repeated:
-        return _one_reader(field, hint, default)
+        return _value_reader(field, hint, default)
     if get_origin(hint) is np.ndarray:
         return _numbers_reader(field, hint, default)
-    if _is_a(hint, Mapping):
-        read_pair = _one_reader(field, tuple[get_args(hint)], None)  # type: ignore[misc]
+    if _is_subclass(hint, Mapping):
+        read_pair = _value_reader(field, tuple[get_args(hint)], None)  # type: ignore[misc]
         return lambda values: dict(map(read_pair, values))  # type: ignore[arg-type]
     item, may_lack = _without_none(get_args(hint)[0])
-    read = _one_reader(field, item, None)
-    make = list if get_origin(hint) is list else tuple
+    read = _value_reader(field, item, None)
+    make: type[Any] = list if get_origin(hint) is list else tuple
     if read is None:
         return make
-    if may_lack:
-        return _items_reader(lambda value: read(value) if value.ByteSize() else None, make)
-    if is_dataclass(item) or (get_origin(item) is tuple and not _is_list(item)):
-        read_all = _later_reader(item, field.message_type)
-        return lambda messages: make(read_all(messages, None))
-    return _items_reader(read, make)
 
-
-def _items_reader(read: _Convert, make: type[Any]) -> _Convert:
     def read_items(values: Sequence[Any]) -> Any:
-        try:
-            return make([read(value) for value in values])
-        except WireError:
-            for place, value in enumerate(values):
-                try:
-                    read(value)
-                except WireError as error:
-                    raise error.within(place) from error
-            raise
+        items = []
+        for index, value in enumerate(values):
+            try:
+                items.append(None if may_lack and not value.ByteSize() else read(value))
+            except WireError as error:
+                raise error.within(index) from error
+        return make(items)
 
     return read_items
 
 
-def _one_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
-    """How one value of a field is read as what the hint says; None: as it is."""
+def _value_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
+    """How to read one value of a field as ``hint``; None: as it is."""
+    inner = field.message_type
     if field.enum_type is not None:
         return _enum_reader(field.enum_type, hint, default)
-    inner = field.message_type
     if inner is None:
         return None
     if inner.full_name in _SPECIAL_READERS:
@@ -370,32 +299,26 @@ def _one_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object]
         return _union_reader(inner, hint)
     if _is_list(hint) and len(inner.fields) == 1:
         name = inner.fields[0].name
-        read = _reader(inner.fields[0], hint, None) or (lambda value: value)
-        return lambda message: read(getattr(message, name))
-    read_all = _later_reader(hint, inner)
-    return lambda message: _one_of(read_all, message)
+        read = _field_reader(inner.fields[0], hint, None)
+        return lambda message: getattr(message, name) if read is None else read(getattr(message, name))
+    return lambda message: _record_reader(hint, inner)(message, {})
 
 
 def _union_reader(descriptor: Descriptor, hint: Any) -> _Convert:
     readers: dict[str, _Convert | None] = {}
-    (oneof,) = descriptor.oneofs
     for field in descriptor.fields:
         inner = field.message_type
         for option in get_args(hint):
             is_record = inner is not None and inner.name == getattr(option, "__name__", "")
             is_list = inner is not None and len(inner.fields) == 1 and _is_list(option)
             if inner is None or inner.full_name in _SPECIAL_READERS or is_record or is_list:
-                readers[field.name] = _one_reader(field, option, None)
+                readers[field.name] = _value_reader(field, option, None)
 
     def read(message: Message) -> Any:
-        name = message.WhichOneof(oneof.name)
+        name = message.WhichOneof(descriptor.oneofs[0].name)
         if name is None:
             raise WireError(f"has no {' and no '.join(readers)}, expected one of them")
-        convert = readers[name]
-        try:
-            return convert(getattr(message, name)) if convert else getattr(message, name)
-        except WireError as error:
-            raise error.within(name) from error
+        return _field_values(message, [(name, None, readers[name])])[name]
 
     return read
 
@@ -407,67 +330,51 @@ def _enum_reader(enum: EnumDescriptor, hint: Any, default: Callable[[], object] 
     values: dict[int, Any] = {number: name.lower() for number, name in names.items()}
     if isinstance(hint, type) and issubclass(hint, Enum):
         values = {number: hint[name] for number, name in names.items() if name in hint.__members__}
-        empty = next((lambda member=member: member for member in hint if not member.value), None)
-        default = default or empty
+        empty = next((member for member in hint if not member.value), None)
+        default = default or (None if empty is None else lambda: empty)
     elif get_origin(hint) is Literal:
         values = {number: name for number, name in values.items() if name in get_args(hint)}
-    is_text = hint is str
 
     def read(number: int) -> Any:
         if number in values:
             return values[number]
         if number == 0 and default is not None:
             return default()
-        if is_text:  # of a later release than ours
+        if hint is str:  # unspecified, or of a newer release
             return ""
-        raise WireError(f"must be a known one, got number {number}")
+        raise WireError(f"must be a known value, got number {number}")
 
     return read
 
 
 def _numbers_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert:
-    """Numbers as an array ``[N]``, messages of some numbers as one ``[N, fields]``."""
+    """Numbers as an array ``[N]``, messages of numbers as an array ``[N, fields]``."""
     scalar = get_args(get_args(hint)[1])[0]
     dtype = {np.integer: np.int64, np.floating: np.float32}.get(scalar, scalar)
-    get = None if field.message_type is None else attrgetter(*_numbers(field.message_type))
+    get = None if field.message_type is None else attrgetter(*_number_fields(field.message_type))
 
     def read(values: Sequence[Any]) -> object:
         if default is not None and not values:
             return default()
-        return np.array(values if get is None else [get(value) for value in values], dtype=dtype)
+        return np.array(values if get is None else list(map(get, values)), dtype=dtype)
 
     return read
 
 
-# ---- what both ways need
-
-_ARRAY = common_pb2.FacetArray.DESCRIPTOR.full_name
-_SPECIAL_WRITERS: dict[str, _Convert] = {
-    _ARRAY: array_to_message,
-    "google.protobuf.Struct": dict,
-    "google.protobuf.Timestamp": lambda time: time,
-}
-_SPECIAL_READERS: dict[str, _Convert] = {
-    _ARRAY: array_from_message,
-    "google.protobuf.Struct": payload_from_message,
-    "google.protobuf.Timestamp": lambda time: time.ToDatetime(tzinfo=UTC),
-}
-_PYTHON_TYPES: dict[int, type[Any] | tuple[type[Any], ...]] = {
-    FieldDescriptor.CPPTYPE_STRING: str,
-    FieldDescriptor.CPPTYPE_BOOL: bool,
-    FieldDescriptor.CPPTYPE_DOUBLE: (int, float),
-    FieldDescriptor.CPPTYPE_FLOAT: (int, float),
-}
+# ---- descriptors and type hints
 
 
-def _getter(names: Sequence[str]) -> Callable[[Any], tuple[Any, ...]]:
-    if len(names) > 1:
-        get: Callable[[Any], tuple[Any, ...]] = attrgetter(*names)
-        return get
-    return lambda value: tuple(getattr(value, name) for name in names)
+def _is_union(descriptor: Descriptor) -> bool:
+    """True for a message that is a single oneof."""
+    return len(descriptor.oneofs) == 1 and len(descriptor.oneofs[0].fields) == len(descriptor.fields) > 1
 
 
-def _default(field: Any) -> Callable[[], object] | None:
+def _number_fields(descriptor: Descriptor) -> list[str]:
+    others = (FieldDescriptor.CPPTYPE_STRING, FieldDescriptor.CPPTYPE_MESSAGE)
+    return [field.name for field in descriptor.fields if field.cpp_type not in others]
+
+
+def _default_of(field: Any) -> Callable[[], object] | None:
     if field.default_factory is not MISSING:
         factory: Callable[[], object] = field.default_factory
         return factory
@@ -477,16 +384,15 @@ def _default(field: Any) -> Callable[[], object] | None:
 def _without_none(hint: Any) -> tuple[Any, bool]:
     if get_origin(hint) not in (Union, UnionType):
         return hint, False
-    options = [option for option in get_args(hint) if option is not NoneType]
-    rest = options[0] if len(options) == 1 else Union[tuple(options)]  # noqa: UP007
-    return rest, len(options) < len(get_args(hint))
+    options = tuple(option for option in get_args(hint) if option is not NoneType)
+    return Union[options], len(options) < len(get_args(hint))  # noqa: UP007
 
 
-def _is_a(hint: Any, base: type) -> bool:
+def _is_subclass(hint: Any, base: type) -> bool:
     origin = get_origin(hint)
     return isinstance(origin, type) and issubclass(origin, base)
 
 
 def _is_list(hint: Any) -> bool:
-    """Of any length: ``Sequence[X]``, ``list[X]``, ``tuple[X, ...]``."""
-    return _is_a(hint, Sequence) and not (get_origin(hint) is tuple and get_args(hint)[1:] != (Ellipsis,))
+    """True for a sequence of any length: ``Sequence[X]``, ``list[X]``, ``tuple[X, ...]``."""
+    return _is_subclass(hint, Sequence) and not (get_origin(hint) is tuple and get_args(hint)[1:] != (Ellipsis,))

@@ -1,4 +1,4 @@
-"""Values that are written otherwise in messages than in records: arrays, JSON objects, enums."""
+"""Converts values that messages represent in another way than records: arrays, JSON objects, enums."""
 
 import math
 from enum import Enum
@@ -14,15 +14,15 @@ from facets_proto.v1 import common_pb2
 Path = tuple[str | int, ...]
 
 _DTYPES = {common_pb2.DATA_TYPE_FLOAT32: np.dtype("<f4"), common_pb2.DATA_TYPE_FLOAT16: np.dtype("<f2")}
-_EXACT = 2**53  # beyond it a double does not hold every integer
+_MAX_EXACT_INTEGER = 2**53  # of a double
 
 
 class WireError(ValueError):
-    """A message is not what its record wants.
+    """A value of a message does not fit its record.
 
     Attributes:
-        rule: What it breaks.
-        path: Of the field in the message.
+        rule: The rule that it breaks.
+        path: Path of the field in the message.
     """
 
     def __init__(self, rule: str, path: Path = ()) -> None:
@@ -31,14 +31,14 @@ class WireError(ValueError):
         self.path = path
 
     def within(self, *path: str | int) -> "WireError":
-        """The same of a message that lies in another one."""
+        """The same error with the path of an outer message."""
         return WireError(self.rule, (*path, *self.path))
 
 
 def array_to_message(array: NDArray[np.floating]) -> dict[str, Any]:
-    """An array as the fields of a ``FacetArray``: half precision stays, everything else travels as float32.
+    """Converts an array to the fields of a ``FacetArray``: float16 stays, other types become float32.
 
-    Larger magnitudes than a type has are cut at its largest, rather than sent as infinity.
+    Magnitudes beyond the type's range are clipped.
     """
     half = array.dtype == np.float16
     dtype = _DTYPES[common_pb2.DATA_TYPE_FLOAT16 if half else common_pb2.DATA_TYPE_FLOAT32]
@@ -53,14 +53,14 @@ def array_to_message(array: NDArray[np.floating]) -> dict[str, Any]:
 
 
 def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None = None) -> NDArray[np.floating]:
-    """A ``FacetArray`` as a writable array of its shape and type, which is float32 where the message names none.
+    """Converts a ``FacetArray`` to a writable array of its shape and type; default float32.
 
     Args:
-        message: From outside.
-        num_axes: Expected length of the shape; the numbers must then be positive ones, and finite what is in it.
+        message: The message.
+        num_axes: Expected number of axes, all of positive length; the numbers must then be finite. None: any.
 
     Raises:
-        WireError: Type, shape and bytes do not fit.
+        WireError: Type, shape and bytes do not match.
     """
     dtype = _DTYPES.get(message.dtype or common_pb2.DATA_TYPE_FLOAT32)
     if dtype is None:
@@ -78,7 +78,7 @@ def array_from_message(message: common_pb2.FacetArray, *, num_axes: int | None =
 
 
 def payload_from_message(message: Struct) -> dict[str, Any]:
-    """A ``Struct`` as a JSON object; whole numbers become integers.
+    """Converts a ``Struct`` to a JSON object; whole numbers become integers.
 
     Raises:
         WireError: A number is not finite.
@@ -86,32 +86,32 @@ def payload_from_message(message: Struct) -> dict[str, Any]:
     return {name: _json_value(value, name) for name, value in message.fields.items()}
 
 
-def _json_value(value: Any, place: str | int) -> Any:
+def _json_value(value: Any, step: str | int) -> Any:
     kind = value.WhichOneof("kind")
     if kind == "string_value":
         return value.string_value
     if kind == "number_value":
         number = value.number_value
         if not math.isfinite(number):
-            raise WireError(f"must be a finite number, got {number}", (place,))
-        return int(number) if number.is_integer() and abs(number) <= _EXACT else number
+            raise WireError(f"must be a finite number, got {number}", (step,))
+        return int(number) if number.is_integer() and abs(number) <= _MAX_EXACT_INTEGER else number
     if kind == "bool_value":
         return value.bool_value
     try:
         if kind == "struct_value":
             return payload_from_message(value.struct_value)
         if kind == "list_value":
-            return [_json_value(item, number) for number, item in enumerate(value.list_value.values)]
+            return [_json_value(item, index) for index, item in enumerate(value.list_value.values)]
     except WireError as error:
-        raise error.within(place) from error
+        raise error.within(step) from error
     return None
 
 
 def enum_number(enum: EnumDescriptor, value: object) -> int:
-    """The number of a value given by member or name; 0 for an empty one.
+    """The number of an enum value, given as member or name; 0 if it is empty.
 
     Raises:
-        ValueError: There is no such value.
+        ValueError: The enum has no such value.
     """
     if isinstance(value, int) and not isinstance(value, Enum):
         return value
@@ -129,5 +129,5 @@ def _prefix(enum: EnumDescriptor) -> str:
 
 
 def enum_names(enum: EnumDescriptor) -> dict[int, str]:
-    """Number of each value but the unspecified one, with its name without prefix."""
+    """Names of the values without prefix, by number; without the unspecified one."""
     return {value.number: value.name.removeprefix(_prefix(enum)) for value in enum.values if value.number}
