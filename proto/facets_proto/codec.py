@@ -203,7 +203,7 @@ def _chosen_field(descriptor: Descriptor, value: object) -> str:
             fits = type(value).__name__ == inner.name
         if fits:
             return str(field.name)
-    raise TypeError(f"{type(value).__name__} fits none of {', '.join(descriptor.fields_by_name)} of {descriptor.name}")
+    raise TypeError(f"{type(value).__name__} is none of {', '.join(descriptor.fields_by_name)} of {descriptor.name}")
 
 
 # ---- reading

@@ -166,7 +166,7 @@ class Wanted:
     mode: Literal["hybrid", "facets"] = "hybrid"
 
 
-def test_enums_travel_by_name() -> None:
+def test_enums_are_converted_by_name() -> None:
     for kind, number in ((Kind.PLACE, 3), (Kind.NONE, 0)):
         message = to_message(Mention("a", 0, 1, kind), relations_pb2.EntityMention)
         assert message.type == number
