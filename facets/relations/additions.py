@@ -1,7 +1,6 @@
-"""The relations that are known: those of the model and those added at run time by example patterns.
+"""The known relations: those of the model, and those added at run time by example patterns.
 
-Added ones are durable before the caller hears of it, in a file or where several servers share them; their facets are
-fitted to the examples'.
+An addition is durable before the call returns. Its facets are fitted to those of the examples.
 
 Shape suffixes: E examples, N their facets, K pattern facets, J relation facets, D dimensions.
 """
@@ -22,13 +21,14 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
-from facets.relations.tables import RelationDetails, RelationTable
+from facets.relations.tables import RelationDetails
 from facets.storage import NO_NEWS, News, Record, RecordFollower, RecordStore, SqlDatabase, record_schema
 
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
 _FILE = "relations.sqlite3"
 _ITERATIONS = 10  # of k-means
+_NEAR_NAMES = 5
 _KIND = "relation"
 SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 
@@ -37,15 +37,15 @@ SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 class AddedRelation:
     """A relation and the patterns it was added by."""
 
-    name: str  # distinct from all others
+    name: str  # unique
     examples: tuple[str, ...]  # normalised patterns
-    threshold: float  # scores from here on are accepted
+    threshold: float  # scores of at least this are accepted
 
 
 class AddedRelationStore(RecordStore):
     """The relations added to one model.
 
-    ``place``: a folder, which is made when absent, or the database that servers share.
+    ``place``: a folder, created when absent, or a database shared by several servers.
 
     Raises:
         StorageError: See :class:`facets.storage.RecordStore`.
@@ -60,36 +60,33 @@ class AddedRelationStore(RecordStore):
         Raises:
             StorageError: The store cannot be read.
         """
-        return _after([], self.news())
+        return _updated([], self.news())
 
     def add(self, relation: AddedRelation, *, after: int | None = None) -> int:
-        """Adds a relation, see :meth:`facets.storage.RecordStore.write`."""
+        """Adds a relation; see :meth:`facets.storage.RecordStore.write`."""
         return self.write([Record(_KIND, relation.name, json.dumps(asdict(relation)).encode())], after=after)
 
     def remove(self, name: str, *, after: int | None = None) -> int:
-        """Takes a relation away for good, likewise."""
+        """Removes a relation; see :meth:`facets.storage.RecordStore.write`."""
         return self.write([Record(_KIND, name, None)], after=after)
 
 
-def _after(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
-    named = {relation.name: relation for relation in known}
+def _updated(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
+    relations = {relation.name: relation for relation in known}
     for _, name, value in news.records:
-        named.pop(name, None)
+        relations.pop(name, None)
         if value is not None:
             values = json.loads(value)
             examples = tuple(map(str, values["examples"]))
-            named[name] = AddedRelation(str(values["name"]), examples, float(values["threshold"]))
-    return list(named.values())
+            relations[name] = AddedRelation(str(values["name"]), examples, float(values["threshold"]))
+    return list(relations.values())
 
 
 class Additions(RecordFollower[AddedRelationStore]):
-    """The additions to a model; one writer at a time, readers never wait.
+    """The relations of a model and those added to it: one writer at a time, readers never wait.
 
-    ``place``: folder of the additions, made when absent, or the database that servers share; None: they live in memory
-    only.
-
-    Attributes:
-        symmetric: Names of relations that hold both ways round.
+    ``place``: folder of the additions, created when absent, or a database shared by several servers; None: additions
+    are kept in memory only.
 
     Raises:
         StorageError: ``place`` cannot be read or is damaged.
@@ -98,62 +95,66 @@ class Additions(RecordFollower[AddedRelationStore]):
     def __init__(self, model: RelationModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AddedRelationStore(place, model.name))
         self._model = model
-        self._known: tuple[list[AddedRelation], RelationFacets]  # the added ones, and all; one pair, so they agree
+        # The added relations, and the facets of all relations; replaced together, so that they agree.
+        self._known: tuple[list[AddedRelation], RelationFacets]
         self.take(NO_NEWS)
         self.follow(now=True)
-        self._aliases = _aliases(model.relations)
-        self.symmetric = model.relations.symmetric_names
+        # By normalised alias, the relation and whether head and tail are exchanged.
+        self._aliases: dict[str, tuple[str, bool]] = {}
+        for alias, meaning in model.relations.meanings().items():
+            self._aliases.setdefault(_normalised(alias), meaning)
 
     @property
     def all(self) -> RelationFacets:
-        """Every relation, trained and added."""
+        """All relations, trained and added."""
         self.follow()
         return self._known[1]
 
-    @interrupted_by(lambda: None)  # a caller in a hurry must not keep all who come after him from what others added
+    @interrupted_by(lambda: None)  # a caller in a hurry must not keep later callers from these additions
     def take(self, news: News) -> None:
-        """Has the relations that were added by whichever server."""
-        added = _after([] if news.is_all else self._known[0], news)
+        """Applies what was written to the store, by this server or another."""
+        added = _updated([] if news.is_all else self._known[0], news)
         self._known = added, self._with_added(added)
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
         """The relations of these names or aliases, in their order; None: all.
 
         Raises:
-            InvalidInputError: No name, or two of one relation.
-            NotFoundError: No such relation; the message lists near names.
+            InvalidInputError: No name, or two names of one relation.
+            NotFoundError: A relation is unknown; the message lists similar names.
             TypeError: ``relations`` is one ``str``.
         """
-        everything = self.all
+        known = self.all
         if relations is None:
-            return everything
+            return known
         if isinstance(relations, str):
             raise TypeError(f"relations must be a sequence of str, got one str: try [{relations!r}]")
         if not relations:
             raise InvalidInputError("must name at least one relation, or be left out", path="relations")
-        places = {name: place for place, name in enumerate(everything.names)}
-        named: dict[str, str] = {}
-        for name in relations:
-            known = name if name in places else self._aliases.get(_plain(name), ("", False))[0]
-            if known not in places:
-                raise self._unknown(name)
-            if known in named:
-                other = "twice" if named[known] == name else f"and {named[known]!r}, which mean the same"
-                raise InvalidInputError(f"must be distinct, got {name!r} {other}", path="relations")
-            named[known] = name
-        return everything.restricted([places[name] for name in named])
+        columns = {name: column for column, name in enumerate(known.names)}
+        asked_as: dict[str, str] = {}
+        for alias in relations:
+            name = alias if alias in columns else self._aliases.get(_normalised(alias), ("", False))[0]
+            if name not in columns:
+                raise self._unknown(alias)
+            if name in asked_as:
+                rule = "twice" if asked_as[name] == alias else f"and {asked_as[name]!r}, which mean the same"
+                raise InvalidInputError(f"must be distinct, got {alias!r} {rule}", path="relations")
+            asked_as[name] = alias
+        return known.restricted([columns[name] for name in asked_as])
 
     def is_inverse(self, name: str) -> bool:
-        """Whether a name means one of the relations with head and tail exchanged."""
-        return name not in self.all.names and self._aliases.get(_plain(name), ("", False))[1]
+        """Whether a name is an alias for a relation with head and tail exchanged."""
+        return name not in self.all.names and self._aliases.get(_normalised(name), ("", False))[1]
 
-    def infos(self) -> list[Relation]:
-        """What is known of every relation, by name."""
+    def relations(self) -> list[Relation]:
+        """All relations and their meaning, by name."""
         self.follow()
-        added, everything = self._known
+        added, known = self._known
         examples = {relation.name: relation.examples for relation in added}
-        counts = dict(zip(self._model.relations.names, self._model.relations.num_pairs, strict=True))
-        details = dict(zip(self._model.relations.names, self._model.relations.details, strict=True))
+        own = self._model.relations
+        counts = dict(zip(own.names, own.num_pairs, strict=True))
+        details = dict(zip(own.names, own.details, strict=True))
         return [
             Relation(
                 name=name,
@@ -162,15 +163,14 @@ class Additions(RecordFollower[AddedRelationStore]):
                 examples=examples.get(name, ()),
                 **asdict(details.get(name, RelationDetails())),
             )
-            for name, threshold in sorted(zip(everything.names, everything.thresholds, strict=True))
+            for name, threshold in sorted(zip(known.names, known.thresholds, strict=True))
         ]
 
     def add(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
         """See ``RelationEngine.add_relation``."""
         if not name.strip() or len(name) > _MAX_NAME_CHARS or not name.isprintable():
-            raise InvalidInputError(
-                f"must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}", path="name"
-            )
+            rule = f"must have 1 to {_MAX_NAME_CHARS} printable characters, got {name[:80]!r}"
+            raise InvalidInputError(rule, path="name")
         tokens = tokenize_patterns(examples, self._model.tokenizer, path=("examples",))
         if not 1 <= len(tokens) <= _MAX_EXAMPLES:
             raise InvalidInputError(f"must be 1 to {_MAX_EXAMPLES}, got {len(tokens)}", path="examples")
@@ -180,40 +180,36 @@ class Additions(RecordFollower[AddedRelationStore]):
         patterns = tuple(" ".join(pattern) for pattern in tokens)
         with self.lock:
             self.follow(now=True)
-            added, everything = self._known
-            if name in everything.names:
+            added, known = self._known
+            if name in known.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
-            relation = AddedRelation(name, patterns, float(np.float32(value)))  # as it is scored with
+            relation = AddedRelation(name, patterns, float(np.float32(value)))  # the precision of scores
             added = [*added, relation]
-            everything = self._with_added(added)
+            known = self._with_added(added)
             if self.store is not None:
                 self.seen = self.store.add(relation, after=self.seen)
-            self._known = added, everything
-        return _info(relation)
+            self._known = added, known
+        return _relation(relation)
 
     def remove(self, name: str) -> Relation:
         """See ``RelationEngine.remove_relation``."""
         with self.lock:
             self.follow(now=True)
-            found = [relation for relation in self._known[0] if relation.name == name]
-            if not found:
+            added = {relation.name: relation for relation in self._known[0]}
+            if name not in added:
                 if name in self._model.relations.names:
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
-            left = [relation for relation in self._known[0] if relation.name != name]
-            everything = self._with_added(left)
+            removed = added.pop(name)
+            known = self._with_added(list(added.values()))
             if self.store is not None:
                 self.seen = self.store.remove(name, after=self.seen)
-            self._known = left, everything
-        return _info(found[0])
-
-    def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
-        """Known names most like an unknown one, for error messages."""
-        names = self.all.names
-        return [names[place] for place in NearNames(names).find(name, top_k=top_k)]
+            self._known = list(added.values()), known
+        return _relation(removed)
 
     def _unknown(self, name: str) -> NotFoundError:
-        near = ", ".join(self.near_names(name)) or "none"
+        names = self.all.names
+        near = ", ".join(names[index] for index in NearNames(names).find(name, top_k=_NEAR_NAMES)) or "none"
         return NotFoundError(
             f"no relation {name[:80]!r}; near names: {near}", resource_type="relation", resource_name=name[:80]
         )
@@ -233,28 +229,19 @@ class Additions(RecordFollower[AddedRelationStore]):
         )
 
 
-def _info(relation: AddedRelation) -> Relation:
-    return Relation(name=relation.name, threshold=relation.threshold, examples=relation.examples)
+def _relation(added: AddedRelation) -> Relation:
+    return Relation(name=added.name, threshold=added.threshold, examples=added.examples)
 
 
-def _aliases(relations: RelationTable) -> dict[str, tuple[str, bool]]:
-    """Relation behind each other name, and whether head and tail are exchanged; however it is spelled."""
-    meanings: dict[str, tuple[str, bool]] = {}
-    for other, meaning in relations.meanings().items():
-        meanings.setdefault(_plain(other), meaning)
-    return meanings
-
-
-def _plain(name: str) -> str:
-    """``birth place`` and ``Birth_Place`` are ``birthPlace``."""
+def _normalised(name: str) -> str:
+    """``birth place`` and ``Birth_Place`` are ``birthplace``."""
     return "".join(filter(str.isalnum, name)).casefold()
 
 
 def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
-    """Cluster centres of the examples' facets: spherical k-means from the facets that are farthest apart.
+    """Cluster centres of the examples' facets, by spherical k-means that starts from the facets farthest apart.
 
-    ``facets_EKD``: facets of the examples, ``[E, K, D]``, any lengths. ``num_facets``: J; with fewer facets than that,
-    they are repeated in turn. Returns ``[J, D]`` float32, unit length; the same for the same examples.
+    ``num_facets``: J; fewer facets than that are repeated. Returns ``[J, D]`` float32, unit length; deterministic.
     """
     units_ND = unit_rows(facets_EKD.reshape(-1, facets_EKD.shape[-1]))
     if len(units_ND) <= num_facets:
@@ -267,7 +254,6 @@ def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[n
         nearest_N = (units_ND @ centres_JD.T).argmax(axis=1)
         sums_JD = np.zeros_like(centres_JD)
         np.add.at(sums_JD, nearest_N, units_ND)
-        # A centre without facets stays where it is.
-        empty_J1 = (np.bincount(nearest_N, minlength=num_facets) == 0)[:, None]
-        centres_JD = unit_rows(np.where(empty_J1, centres_JD, sums_JD))
+        is_empty_J1 = (np.bincount(nearest_N, minlength=num_facets) == 0)[:, None]
+        centres_JD = unit_rows(np.where(is_empty_J1, centres_JD, sums_JD))
     return centres_JD

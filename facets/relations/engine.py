@@ -1,9 +1,8 @@
-"""Relations between entities: patterns scored against relations, extraction from text, slot filling."""
+"""Relations between entities: scores of patterns, extraction from texts, slot filling, entailment."""
 
 import threading
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import compress
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +17,7 @@ from facets.relations.assertion import assertion_of
 from facets.relations.decisions import PatternDecisions, TrainingPatterns
 from facets.relations.entailment import Entailment, background_facets, detect_entailment, entailment_features
 from facets.relations.entailment_features import PairFeatures
-from facets.relations.entities import EntityFinder, EntitySpan, EntityType
+from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.extraction import (
     PairMention,
     asserted_relations,
@@ -36,18 +35,18 @@ from facets.storage import SqlDatabase
 
 
 class RelationEngine:
-    """Scores sentence patterns against relations, finds relations in texts, fills slots; may be shared by threads.
+    """Scores sentence patterns against relations, extracts relations from texts, fills slots. Thread-safe.
 
     Args:
-        model: A model of the task relations.
-        data_dir: Folder of the relations added at run time, made when absent, or the database that servers share;
-                None: they live in memory only.
+        model: A model whose ``task`` is ``relations``.
+        data_dir: Folder for added relations, created when absent, or a database shared by several servers; None: added
+            relations are kept in memory only.
 
     Attributes:
         model: The model.
 
     Raises:
-        InvalidInputError: The model's task is not relations.
+        InvalidInputError: The model has another task.
         StorageError: ``data_dir`` cannot be read or is damaged.
     """
 
@@ -56,7 +55,7 @@ class RelationEngine:
             raise InvalidInputError(f"{model.name}: expected a model for relations, got one for {model.task}")
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
-        self._known = TrainingPatterns(model)
+        self._training_patterns = TrainingPatterns(model)
         self._patterns = PatternCache(model)
         self._lock = threading.Lock()
         self._background_MD: Tensor | None = None
@@ -65,17 +64,12 @@ class RelationEngine:
     def load(
         cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | SqlDatabase | None = None
     ) -> "RelationEngine":
-        """Loads a model with its tables; the shipped ``facets-relations-en`` without an argument.
-
-        Args:
-            name_or_path: A shipped model's name or a checkpoint folder.
-            data_dir: Folder of the relations added at run time, made when absent, or the database that servers share;
-                None: they live in memory only.
+        """Loads a model by name or folder (default ``facets-relations-en``); ``data_dir`` as above.
 
         Raises:
-            NotFoundError: No model of that name, no such folder.
+            NotFoundError: The model does not exist.
             CheckpointError: The folder is damaged.
-            InvalidInputError: The model's task is not relations.
+            InvalidInputError: The model has another task.
             StorageError: ``data_dir`` cannot be read or is damaged.
         """
         return cls(load(name_or_path, RelationModel), data_dir=data_dir)
@@ -83,14 +77,6 @@ class RelationEngine:
     def close(self) -> None:
         """Closes the file of the added relations."""
         self._additions.close()
-
-    @property
-    def background(self) -> Tensor:
-        """Facets of patterns in general, ``[M, D]``; encoded at the first use."""
-        with self._lock:
-            if self._background_MD is None:
-                self._background_MD = background_facets(self.model)
-            return self._background_MD
 
     def score(
         self,
@@ -104,19 +90,19 @@ class RelationEngine:
 
         Args:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Names to restrict to, or aliases; an inverse alias (``capitalOf``) is scored the other way
-                round, under its own name. None: all.
-            top_k: Relations in each result at most, the most probable ones; None: all.
-            evidence: Add which facet met which, the relations near each facet and the nearest patterns of the training
-                data; False is three times as fast.
+            relations: Names or aliases to restrict to; an inverse alias (``capitalOf``) is scored with the arguments
+                exchanged and reported by its own name. None: all.
+            top_k: Maximum number of relations in each result, the most probable ones; None: all.
+            evidence: Add the closest facets, the relations near each facet and similar training patterns; False is
+                three times as fast.
 
         Returns:
-            One result a pattern, in order.
+            One result per pattern.
 
         Raises:
             InvalidInputError: A pattern lacks an argument or has one twice (``field`` is ``patterns[i]``),
-                ``relations`` is empty or has a name twice, or ``top_k`` is below 1.
-            NotFoundError: No such relation; the message lists near names (``resource_type`` is ``relation``).
+                ``relations`` is empty or names a relation twice, or ``top_k`` is below 1.
+            NotFoundError: A relation is unknown; the message lists similar names (``resource_type`` is ``relation``).
             TypeError: ``patterns`` is one ``str``.
 
         Example:
@@ -125,40 +111,26 @@ class RelationEngine:
             >>> scores.best.relation
             'birthPlace'
         """
-        top_k = _checked(top_k, "top_k")
+        top_k = _positive(top_k, "top_k")
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
-        inverse = [name for name in relations or () if self._additions.is_inverse(name)]
         chosen = self._additions.chosen(relations)
-        if inverse:
-            chosen = chosen.restricted([p for p, name in enumerate(relations or ()) if name not in inverse])
-        scores = self._scores(tokens, chosen, top_k=top_k, evidence=evidence)
+        inverse = [name for name in relations or () if self._additions.is_inverse(name)]
         if not inverse:
-            return scores
-        # The pattern the other way round says how well the inverse fits.
-        others = replace(self._additions.chosen(inverse), names=tuple(inverse))
-        mirror_images = self._scores([mirrored(p) for p in tokens], others, top_k=top_k, evidence=evidence)
-        return [one.merged(other, top_k=top_k) for one, other in zip(scores, mirror_images, strict=True)]
+            return self._scores(tokens, chosen, top_k=top_k, evidence=evidence)
+        straight = chosen.restricted([i for i, name in enumerate(relations or ()) if name not in inverse])
+        exchanged = replace(self._additions.chosen(inverse), names=tuple(inverse))
+        scores = self._scores(tokens, straight, top_k=top_k, evidence=evidence)
+        mirror_images = self._scores([mirrored(p) for p in tokens], exchanged, top_k=top_k, evidence=evidence)
+        return [score.merged(other, top_k=top_k) for score, other in zip(scores, mirror_images, strict=True)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
-        """``score`` as arrays ``[len(patterns), R]``, without negation and evidence: the fast way for many patterns.
+        """``score`` as arrays ``[len(patterns), R]``, without assertion and evidence; fast for many patterns.
 
-        Columns stand in the order of ``relations``, or of ``relations()`` of the whole model.
-
-        Raises:
-            InvalidInputError, NotFoundError, TypeError: As for ``score``.
+        Columns are in the order of ``relations``, or of ``relations()``. Raises as ``score``.
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
-        names = [info.name for info in self.relations()] if relations is None else relations
-        return self.score_tokens(tokens, self._additions.chosen(names))
-
-    def score_tokens(
-        self,
-        patterns: Sequence[Sequence[str]],
-        relations: RelationFacets,
-        types: Sequence[tuple[EntityType, EntityType]] | None = None,
-    ) -> ScoreArrays:
-        """Scores of tokenized patterns; of arguments of these types, where they are known."""
-        return score_arrays(self.model, patterns, relations, types=types, encode=self._patterns.encode)
+        names = [relation.name for relation in self.relations()] if relations is None else relations
+        return score_arrays(self.model, tokens, self._additions.chosen(names), encode=self._patterns.encode)
 
     def extract(
         self,
@@ -174,38 +146,37 @@ class RelationEngine:
     ) -> list[list[EntityPair]]:
         """Relations between the entities of each sentence.
 
-        Accepted are only relations that the sentence asserts (``assertion``), a symmetric one in the order of the text.
-
-        Entities come from exactly one of ``spans`` (the caller's) and ``finder`` (a gazetteer or a spaCy pipeline).
+        Accepted are only relations that the sentence asserts; a symmetric relation only in the order of the text.
 
         Args:
             texts: Each with at least one word.
-            spans: Entities of each text, one sequence a text; character offsets, in any order.
+            spans: Entities of each text, in any order. Exactly one of ``spans`` and ``finder`` must be given.
             finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
-            max_relations_per_pair: Accepted relations of two entities at most, both directions together, the most
-                probable ones; None: all that reach their thresholds.
-            top_k: Relations in each result at most, the most probable ones; None: all.
-            evidence: Add which facet met which and the relations near each facet; False is three times as fast.
+            max_relations_per_pair: Maximum number of accepted relations of two entities, both directions together, the
+                most probable ones; None: all that reach their thresholds.
+            top_k: Maximum number of relations in each result, the most probable ones; None: all.
+            evidence: As for ``score``.
 
         Returns:
-            One list a text: every ordered pair of mentions of a clause within the limits, in the order of the text;
-            pairs without an accepted relation too (``relations == ()``). Dates and numbers are no heads, and two
-            mentions of one entity no pair.
+            One list per text: all ordered pairs within the limits, also those without an accepted relation
+            (``relations == ()``), in the order of the text. Dates and numbers are not heads; two mentions of one
+            entity are not paired.
 
         Raises:
-            InvalidInputError: Blank text, both or neither source of entities, spans outside the text, empty or
-                overlapping (``field`` is ``texts[i]`` or ``spans[i][j]``).
-            NotFoundError: No such relation; the message lists near names.
+            InvalidInputError: A blank text, both or neither source of entities, or bad spans (``field`` is
+                ``texts[i]`` or ``spans[i][j]``).
+            NotFoundError: A relation is unknown; the message lists similar names.
             TypeError: ``texts`` is one ``str``.
         """
         chosen = self._additions.chosen(relations)
         _check_texts(texts)
-        found = resolve_spans(texts, spans, finder)
-        mentions = pair_mentions(texts, found, self.model.tokenizer, limits or PairLimits())
-        most = _checked(max_relations_per_pair, "max_relations_per_pair")
-        return self._pairs(texts, mentions, chosen, most=most, top_k=_checked(top_k, "top_k"), evidence=evidence)
+        entities = resolve_spans(texts, spans, finder)
+        mentions = pair_mentions(texts, entities, self.model.tokenizer, limits or PairLimits())
+        max_per_pair = _positive(max_relations_per_pair, "max_relations_per_pair")
+        top_k = _positive(top_k, "top_k")
+        return self._pairs(texts, mentions, chosen, max_per_pair=max_per_pair, top_k=top_k, evidence=evidence)
 
     def fill_slot(
         self,
@@ -221,68 +192,61 @@ class RelationEngine:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
         Args:
-            head: The head entity's name; it is found in the texts without regard to case, also where neither
-                ``spans`` nor ``finder`` names it.
+            head: Name of the head entity; all its mentions are found, ignoring case, whether or not ``spans`` or
+                ``finder`` include them.
             relation: Name of the relation.
-            texts: Each with at least one word.
-            spans: As for ``extract``; candidates for the tail.
-            finder: As for ``extract``.
-            limits: As for ``extract``.
-            evidence: As for ``extract``.
+            texts: As for ``extract``, like the following arguments.
+            spans: Candidates for the tail.
+            finder: Finds candidates for the tail.
+            limits: How far apart two entities may be.
+            evidence: As for ``score``.
 
         Returns:
-            Every candidate that stands in a sentence with the head; ``accepted`` says which reach the threshold.
+            Every candidate in a sentence with the head; ``accepted`` says which reach the threshold.
 
         Raises:
-            InvalidInputError: Blank head, or as for ``extract``.
-            NotFoundError: No such relation; the message lists near names.
+            InvalidInputError: A blank head, or as for ``extract``.
+            NotFoundError: The relation is unknown; the message lists similar names.
         """
         check_text(head, ("head",))
         head = head.strip()
         chosen, is_inverse = self._additions.chosen([relation]), self._additions.is_inverse(relation)
         _check_texts(texts)
-        places = head_spans(texts, resolve_spans(texts, spans, finder), head)
-        mentions = [
-            mention
-            for mention in pair_mentions(texts, places, self.model.tokenizer, limits or PairLimits())
-            if mention.is_about(texts, head)
+        entities = head_spans(texts, resolve_spans(texts, spans, finder), head)
+        mentions = pair_mentions(texts, entities, self.model.tokenizer, limits or PairLimits())
+        mentions = [mention for mention in mentions if mention.is_about(texts, head)]
+        pairs = [
+            pair
+            for text_pairs in self._pairs(texts, mentions, chosen, max_per_pair=1, top_k=1, evidence=evidence)
+            for pair in text_pairs
+            if (pair.tail if is_inverse else pair.head).text.casefold() == head.casefold()
         ]
-        found = self._pairs(texts, mentions, chosen, most=1, top_k=1, evidence=evidence)
-        pairs = [pair for own in found for pair in own]
-        asked = [(pair.tail if is_inverse else pair.head).text.casefold() == head.casefold() for pair in pairs]
-        return group_tails(list(compress(pairs, asked)), is_inverse=is_inverse)
+        return group_tails(pairs, is_inverse=is_inverse)
 
     def entailment(self, premises: Sequence[str], hypotheses: Sequence[str]) -> list[Entailment]:
-        """Whether each premise entails the hypothesis beside it, and the other way round.
+        """Whether each premise entails the hypothesis at the same position, and vice versa.
 
         Raises:
             InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
             TypeError: One of them is one ``str``.
         """
-        return detect_entailment(self.model, premises, hypotheses, self.background)
+        return detect_entailment(self.model, premises, hypotheses, self._background())
 
     def entailment_features(self, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
-        """What ``entailment`` decides by, as arrays, without negation; at least one pair.
-
-        Raises:
-            InvalidInputError, TypeError: As for ``entailment``.
-        """
-        return entailment_features(self.model, premises, hypotheses, self.background)
+        """The features that ``entailment`` decides by, of at least one pair; raises as ``entailment``."""
+        return entailment_features(self.model, premises, hypotheses, self._background())
 
     def relations(self) -> list[Relation]:
-        """Every relation, trained and added, by name."""
-        return self._additions.infos()
+        """All relations, trained and added, by name."""
+        return self._additions.relations()
 
     def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
-        """Adds a relation by example patterns, without training; durable in ``data_dir`` when this returns.
+        """Adds a relation by example patterns, without training; durable in ``data_dir`` when it returns.
 
         Args:
             name: 1 to 200 printable characters.
             examples: 1 to 100 patterns.
-            threshold: Scores from here on are accepted, in ``[-1, 1]``; None: the model's default.
-
-        Returns:
-            The relation as it is listed.
+            threshold: Scores of at least this are accepted, in ``[-1, 1]``; None: the model's default.
 
         Raises:
             InvalidInputError: A bad name (``field`` is ``name``), pattern (``examples[i]``) or ``threshold``.
@@ -292,7 +256,7 @@ class RelationEngine:
         return self._additions.add(name, examples, threshold=threshold)
 
     def remove_relation(self, name: str) -> Relation:
-        """Takes a relation away that was added at run time, by whichever server, and returns what it was.
+        """Removes an added relation and returns it.
 
         Raises:
             NotFoundError: No relation of that name was added.
@@ -301,9 +265,11 @@ class RelationEngine:
         """
         return self._additions.remove(name)
 
-    def near_names(self, name: str, *, top_k: int = 5) -> list[str]:
-        """Known names most like an unknown one, for error messages."""
-        return self._additions.near_names(name, top_k=top_k)
+    def _background(self) -> Tensor:
+        with self._lock:
+            if self._background_MD is None:
+                self._background_MD = background_facets(self.model)
+            return self._background_MD
 
     def _pairs(
         self,
@@ -311,41 +277,50 @@ class RelationEngine:
         mentions: Sequence[PairMention],
         chosen: RelationFacets,
         *,
-        most: int | None,
+        max_per_pair: int | None,
         top_k: int | None,
-        evidence: bool = True,
+        evidence: bool,
     ) -> list[list[EntityPair]]:
-        # Equal patterns are encoded once.
+        # Equal patterns are scored once.
         mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
-        types = [(head, tail) for _, head, tail in mirror_images]
-        arrays = self.score_tokens([tokens for tokens, _, _ in mirror_images], chosen, types)
-        symmetric_R = np.array([name in self._additions.symmetric for name in chosen.names], dtype=np.bool_)
+        arrays = score_arrays(
+            self.model,
+            [tokens for tokens, _, _ in mirror_images],
+            chosen,
+            types=[(head, tail) for _, head, tail in mirror_images],
+            encode=self._patterns.encode,
+        )
+        symmetric_R = np.array([name in self.model.relations.symmetric_names for name in chosen.names], dtype=np.bool_)
         arrays = symmetrised(arrays, mirror_images, symmetric_R)
-        rows_M = np.fromiter((rows[mention.pattern] for mention in mentions), dtype=np.int64, count=len(mentions))
-        best_MR = asserted_relations(
-            mentions, arrays.accepted[rows_M], arrays.probabilities[rows_M], symmetric_R=symmetric_R, most=most
+        rows_M = np.array([rows[mention.pattern] for mention in mentions], dtype=np.int64)
+        asserted_MR = asserted_relations(
+            mentions,
+            arrays.accepted[rows_M],
+            arrays.probabilities[rows_M],
+            symmetric_R=symmetric_R,
+            max_per_pair=max_per_pair,
         )
         decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
-        result: list[list[EntityPair]] = [[] for _ in texts]
-        for mention, row, best_R in zip(mentions, rows_M.tolist(), best_MR, strict=True):
+        pairs: list[list[EntityPair]] = [[] for _ in texts]
+        for mention, row, accepted_R in zip(mentions, rows_M.tolist(), asserted_MR, strict=True):
             check_interrupted()
-            scores = decisions.scores(row, mention.tokens, assertion=mention.assertion, accepted_R=best_R)
-            result[mention.text_position].append(mention.result(texts, scores))
-        return result
+            scores = decisions.result(row, mention.tokens, assertion=mention.assertion, accepted_R=accepted_R)
+            pairs[mention.text_position].append(mention.result(texts, scores))
+        return pairs
 
     def _scores(
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
     ) -> list[PatternScore]:
-        decisions = self._decisions(chosen, self.score_tokens(tokens, chosen), top_k=top_k, evidence=evidence)
-        return [decisions.scores(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
+        arrays = score_arrays(self.model, tokens, chosen, encode=self._patterns.encode)
+        decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
+        return [decisions.result(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
 
     def _decisions(
         self, chosen: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool
     ) -> PatternDecisions:
-        return PatternDecisions(
-            chosen, arrays, top_k=top_k, known=self._known if evidence else None, details=self.model.relations.details
-        )
+        training_patterns = self._training_patterns if evidence else None
+        return PatternDecisions(chosen, arrays, top_k=top_k, training_patterns=training_patterns)
 
 
 def _check_texts(texts: Sequence[str]) -> None:
@@ -355,7 +330,7 @@ def _check_texts(texts: Sequence[str]) -> None:
         check_text(text, ("texts", position))
 
 
-def _checked(number: int | None, name: str) -> int | None:
+def _positive(number: int | None, name: str) -> int | None:
     if number is not None and number < 1:
         raise InvalidInputError(f"must be >= 1, got {number}", path=name)
     return number

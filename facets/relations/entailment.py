@@ -1,10 +1,10 @@
 """Entailment between sentence patterns, in both directions.
 
-A pair has features in each direction (``pair_features``): how well the facets of one side cover the other's (eq. 3.10),
-how alike the patterns are as a whole, what their words say. A softmax over the four labels weighs them; its weights
-were fitted on development pairs of several sources. Exchanging the sides exchanges the labels.
+A pair has features in each direction (``pair_features``). A softmax over four labels weighs them; its weights were
+fitted on development pairs from several sources. The table of relations adds contradictions. Exchanging the sides
+exchanges the labels.
 
-Shape suffixes: P pairs, M facets of other patterns, F features, D dimensions.
+Shape suffixes: P pairs, M facets of other patterns, F features, G features of paraphrases, D dimensions.
 """
 
 from collections.abc import Sequence
@@ -39,11 +39,8 @@ class EntailmentLabel(StrEnum):
     CONTRADICTS = "contradicts"  # both cannot hold
 
 
-# Directions that are closer than this are not told apart.
-_LEAST_DIFFERENCE = 0.02
-# Of pairs, so many are judged by what no feature shows: nothing is surer than that.
-_LAPSE = 0.06
-# Patterns that stand for patterns in general.
+_MIN_DIFFERENCE = 0.02  # directions closer than this count as equal
+_LAPSE = 0.06  # share of pairs that are judged by something no feature shows; bounds every probability
 _BACKGROUND_PATTERNS = 500
 _NEGATED = "one is negated and the other is not"
 # In the order of the columns of probabilities.
@@ -53,6 +50,10 @@ LABELS = (
     EntailmentLabel.PARAPHRASE,
     EntailmentLabel.NEUTRAL,
 )
+_REVERSED = {
+    EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
+    EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS,
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,23 +62,19 @@ class Entailment:
 
     premise: str  # normalised pattern
     hypothesis: str  # normalised pattern
-    forward_score: float  # probability that the hypothesis follows from the premise: of `ENTAILS` and `PARAPHRASE`
-    backward_score: float  # probability that the premise follows from the hypothesis
-    # Probability of `ENTAILS` less that of `ENTAILED_BY`, in `[-1, 1]`; above 0 the premise is the more specific
-    # pattern.
-    direction: float
+    forward_score: float  # probability that the hypothesis follows from the premise, paraphrases included
+    backward_score: float  # probability that the premise follows from the hypothesis, paraphrases included
+    direction: float  # probability of `ENTAILS` minus that of `ENTAILED_BY`; above 0 the premise is more specific
     label: EntailmentLabel  # the decision
     confidence: float  # probability of `label`, fitted on development data, in `[0, 1]`
     negation_differs: bool  # one side is negated and the other is not
-    # How well the facets of both sides cover each other, eq. 3.11, in `[-1, 1]`. Both directions of eq. 3.10 are equal
-    # to three digits: facet k of one pattern meets facet k of the other.
-    facet_score: float
-    reason: str  # why, in a few words: `buy, so own`; empty where likeness alone decides
+    facet_score: float  # eq. 3.11 of the facets of both sides, in `[-1, 1]`
+    reason: str  # in a few words: `buy, so own`; empty if only similarity decides
 
 
 @torch.inference_mode()
 def background_facets(model: RelationModel) -> Tensor:
-    """Unit facets of the patterns that the model saw with most entity pairs, ``[M, D]``."""
+    """Unit facets of the most frequent training patterns, ``[M, D]``."""
     order = np.argsort(-model.table.counts, kind="stable")[:_BACKGROUND_PATTERNS]
     patterns = list(model.table.rows)
     facets = model.encode_patterns([patterns[row].split() for row in order.tolist()])
@@ -87,7 +84,7 @@ def background_facets(model: RelationModel) -> Tensor:
 def detect_entailment(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[Entailment]:
-    """Whether each premise entails the hypothesis beside it, and the other way round.
+    """Whether each premise entails the hypothesis at the same position, and vice versa.
 
     ``background_MD``: ``background_facets`` of the model.
 
@@ -98,39 +95,36 @@ def detect_entailment(
     first, second = _tokenized(model, premises, hypotheses)
     if not first:
         return []
-    # What is denied is compared as what it denies.
+    # A negated pattern is compared as what it negates.
     features = pair_features(model, list(map(_affirmed, first)), list(map(_affirmed, second)), background_MD)
-    probabilities_P4 = label_probabilities(features, model.relations.confidence.entailment)
+    weights = model.relations.confidence.entailment
+    probabilities_P4 = label_probabilities(features, weights)
     forward_P, backward_P = features.column("coverage")
-    # Where the table says the same of both, neither side is the more special one, whatever else tips the scale. The
-    # scores keep that, as the order of pairs is worse without.
-    said_twice_P = np.minimum(*features.column("implied"))
+    # If the table says that each implies the other, neither is more specific, whatever the other features say. Only
+    # the label depends on this: scores that ignore it rank pairs better.
+    both_implied_P = np.minimum(*features.column("implied"))
     return [
         _result(
             premise,
             hypothesis,
-            probabilities_P4[place],
-            said_twice=said_twice_P[place],
-            facet_score=float(forward_P[place] + backward_P[place]) / 2,
-            threshold=model.relations.confidence.entailment.threshold,
+            probabilities_P4[row],
+            both_implied=both_implied_P[row],
+            facet_score=float(forward_P[row] + backward_P[row]) / 2,
+            threshold=weights.threshold,
         )
-        for place, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
+        for row, (premise, hypothesis) in enumerate(zip(first, second, strict=True))
     ]
 
 
 def entailment_features(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> PairFeatures:
-    """What ``detect_entailment`` decides by.
-
-    Raises:
-        InvalidInputError, TypeError: As for ``detect_entailment``.
-    """
+    """The features of pairs, with negations as they stand; raises as ``detect_entailment``."""
     return pair_features(model, *_tokenized(model, premises, hypotheses), background_MD)
 
 
 def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> NDArray[np.float64]:
-    """Probabilities of entails, entailed by, paraphrase and neutral, ``[P, 4]``; neutral has the logit 0."""
+    """Probabilities of ``LABELS``, ``[P, 4]``; neutral has the logit 0."""
     entails_F = np.array([weights.entails.get(name, 0.0) for name in FEATURES])
     paraphrase_G = np.array([weights.paraphrase.get(name, 0.0) for name in PARAPHRASE_FEATURES])
     constant = weights.entails.get(CONSTANT, 0.0)
@@ -149,27 +143,11 @@ def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> N
     return probabilities
 
 
-def _tokenized(
-    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]
-) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
-    first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
-    second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))
-    if len(first) != len(second):
-        raise InvalidInputError(
-            f"must have one item for each of {len(first)} premises, got {len(second)}", path="hypotheses"
-        )
-    for name, patterns in (("premises", premises), ("hypotheses", hypotheses)):
-        for place, pattern in enumerate(patterns):
-            if not pattern.isascii():
-                check_readable(model, pattern.replace(ARG1, "").replace(ARG2, ""), (name, place))
-    return first, second
-
-
 def decided_label(shares_4: NDArray[np.float64], threshold: float) -> EntailmentLabel:
-    """The label by the probabilities of all four.
+    """The label for the probabilities of ``LABELS``.
 
-    Neutral, unless one side entails the other with a probability of at least ``threshold``, paraphrases included; then
-    the most likely of the other three. Where both directions are equally likely, neither is the answer.
+    Neutral, unless one direction of entailment, paraphrases included, has at least the probability ``threshold``; then
+    the most likely other label, or paraphrase if both directions are equally likely.
 
     Example:
         >>> decided_label(np.array([0.45, 0.05, 0.1, 0.4]), 0.5), decided_label(np.array([0.45, 0.45, 0.1, 0.0]), 0.5)
@@ -178,45 +156,61 @@ def decided_label(shares_4: NDArray[np.float64], threshold: float) -> Entailment
     entails, entailed_by, paraphrase, _ = (float(share) for share in shares_4)
     if max(entails, entailed_by) + paraphrase < threshold:
         return EntailmentLabel.NEUTRAL
-    if paraphrase >= max(entails, entailed_by) or abs(entails - entailed_by) < _LEAST_DIFFERENCE:
+    if paraphrase >= max(entails, entailed_by) or abs(entails - entailed_by) < _MIN_DIFFERENCE:
         return EntailmentLabel.PARAPHRASE
     return EntailmentLabel.ENTAILS if entails > entailed_by else EntailmentLabel.ENTAILED_BY
 
 
+def _tokenized(
+    model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str]
+) -> tuple[list[tuple[str, ...]], list[tuple[str, ...]]]:
+    first = tokenize_patterns(premises, model.tokenizer, path=("premises",))
+    second = tokenize_patterns(hypotheses, model.tokenizer, path=("hypotheses",))
+    if len(first) != len(second):
+        rule = f"must have one item for each of {len(first)} premises, got {len(second)}"
+        raise InvalidInputError(rule, path="hypotheses")
+    for name, patterns in (("premises", premises), ("hypotheses", hypotheses)):
+        for position, pattern in enumerate(patterns):
+            if not pattern.isascii():
+                check_readable(model, pattern.replace(ARG1, "").replace(ARG2, ""), (name, position))
+    return first, second
+
+
 def _affirmed(tokens: tuple[str, ...]) -> tuple[str, ...]:
-    """A pattern without its negation; one that is negated by more than a word stays as it is."""
+    """A pattern without its negation cue."""
     cue = negation_cue(tokens)
-    place = tokens.index(cue) if cue in tokens else len(tokens)
-    return tokens[:place] + tokens[place + 1 :]
+    index = tokens.index(cue) if cue in tokens else len(tokens)
+    return tokens[:index] + tokens[index + 1 :]
 
 
 def _result(
-    premise: Sequence[str],
-    hypothesis: Sequence[str],
+    premise: tuple[str, ...],
+    hypothesis: tuple[str, ...],
     shares_4: NDArray[np.float64],
     *,
-    said_twice: float,
+    both_implied: float,
     facet_score: float,
     threshold: float,
 ) -> Entailment:
-    first, second = [read_wording(tokens, wordnet()) for tokens in (premise, hypothesis)]
-    affirmed = [read_wording(_affirmed(tuple(tokens)), wordnet()) for tokens in (premise, hypothesis)]
-    exclusion, why = frames().contradiction(affirmed[0], affirmed[1])
+    first, second = (read_wording(tokens, wordnet()) for tokens in (premise, hypothesis))
+    affirmed = [read_wording(_affirmed(tokens), wordnet()) for tokens in (premise, hypothesis)]
+    exclusion, reason = frames().contradiction(affirmed[0], affirmed[1])
     exclusion *= 1 - _LAPSE
     if first.is_negated != second.is_negated:
-        # Who was murdered cannot be said not to have been killed; who is alive is not dead.
-        side = int(first.is_negated)
-        contradiction, reason = float(shares_4[side] + shares_4[2]) * (1 - exclusion), _NEGATED
+        # "murdered" contradicts "not killed"; "alive" entails "not dead".
+        negated = int(first.is_negated)
+        contradiction, reason = float(shares_4[negated] + shares_4[2]) * (1 - exclusion), _NEGATED
         shares = np.zeros(len(LABELS))
-        shares[side] = exclusion * (1 - contradiction)
-        shares[3] = 1 - contradiction - shares[side]
+        shares[negated] = exclusion * (1 - contradiction)
+        shares[3] = 1 - contradiction - shares[negated]
+    elif first.is_negated:
+        # "not killed" entails "not murdered"; "not open" and "not closed" do not contradict each other.
+        contradiction, shares = 0.0, shares_4[[1, 0, 2, 3]]
     else:
-        # Who was not killed was not assassinated either; what is neither open nor closed is no contradiction.
-        contradiction, reason = 0.0 if first.is_negated else exclusion, why
-        shares = (shares_4[[1, 0, 2, 3]] if first.is_negated else shares_4) * (1 - contradiction)
-    told = shares + said_twice * np.array([-shares[0], -shares[1], shares[0] + shares[1], 0.0])
+        contradiction, shares = exclusion, shares_4 * (1 - exclusion)
+    label_shares = shares + both_implied * np.array([-shares[0], -shares[1], shares[0] + shares[1], 0.0])
     is_contradiction = contradiction >= threshold
-    label = EntailmentLabel.CONTRADICTS if is_contradiction else decided_label(told, threshold)
+    label = EntailmentLabel.CONTRADICTS if is_contradiction else decided_label(label_shares, threshold)
     entails, entailed_by, paraphrase, _ = (float(share) for share in shares)
     return Entailment(
         premise=" ".join(premise),
@@ -225,7 +219,7 @@ def _result(
         backward_score=entailed_by + paraphrase,
         direction=entails - entailed_by,
         label=label,
-        confidence=contradiction if is_contradiction else float(told[LABELS.index(label)]),
+        confidence=contradiction if is_contradiction else float(label_shares[LABELS.index(label)]),
         negation_differs=first.is_negated != second.is_negated,
         facet_score=facet_score,
         reason=reason if is_contradiction else _reason(first, second, label),
@@ -233,22 +227,18 @@ def _result(
 
 
 def _reason(first: Wording, second: Wording, label: EntailmentLabel) -> str:
-    """What the table of relations or single words say for a label; empty where they say something else."""
+    """What the table of relations or single words say for a label; empty if they do not support it."""
     if first.is_negated != second.is_negated:
         return _NEGATED
     if first.is_negated:
-        # Negated, the general one entails the special one.
-        turned = {
-            EntailmentLabel.ENTAILS: EntailmentLabel.ENTAILED_BY,
-            EntailmentLabel.ENTAILED_BY: EntailmentLabel.ENTAILS,
-        }
-        found = _reason(replace(first, is_negated=False), replace(second, is_negated=False), turned.get(label, label))
-        return f"both are negated; {found}" if found else ""
+        first, second = replace(first, is_negated=False), replace(second, is_negated=False)
+        reason = _reason(first, second, _REVERSED.get(label, label))
+        return f"both are negated; {reason}" if reason else ""
     if label is EntailmentLabel.ENTAILED_BY:
         return _reason(second, first, EntailmentLabel.ENTAILS)
     forward, backward = frames().compare(first, second), frames().compare(second, first)
     if label is EntailmentLabel.NEUTRAL:
-        known = forward.apart > 0 and backward.apart > 0
-        return (forward.reason if known else "") or word_reason(first, second, is_entailed=False)
+        is_known = forward.apart > 0 and backward.apart > 0
+        return (forward.reason if is_known else "") or word_reason(first, second, is_entailed=False)
     is_known = forward.implied > 0 and (backward.implied > 0 or label is EntailmentLabel.ENTAILS)
     return forward.reason if is_known else word_reason(first, second, is_entailed=True)

@@ -1,4 +1,4 @@
-"""Entities: their kinds, and where they are in a text: given by the caller, found by a gazetteer or ``recognizer``."""
+"""Entities: their types, and their places in a text as given by the caller or found by a gazetteer."""
 
 import re
 from bisect import bisect_left
@@ -12,15 +12,15 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from facets.errors import ErrorPath, InvalidInputError
 
 _MAX_NAME_CHARACTERS = 1000
-# Names begin and end at borders of words. Both are marked in names and texts, by what is no character in Unicode.
+# The borders of words are marked in names and texts, by two code points that are never characters.
 _WORD = re.compile(r"[^\W_]+")
 _MARKED = "\ufdd0\\g<0>\ufdd1"
 
 
 class EntityType(StrEnum):
-    """What an entity is; the order of the members is that of type arrays (``[R, T]``)."""
+    """Type of an entity; the order of the members is that of type arrays (``[R, T]``)."""
 
-    PERSON = "person"  # people, fictional ones too
+    PERSON = "person"  # people, also fictional
     ORGANIZATION = "organization"  # companies, institutions, teams, bands, parties
     PLACE = "place"  # countries, cities, mountains, buildings
     DATE = "date"  # dates, years, times, periods
@@ -28,7 +28,7 @@ class EntityType(StrEnum):
     WORK = "work"  # books, films, pieces of music, paintings, laws
     EVENT = "event"  # wars, battles, matches, festivals
     GROUP = "group"  # nationalities, religions, languages
-    THING = "thing"  # any other known kind: products, dishes, species, occupations, awards
+    THING = "thing"  # any other known type: products, dishes, species, occupations, awards
     UNKNOWN = ""  # not given
 
 
@@ -44,13 +44,13 @@ _LABELS = {
     EntityType.GROUP: ("NORP", "LANGUAGE"),
     EntityType.THING: ("PRODUCT",),
 }
-_TYPE_OF_LABEL = {label: kind for kind, labels in _LABELS.items() for label in labels}
-# What is known for sure; a recognizer errs about the other kinds.
+_TYPE_OF_LABEL = {label: entity_type for entity_type, labels in _LABELS.items() for label in labels}
+# Types that a recogniser rarely gets wrong.
 VALUES = frozenset([EntityType.DATE, EntityType.NUMBER])
 
 
 def entity_type_of_label(label: str) -> EntityType:
-    """The kind behind a recogniser's label; ``UNKNOWN`` for labels of no known kind.
+    """The type for a recogniser's label, or ``UNKNOWN``.
 
     Example:
         >>> entity_type_of_label("GPE"), entity_type_of_label("MISC")
@@ -61,17 +61,19 @@ def entity_type_of_label(label: str) -> EntityType:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntitySpan:
-    """An entity's place in a text: ``text[start:end]``; offsets count characters (Unicode code points)."""
+    """Place of an entity: ``text[start:end]``; offsets count characters (Unicode code points).
 
-    start: int  # first character
-    end: int  # behind the last character
-    # What it is, where that is known; does not count in comparisons.
+    Only the offsets count in comparisons.
+    """
+
+    start: int
+    end: int
     type: EntityType = field(default=EntityType.UNKNOWN, compare=False)
-    # Numbers of the clauses that it belongs to, from a parse; entities without a common one are no pair. Empty: not
-    # known. Does not count either.
+    # Numbers of the clauses that the entity belongs to, from a parse; empty: unknown. Entities without a common clause
+    # are not paired.
     clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
-    # Stands in a phrase that belongs to a verb (`met Ann in Oslo`), so that it says nothing about the noun right before
-    # it; from a parse. Does not count either.
+    # The entity stands in a phrase that belongs to a verb ("met Ann in Oslo"), so the phrase says nothing about the
+    # noun before it; from a parse.
     is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 
@@ -83,11 +85,10 @@ class EntityFinder(Protocol):
 
 
 class Gazetteer:
-    """Finds the names of a list, with the same case, at the borders of words; the longest name from the left wins.
+    """Finds the names of a list, case-sensitively, at word borders; from the left, the longest name wins.
 
-    All names are sought at once (Aho-Corasick): the time does not depend on how many there are. Borders are marked in
-    names and texts, so that only what counts is found: of names that lie in one another a text of 32,000 characters
-    has millions of matches.
+    All names are matched at once (Aho-Corasick), so the time does not depend on their number. Marked word borders keep
+    the number of matches small where names contain one another.
 
     Attributes:
         names: Distinct names, in the given order.
@@ -111,7 +112,7 @@ class Gazetteer:
                 raise InvalidInputError(rule, path=("names", position))
         self.names = tuple(dict.fromkeys(given))
         marked = [_WORD.sub(_MARKED, name) for name in self.names]
-        # Not the DFA that the library takes for a few names: of one long name that repeats itself it takes minutes.
+        # The library's DFA would take minutes to build for a long name that repeats itself.
         self._automaton = AhoCorasick(
             marked, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
         )
@@ -124,38 +125,36 @@ class Gazetteer:
         return [[EntitySpan(start, end) for start, end, _ in self.find_names(text)] for text in texts]
 
     def find_names(self, text: str) -> list[tuple[int, int, int]]:
-        """Start, end and number of each name in a text, in order, not overlapping."""
+        """Start, end and index of each name in a text, in order, not overlapping."""
         marks = [
-            place
+            mark
             for number, word in enumerate(_WORD.finditer(text))
-            for place in (word.start() + 2 * number, word.end() + 2 * number + 1)
+            for mark in (word.start() + 2 * number, word.end() + 2 * number + 1)
         ]
-        found = self._automaton.find_matches_as_indexes(_WORD.sub(_MARKED, text))
-        return [(start - bisect_left(marks, start), end - bisect_left(marks, end), name) for name, start, end in found]
+        matches = self._automaton.find_matches_as_indexes(_WORD.sub(_MARKED, text))
+        return [
+            (start - bisect_left(marks, start), end - bisect_left(marks, end), name) for name, start, end in matches
+        ]
 
 
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
-    """The caller's spans in the order of the text.
-
-    ``spans``: in any order. ``path``: where the spans stand in the caller's input.
+    """The caller's spans in the order of the text; ``path``: where they stand in the caller's input.
 
     Raises:
-        InvalidInputError: One is empty, outside the text, or overlaps another; ``field`` is ``spans[j]``.
+        InvalidInputError: A span is empty, blank, outside the text, or overlaps another.
     """
-    order = sorted(range(len(spans)), key=lambda place: spans[place])
-    end_before, start_before = 0, 0
-    for place in order:
-        start, end = spans[place].start, spans[place].end
-        where = (*path, place)
+    order = sorted(range(len(spans)), key=lambda position: spans[position])
+    previous_start = previous_end = 0
+    for position in order:
+        start, end = spans[position].start, spans[position].end
+        where = (*path, position)
         if not 0 <= start < end <= len(text):
-            raise InvalidInputError(
-                f"must be a part of its text of {len(text)} characters, got [{start}, {end})", path=where
-            )
+            rule = f"must be a part of its text of {len(text)} characters, got [{start}, {end})"
+            raise InvalidInputError(rule, path=where)
         if text[start:end].isspace():
             raise InvalidInputError(f"must hold a word, got white space at [{start}, {end})", path=where)
-        if start < end_before:
-            raise InvalidInputError(
-                f"must not overlap another span, got [{start}, {end}) over [{start_before}, {end_before})", path=where
-            )
-        end_before, start_before = end, start
-    return [spans[place] for place in order]
+        if start < previous_end:
+            rule = f"must not overlap another span, got [{start}, {end}) over [{previous_start}, {previous_end})"
+            raise InvalidInputError(rule, path=where)
+        previous_start, previous_end = start, end
+    return [spans[position] for position in order]

@@ -1,7 +1,7 @@
-"""Pairs of entity mentions and their patterns, from texts whose entities are known, and which way round each is meant.
+"""Pairs of entity mentions and their patterns, and which of their relations are asserted.
 
-A symmetric relation scores as its better order; of both orders of a pair the more probable relation is asserted. That a
-name means a relation with head and tail exchanged (``capitalOf``) is known to ``additions``, from the details.
+A symmetric relation gets the score of its better direction and is asserted in the order of the text only. Of other
+relations, the more probable ones of both directions of a pair are asserted.
 
 Shape suffixes: P patterns, M mentions (ordered pairs), R relations, C candidates.
 """
@@ -38,56 +38,35 @@ TypedPattern = tuple[tuple[str, ...], EntityType, EntityType]
 
 @dataclass(frozen=True, slots=True)
 class PairMention:
-    """An ordered pair of mentions of a sentence."""
+    """An ordered pair of mentions in a sentence."""
 
-    text_position: int  # which text
+    text_position: int  # index of the text
     head: EntitySpan  # `$ARG1`
     tail: EntitySpan  # `$ARG2`
-    sentence: EntitySpan  # where the sentence stands
+    sentence: EntitySpan  # span of the sentence
     tokens: tuple[str, ...]  # the pattern
-    assertion: Assertion  # whether the sentence asserts what the pattern says
+    assertion: Assertion  # whether the sentence asserts the pattern
 
     @property
     def pattern(self) -> TypedPattern:
-        """What the scores depend on: the tokens, and what the two entities are."""
+        """What the scores depend on: the tokens and the types of the two entities."""
         return self.tokens, self.head.type, self.tail.type
 
     @property
     def mirrored_pattern(self) -> TypedPattern:
-        """The same of the pair the other way round."""
+        """The same for the other direction."""
         return mirrored(self.tokens), self.tail.type, self.head.type
 
-    @property
-    def place(self) -> tuple[object, ...]:
-        """Where its two entities stand."""
-        return self.text_position, self.head, self.tail
-
-    @property
-    def mirrored_place(self) -> tuple[object, ...]:
-        """The same of the pair the other way round."""
-        return self.text_position, self.tail, self.head
-
     def is_about(self, texts: Sequence[str], name: str) -> bool:
-        """Whether one of its two entities, not both, is called so."""
-        text = texts[self.text_position]
-        head, tail = text[self.head.start : self.head.end], text[self.tail.start : self.tail.end]
-        return (head.casefold() == name.casefold()) != (tail.casefold() == name.casefold())
+        """Whether exactly one of its two entities has a name."""
+        head, tail = (_name(texts[self.text_position], span) for span in (self.head, self.tail))
+        return (head == name.casefold()) != (tail == name.casefold())
 
     def result(self, texts: Sequence[str], scores: PatternScore) -> EntityPair:
-        """The mention with what its pattern says."""
+        """The mention with the scores of its pattern."""
         text = texts[self.text_position]
-        return EntityPair(
-            text_position=self.text_position,
-            head=_mention(text, self.head),
-            tail=_mention(text, self.tail),
-            sentence_start=self.sentence.start,
-            sentence_end=self.sentence.end,
-            pattern_score=scores,
-        )
-
-
-def _mention(text: str, span: EntitySpan) -> EntityMention:
-    return EntityMention(text[span.start : span.end], span.start, span.end, span.type)
+        head, tail = (EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in (self.head, self.tail))
+        return EntityPair(self.text_position, head, tail, self.sentence.start, self.sentence.end, scores)
 
 
 def resolve_spans(
@@ -96,7 +75,7 @@ def resolve_spans(
     """Entities of each text in order, from the caller or from a finder.
 
     Raises:
-        InvalidInputError: Both or neither source, not one list a text, or a bad span.
+        InvalidInputError: Both or neither source is given, ``spans`` has another length than ``texts``, or a bad span.
     """
     if (spans is None) == (finder is None):
         raise InvalidInputError(f"or a finder must be given, got {'both' if finder else 'neither'}", path="spans")
@@ -105,23 +84,24 @@ def resolve_spans(
     assert spans is not None
     if len(spans) != len(texts):
         raise InvalidInputError(f"must have one list for each of {len(texts)} texts, got {len(spans)}", path="spans")
-    return [
-        check_spans(text, own, ("spans", place)) for place, (text, own) in enumerate(zip(texts, spans, strict=True))
-    ]
+    return [check_spans(text, own, ("spans", i)) for i, (text, own) in enumerate(zip(texts, spans, strict=True))]
 
 
 def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head: str) -> list[list[EntitySpan]]:
-    """The spans with every mention of the head among them; what overlaps such a mention gives way."""
+    """The spans with every mention of the head added; spans that overlap such a mention are dropped."""
     pattern = re.compile(rf"(?<!\w){re.escape(head.strip())}(?!\w)", re.IGNORECASE)
-    result = []
-    for text, own in zip(texts, spans, strict=True):
+    with_heads = []
+    for text, text_spans in zip(texts, spans, strict=True):
         check_interrupted()
         heads = [EntitySpan(*match.span()) for match in pattern.finditer(text)]
-        ends = [head.end for head in heads]
-        following = [(span, bisect_right(ends, span.start)) for span in own]  # the first to end behind it
-        others = [span for span, place in following if place == len(heads) or span.end <= heads[place].start]
-        result.append(sorted(heads + others))
-    return result
+        ends = [mention.end for mention in heads]
+        others = []
+        for span in text_spans:
+            following = bisect_right(ends, span.start)  # the first head that ends behind the span's start
+            if following == len(heads) or span.end <= heads[following].start:
+                others.append(span)
+        with_heads.append(sorted(heads + others))
+    return with_heads
 
 
 def pair_mentions(
@@ -129,118 +109,114 @@ def pair_mentions(
 ) -> list[PairMention]:
     """Ordered pairs of mentions of a sentence within the limits, in the order of the texts.
 
-    Two mentions of one entity are no pair, nor are two dates or numbers, nor entities of different clauses; a date or
-    number is nothing's head.
+    Not paired are two mentions of one entity, entities of different clauses, and items of a list. Dates and numbers are
+    no heads.
     """
     mentions: list[PairMention] = []
-    for place, (text, own) in enumerate(zip(texts, spans, strict=True)):
+    for position, (text, text_spans) in enumerate(zip(texts, spans, strict=True)):
         quoted = quotations(text)
-        found = [
+        pairs = [
             mention
-            for sentence, members in sentence_groups(text, own, tokenizer)
+            for sentence, members in sentence_groups(text, text_spans, tokenizer)
             for mention in _sentence_mentions(
-                place, text, sentence, [own[member] for member in members], (tokenizer, limits, quoted)
+                position, text, sentence, [text_spans[m] for m in members], quoted, tokenizer=tokenizer, limits=limits
             )
         ]
-        mentions += sorted(found, key=lambda m: (m.head, m.tail))
+        mentions += sorted(pairs, key=lambda mention: (mention.head, mention.tail))
     return mentions
 
 
 def _sentence_mentions(
-    place: int,
+    text_position: int,
     text: str,
     sentence: Sentence,
-    own: Sequence[EntitySpan],
-    how: tuple[Tokenizer, PairLimits, Sequence[tuple[int, int]]],
+    spans: Sequence[EntitySpan],
+    quoted: Sequence[tuple[int, int]],
+    *,
+    tokenizer: Tokenizer,
+    limits: PairLimits,
 ) -> Iterator[PairMention]:
-    tokenizer, limits, quoted = how
-    borders = zip(
-        [sentence.start, *(span.end for span in own)], [*(span.start for span in own), sentence.end], strict=True
-    )
-    words = tokenizer.words([text[start:end] for start, end in borders])
-    flat, places = _with_placeholders(words)
-    whole = EntitySpan(sentence.start, sentence.end)
+    starts = [sentence.start, *(span.end for span in spans)]
+    ends = [*(span.start for span in spans), sentence.end]
+    gaps = tokenizer.words([text[start:end] for start, end in zip(starts, ends, strict=True)])
+    # Tokens of the sentence with a placeholder for each entity, and the index of each placeholder.
+    sentence_tokens, indexes = list(gaps[0]), []
+    for gap in gaps[1:]:
+        indexes.append(len(sentence_tokens))
+        sentence_tokens += [ENTITY, *gap]
     assertions: dict[tuple[int, int], Assertion] = {}
-    for pattern in sentence_patterns(words[1:-1], limits, before=words[0], after=words[-1]):
+    for pattern in sentence_patterns(gaps[1:-1], limits, before=gaps[0], after=gaps[-1]):
         check_interrupted()
-        head, tail = own[pattern.head], own[pattern.tail]
-        if head.type in VALUES or _are_apart(head, tail, pattern) or _are_same(text, head, tail):
+        head, tail = spans[pattern.head], spans[pattern.tail]
+        if head.type in VALUES or _are_unrelated(head, tail, pattern) or _are_same(text, head, tail):
             continue
         first, last = sorted((pattern.head, pattern.tail))
         if (first, last) not in assertions:
-            ahead, behind = _widening(pattern.tokens)
+            arguments = [index for index, token in enumerate(pattern.tokens) if token in (ARG1, ARG2)]
+            num_behind = len(pattern.tokens) - 1 - arguments[-1]
             assertions[first, last] = assertion_of(
                 pattern.tokens,
-                before=flat[: places[first] - ahead],
-                after=flat[places[last] + 1 + behind :],
-                quoted=any(start < own[first].start and own[last].end < end for start, end in quoted),
+                before=sentence_tokens[: indexes[first] - arguments[0]],
+                after=sentence_tokens[indexes[last] + 1 + num_behind :],
+                quoted=any(start < spans[first].start and spans[last].end < end for start, end in quoted),
             )
-        yield PairMention(place, head, tail, whole, pattern.tokens, assertions[first, last])
+        span = EntitySpan(sentence.start, sentence.end)
+        yield PairMention(text_position, head, tail, span, pattern.tokens, assertions[first, last])
 
 
-def _with_placeholders(words: Sequence[Sequence[str]]) -> tuple[list[str], list[int]]:
-    """Tokens of a sentence with a placeholder for each entity, and where these stand."""
-    flat, places = list(words[0]), []
-    for gap in words[1:]:
-        places.append(len(flat))
-        flat += [ENTITY, *gap]
-    return flat, places
-
-
-def _widening(tokens: Sequence[str]) -> tuple[int, int]:
-    """How many tokens of a pattern stand before its first and behind its last argument."""
-    arguments = [place for place, token in enumerate(tokens) if token in (ARG1, ARG2)]
-    return arguments[0], len(tokens) - 1 - arguments[-1]
-
-
-def _are_apart(head: EntitySpan, tail: EntitySpan, pattern: SentencePattern) -> bool:
-    """Two entities of which nothing is said: of different clauses, of one list, or (``met Ann in Oslo``) by a verb."""
+def _are_unrelated(head: EntitySpan, tail: EntitySpan, pattern: SentencePattern) -> bool:
+    """Entities of different clauses, of one list, or of which one belongs to a verb (``met Ann in Oslo``)."""
     if head.clauses and tail.clauses and head.clauses.isdisjoint(tail.clauses):
         return True
     if pattern.is_list:
         return True
     later = max(head, tail)
-    is_aside = later.is_adjunct or (later.type in VALUES and head.type is not EntityType.EVENT)
-    return is_aside and len(pattern.between) == 1 and pattern.between[0].isalpha()
+    belongs_to_verb = later.is_adjunct or (later.type in VALUES and head.type is not EntityType.EVENT)
+    return belongs_to_verb and len(pattern.between) == 1 and pattern.between[0].isalpha()
+
+
+def _name(text: str, span: EntitySpan) -> str:
+    return text[span.start : span.end].casefold()
 
 
 def _are_same(text: str, head: EntitySpan, tail: EntitySpan) -> bool:
     """Two mentions of one entity: the same name, or a person's last name."""
-    names = [text[span.start : span.end].casefold().split() for span in (head, tail)]
-    short, long = sorted(names, key=len)
+    short, long = sorted((_name(text, head).split(), _name(text, tail).split()), key=len)
     are_people = {head.type, tail.type} <= {EntityType.PERSON, EntityType.UNKNOWN} and head.type != tail.type
     are_people |= head.type is tail.type is EntityType.PERSON
     return short == long or (are_people and len(short) == 1 and short == long[-1:])
 
 
 def group_tails(pairs: Sequence[EntityPair], *, is_inverse: bool = False) -> list[RankedTail]:
-    """Pairs of one head and one relation, by tail; best first, ties by name.
+    """Pairs of one head and one relation, grouped by tail; best first, ties by name.
 
-    ``is_inverse``: the relation was asked for the other way round: heads are the answers.
+    ``is_inverse``: the relation was requested in the other direction, so the heads are the answers.
     """
 
     def answer(pair: EntityPair) -> str:
         return pair.head.text if is_inverse else pair.tail.text
 
-    by_tail: dict[str, list[EntityPair]] = {}
+    by_answer: dict[str, list[EntityPair]] = {}
     for pair in pairs:
-        by_tail.setdefault(answer(pair).casefold(), []).append(pair)
+        by_answer.setdefault(answer(pair).casefold(), []).append(pair)
     ranked = []
-    for mentions in by_tail.values():
-        mentions.sort(key=lambda pair: -pair.pattern_score.relations[0].score)
-        best = mentions[0].pattern_score.relations[0]
-        found = tuple(TailMention(pair.text_position, pair) for pair in mentions)
-        ranked.append(RankedTail(answer(mentions[0]), best.score, best.probability, best.accepted, found))
+    for group in by_answer.values():
+        group.sort(key=lambda pair: -pair.pattern_score.relations[0].score)
+        best = group[0].pattern_score.relations[0]
+        mentions = tuple(TailMention(pair.text_position, pair) for pair in group)
+        ranked.append(RankedTail(answer(group[0]), best.score, best.probability, best.accepted, mentions))
     return sorted(ranked, key=lambda tail: (-tail.score, tail.tail))
 
 
 def symmetrised(
     arrays: ScoreArrays, mirror_images: Mapping[TypedPattern, TypedPattern], symmetric_R: NDArray[np.bool_]
 ) -> ScoreArrays:
-    """Scores in which symmetric relations have the higher one of a pattern and its mirror image.
+    """Scores in which symmetric relations have the higher score of a pattern and its mirror image.
 
-    ``mirror_images``: the patterns, in the order of the rows, each with its mirror image. ``symmetric_R``: which
-    relations are symmetric.
+    Args:
+        arrays: The scores.
+        mirror_images: The patterns, in the order of the rows, and the mirror image of each.
+        symmetric_R: Which relations are symmetric.
     """
     if not symmetric_R.any():
         return arrays
@@ -257,31 +233,32 @@ def asserted_relations(
     probabilities_MR: NDArray[np.float32],
     *,
     symmetric_R: NDArray[np.bool_],
-    most: int | None,
+    max_per_pair: int | None,
 ) -> NDArray[np.bool_]:
-    """Which relations of mentions are asserted, ``[M, R]``; a symmetric one in the order of the text alone.
+    """Which relations of the mentions are asserted, ``[M, R]``.
 
     Args:
-        mentions: Ordered pairs; where both orders are there, they stand for the same two entities.
+        mentions: Ordered pairs.
         accepted_MR: Relations that reach their thresholds.
-        probabilities_MR: How sure each is.
+        probabilities_MR: Probability of each.
         symmetric_R: Which relations are symmetric.
-        most: See ``best_of_pairs``.
+        max_per_pair: Maximum number of relations of two entities, both directions together; None: all.
     """
     possible_MR = accepted_MR.copy()
-    possible_MR[[m.assertion.status is not AssertionStatus.ASSERTED for m in mentions]] = False
+    possible_MR[[mention.assertion.status is not AssertionStatus.ASSERTED for mention in mentions]] = False
     backwards_M = np.array([mention.tail < mention.head for mention in mentions], dtype=np.bool_)
     possible_MR[np.ix_(backwards_M, symmetric_R)] = False
-    partners_M = partners_of([m.place for m in mentions], [m.mirrored_place for m in mentions])
-    return best_of_pairs(possible_MR, probabilities_MR, partners_M, most=most)
+    partners_M = partners_of(
+        [(mention.text_position, mention.head, mention.tail) for mention in mentions],
+        [(mention.text_position, mention.tail, mention.head) for mention in mentions],
+    )
+    return best_of_pairs(possible_MR, probabilities_MR, partners_M, max_per_pair=max_per_pair)
 
 
 def partners_of(keys: Sequence[tuple[object, ...]], mirrored_keys: Sequence[tuple[object, ...]]) -> NDArray[np.int64]:
-    """Place of each item's mirror image, ``[M]``; its own place where there is none."""
-    places = {key: place for place, key in enumerate(keys)}
-    return np.fromiter(
-        (places.get(key, place) for place, key in enumerate(mirrored_keys)), dtype=np.int64, count=len(keys)
-    )
+    """Index of each item's mirror image, ``[M]``; its own index if there is none."""
+    indexes = {key: index for index, key in enumerate(keys)}
+    return np.array([indexes.get(key, index) for index, key in enumerate(mirrored_keys)], dtype=np.int64)
 
 
 def best_of_pairs(
@@ -289,33 +266,32 @@ def best_of_pairs(
     probabilities_MR: NDArray[np.float32],
     partners_M: NDArray[np.int64],
     *,
-    most: int | None,
+    max_per_pair: int | None,
 ) -> NDArray[np.bool_]:
-    """Which of the accepted relations are asserted.
+    """The most probable relations of each two entities; ties go to the earlier mention and relation.
 
     Args:
-        accepted_MR: Relations that could hold; False where a mention asserts nothing.
-        probabilities_MR: How sure each is.
-        partners_M: Place of the mention of the same two entities the other way round, see ``partners_of``.
-        most: Relations of two entities at most, both directions together; None: all.
+        accepted_MR: Relations to choose from.
+        probabilities_MR: Probability of each.
+        partners_M: Index of the mention of the same entities in the other direction; see ``partners_of``.
+        max_per_pair: Maximum number of relations, both directions together; None: all.
 
     Returns:
-        ``[M, R]``, the most probable ones of each two entities; ties go to the earlier mention and relation.
+        ``[M, R]``.
 
     Example:
         >>> accepted, probable = np.array([[True, True], [True, False]]), np.array([[0.7, 0.9], [0.8, 0.1]])
-        >>> best_of_pairs(accepted, probable, np.array([1, 0]), most=1).tolist()
+        >>> best_of_pairs(accepted, probable, np.array([1, 0]), max_per_pair=1).tolist()
         [[False, True], [False, False]]
     """
-    if most is None:
+    if max_per_pair is None:
         return accepted_MR
     mentions_C, relations_C = np.nonzero(accepted_MR)
     pairs_C = np.minimum(mentions_C, partners_M[mentions_C])
     order_C = np.lexsort((relations_C, mentions_C, -probabilities_MR[mentions_C, relations_C], pairs_C))
     sorted_C = pairs_C[order_C]
-    # Place among the candidates of the same pair: how many stand since its first.
-    places_C = np.arange(len(sorted_C)) - np.searchsorted(sorted_C, sorted_C)
-    kept_C = order_C[places_C < most]
+    rank_C = np.arange(len(sorted_C)) - np.searchsorted(sorted_C, sorted_C)  # among the candidates of the same pair
+    kept_C = order_C[rank_C < max_per_pair]
     best_MR = np.zeros_like(accepted_MR)
     best_MR[mentions_C[kept_C], relations_C[kept_C]] = True
     return best_MR

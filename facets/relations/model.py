@@ -1,14 +1,14 @@
-r"""The relation model: patterns in, facets out, beside the tables of relations and of seen patterns; its checkpoint.
+"""The relation model: patterns in, facets out; and its checkpoint.
 
-Word pieces and words of a checkpoint are those of the model of passages it grew from::
+Word pieces and words are read from the model of passages that the network was trained from::
 
     config.json          format, name, task, shape of the network, folder of the encoder
-    model.safetensors    weights, facets of relations, look-up of patterns: matrices of one byte a number with scales
-    relations.json       names, what is said of each relation, confidence
+    model.safetensors    weights, facets of relations, look-up of patterns; matrices have one byte a number and scales
+    relations.json       names and meaning of relations, confidence
     patterns.txt         patterns of the look-up
     README.md            model card
 
-Shape suffixes: B patterns, V word pieces, W width of the encoder.
+Shape suffixes: V word pieces, W width of the encoder.
 """
 
 from collections.abc import Callable, Sequence
@@ -48,17 +48,17 @@ _BATCH_TOKENS = 4096
 
 
 class RelationModelConfig(Settings):
-    """What ``config.json`` holds."""
+    """Content of ``config.json``."""
 
-    name: Name  # the model's name, unique among the models of a server
+    name: Name  # name of the model, unique among the models of a server
     task: Literal["relations"] = TASK
-    encoder_of: Name  # folder of the model of passages whose word pieces are read, from this checkpoint's folder
+    encoder_of: Name  # folder of the model of passages whose word pieces are used, relative to the checkpoint
     network: PatternNetworkConfig = PatternNetworkConfig()  # shape of the network
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for readers
 
     @property
     def num_facets(self) -> int:
-        """K, the number of facets of every pattern."""
+        """K, the number of facets of a pattern."""
         return self.network.num_facets
 
     @property
@@ -68,23 +68,16 @@ class RelationModelConfig(Settings):
 
     @property
     def max_tokens(self) -> int:
-        """Word pieces of a pattern that are read, two special ones included; a longer one loses its middle."""
+        """Maximum number of word pieces, including two special ones; longer patterns lose their middle."""
         return self.network.max_tokens
 
 
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
     """A model whose texts are patterns; its target space is that of entity pairs.
 
-    It meets ``facets.model.contract.Model``.
-
     Attributes:
-        config: What the checkpoint says about itself.
-        network: The PyTorch module, in evaluation mode.
-        words: Words with vectors in the space of the encoder.
         pieces: Turns patterns into ids.
-        tokenizer: Sentence and token splitting.
-        revision: Changes when anything that decides an answer changes.
-        relations: Names, facets and thresholds.
+        relations: Names, facets and thresholds of the relations.
         table: The look-up of seen patterns.
     """
 
@@ -107,17 +100,11 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
     @property
     def num_relation_facets(self) -> int:
-        """K_rel, the number of facets of every relation."""
+        """K_rel, the number of facets of a relation."""
         return int(self.relations.facets.shape[1])
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets of patterns as people write them.
-
-        Args:
-            texts: Patterns with ``$ARG1`` and ``$ARG2``.
-
-        Returns:
-            ``[len(texts), K, D]`` float32, unit length, in the order of the texts.
+        """Facets of patterns with ``$ARG1`` and ``$ARG2``, ``[len(texts), K, D]`` float32, unit length.
 
         Raises:
             InvalidInputError: A pattern lacks an argument or has one twice.
@@ -126,11 +113,11 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         return self.encode_patterns(tokenize_patterns(texts, self.tokenizer))
 
     def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """Facets ``[len(patterns), K, D]`` float32 of tokenized patterns, unit length."""
+        """Facets of tokenized patterns, ``[len(patterns), K, D]`` float32, unit length."""
         return self._run(patterns, self.network, (self.num_facets, self.dim))
 
     def pattern_vectors(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """What tokenized patterns mean, whichever argument is which: sentence vectors ``[len(patterns), W]``, unit."""
+        """Unit sentence vectors of tokenized patterns, ``[len(patterns), W]``; they ignore the order of arguments."""
 
         def means(rows: Sequence[NDArray[np.int64]]) -> Tensor:
             return functional.normalize(self.network.states(rows).mean.float(), dim=1)
@@ -145,14 +132,14 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         shape: tuple[int, ...],
     ) -> NDArray[np.float32]:
         rows = self.pieces.rows(patterns)
-        found = np.empty((len(rows), *shape), dtype=np.float32)
-        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+        outputs = np.empty((len(rows), *shape), dtype=np.float32)
+        for batch in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
             check_interrupted()
-            found[places] = part([rows[place] for place in places]).float().cpu().numpy()
-        return found
+            outputs[batch] = part([rows[index] for index in batch]).float().cpu().numpy()
+        return outputs
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder, complete but for the card."""
+        """Writes a checkpoint folder, except the model card."""
         tensors: dict[str, Tensor] = dict(self.network.state_dict())
         tables = (self.relations.facets, self.table.patterns, self.table.relations, self.relations.type_log_odds)
         for name, rows in zip(TABLES, tables, strict=True):
@@ -165,8 +152,8 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         """Loads a checkpoint folder whose task is ``relations``.
 
         Raises:
-            NotFoundError: There is no such folder, or the model whose encoder it uses is not installed.
-            CheckpointError: It is incomplete, damaged, of another task, or its encoder's folder is.
+            NotFoundError: The folder does not exist, or the model of its encoder is not installed.
+            CheckpointError: It, or the folder of its encoder, is incomplete, damaged, or of another task.
         """
         files = FilesRead()
         config = read_config(folder, RelationModelConfig, read=files)
@@ -179,13 +166,13 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         pieces_VW = encoder_pieces(source, read=files)
         tensors = read_passage_weights(folder, read=files)
         vectors = {name: tensors.pop(name).numpy().astype(np.float32) for name in TABLES if name in tensors}
-        # Rounding loses unit length.
+        # Rounding to one byte loses unit length.
         vectors |= {name: unit_rows(rows) for name, rows in vectors.items() if name != TYPES}
         relations, table = read_tables(folder, vectors, read=files)
         network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
         revision = files.revision(
             *(folder / name for name in ("config.json", "model.safetensors", "relations.json", "patterns.txt")),
-            *encoder_files(source),
+            *(source / name for name in PASSAGE_FILES),  # they decide answers too
         )
         return cls(
             network,
@@ -200,7 +187,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
 
 def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:
-    """Vectors of the word pieces of a model of passages, ``[V, W]`` float32.
+    """Vectors of word pieces of a model of passages, ``[V, W]`` float32.
 
     Raises:
         CheckpointError: They are missing or damaged.
@@ -209,8 +196,3 @@ def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_by
     if _PIECES not in weights:
         raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")
     return weights[_PIECES].float()
-
-
-def encoder_files(folder: Path) -> list[Path]:
-    """Files of the model of passages that decide a relation model's answers."""
-    return [folder / name for name in PASSAGE_FILES]

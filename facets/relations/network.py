@@ -1,11 +1,11 @@
-"""The network of patterns: an encoder that knows English, K facets over its states, and the order of the arguments.
+"""The network of patterns: a sentence encoder, K facets over its states, and the order of the arguments.
 
-A facet has two parts. Its content is the pattern's sentence vector moved by the facet decoder, so that an untrained
-network already compares patterns as the encoder compares sentences. Its order tells which argument is which; sentence
-vectors hardly do.
+A facet has two parts. Its content is the pattern's sentence vector moved by the facet decoder, so an untrained network
+compares patterns like the encoder compares sentences. Its order tells the arguments apart, which sentence vectors
+hardly do.
 
-Shape suffixes: B patterns, T tokens of all of them, L tokens of the longest, W width of the encoder, K facets, O
-dimensions of the order, D = W + O.
+Shape suffixes: B patterns, T tokens of all patterns, L tokens of the longest, V word pieces, W width of the encoder, K
+facets, O dimensions of the order, D = W + O, X a concatenation.
 """
 
 from collections.abc import Sequence
@@ -23,16 +23,16 @@ from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 
-_FIRST_SCALE = 0.02  # of the decoder's output, so that facets start at the sentence vector
+_FIRST_SCALE = 0.02  # of the decoder's output, so that facets start near the sentence vector
 # Their ids follow those of the word pieces: V, V + 1, V + 2.
 PLACEHOLDERS = (ARG1, ARG2, ENTITY)
 NUM_PLACEHOLDERS = len(PLACEHOLDERS)
 
 
 class PatternEmbedding(nn.Module):
-    """The encoder's word pieces, which stay as they are, and learned vectors of the placeholders behind them.
+    """The encoder's fixed word pieces, followed by learned vectors of the placeholders.
 
-    The pieces are those of another model's encoder; they are stored once, there.
+    The pieces are stored only with the model of passages they come from.
     """
 
     pieces: Tensor
@@ -43,7 +43,7 @@ class PatternEmbedding(nn.Module):
         self.placeholders = nn.Parameter(torch.zeros(NUM_PLACEHOLDERS, pieces_VW.shape[1]))
 
     def forward(self, ids: Tensor) -> Tensor:
-        """Vectors of ids, the last axis added."""
+        """Vectors of ids, ``[..., W]``."""
         num_pieces = len(self.pieces)
         known = functional.embedding(ids.clamp_max(num_pieces - 1), self.pieces)
         special = functional.embedding((ids - num_pieces).clamp_min(0), self.placeholders)
@@ -52,19 +52,16 @@ class PatternEmbedding(nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class PatternStates:
-    """What the encoder gives for patterns."""
+    """The encoder's output for patterns."""
 
-    padded: Tensor  # states of all tokens, `[B, L, W]`, zero behind the end
-    mask: Tensor  # true where there is a token, `[B, L]`
+    padded: Tensor  # states of all tokens, `[B, L, W]`, zero for padding
+    mask: Tensor  # True at tokens, `[B, L]`
     arguments: Tensor  # states of the two arguments, `[B, 2, W]`
     mean: Tensor  # mean state, `[B, W]`
 
 
 class PatternNetwork(nn.Module):
-    """Rows of pieces in, K unit facets ``[content, order]`` out.
-
-    ``pieces_VW``: vectors of the word pieces, ``[V, W]``.
-    """
+    """Rows of pieces in, K unit facets ``[content, order]`` out; ``pieces_VW``: vectors of word pieces."""
 
     def __init__(self, config: PatternNetworkConfig, pieces_VW: Tensor) -> None:
         super().__init__()
@@ -91,24 +88,23 @@ class PatternNetwork(nn.Module):
 
     @property
     def embedding(self) -> PatternEmbedding:
-        """What the encoder reads."""
+        """The encoder's embedding."""
         assert isinstance(self.encoder.pieces, PatternEmbedding)
         return self.encoder.pieces
 
     def states(self, rows: Sequence[NDArray[np.int64]]) -> PatternStates:
-        """States of patterns; each row holds both arguments once."""
+        """States of patterns; each row holds each argument once."""
         device = self.mix.weight.device
         batch = RaggedBatch.of(rows, device)
         states_TW = self.encoder(batch)
         first = self.config.encoder.vocabulary_size
-        # One of each a pattern, in the order of the patterns.
-        arguments = [states_TW[batch.ids == first + place] for place in range(2)]
+        arguments = [states_TW[batch.ids == first + number] for number in range(2)]
         padded_BLW = batch.pad(states_TW)
         mean_BW = padded_BLW.sum(dim=1) / batch.lengths[:, None].to(padded_BLW.dtype)
         return PatternStates(padded_BLW, batch.mask, torch.stack(arguments, dim=1), mean_BW)
 
     def facets(self, states: PatternStates) -> Tensor:
-        """Facets ``[B, K, D]`` float32, unit length: the cosine of two is that of their contents and orders, mixed."""
+        """Unit facets ``[B, K, D]`` float32; their cosine is a weighted mean of the cosines of content and order."""
         config, normal = self.config, functional.normalize
         joined_BX = torch.cat([states.arguments.flatten(1), states.mean], dim=1)
         moved_BKW = self.decoder(self.mix(joined_BX), states.padded, states.mask[:, None, None])
@@ -121,26 +117,26 @@ class PatternNetwork(nn.Module):
         return torch.cat([content_BKW * (1 - weight) ** 0.5, order_BKO * weight**0.5], dim=2)
 
     def forward(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
-        """Facets of patterns, ``[B, K, D]``, unit length."""
+        """Unit facets of patterns, ``[B, K, D]``."""
         return self.facets(self.states(rows))
 
 
 class PatternPieces:
-    """Ids of patterns.
+    """Turns patterns into ids.
 
-    ``max_tokens``: ids of a pattern at most, the two special pieces included; a longer one loses its middle.
+    ``max_tokens``: maximum number of ids, including two special pieces; longer patterns lose their middle.
     """
 
     def __init__(self, pieces: WordPieces, max_tokens: int) -> None:
         self.pieces = pieces
         self.max_tokens = max_tokens
-        self._special = {name: len(pieces) + place for place, name in enumerate(PLACEHOLDERS)}
+        self._special = {name: len(pieces) + number for number, name in enumerate(PLACEHOLDERS)}
 
     def rows(self, patterns: Sequence[Sequence[str]]) -> list[NDArray[np.int64]]:
-        """Ids ``[L]`` of each tokenized pattern, L <= ``max_tokens``; each holds both arguments."""
+        """Ids ``[L]`` of each tokenized pattern, L <= ``max_tokens``; both arguments are kept."""
         texts = [_runs(pattern) for pattern in patterns]
-        found = iter(self.pieces.ids([run for runs in texts for run in runs if run not in self._special]))
-        return [self._row([[self._special[r]] if r in self._special else next(found) for r in runs]) for runs in texts]
+        ids = iter(self.pieces.ids([run for runs in texts for run in runs if run not in self._special]))
+        return [self._row([[self._special[r]] if r in self._special else next(ids) for r in runs]) for runs in texts]
 
     def _row(self, parts: Sequence[Sequence[int] | NDArray[np.int32]]) -> NDArray[np.int64]:
         ids = np.concatenate([np.asarray(part, dtype=np.int64) for part in parts])
@@ -150,19 +146,19 @@ class PatternPieces:
         return np.concatenate([[self.pieces.first_id], ids, [self.pieces.last_id]])
 
     def _shortened(self, ids: NDArray[np.int64], room: int) -> NDArray[np.int64]:
-        """Without the middle; the arguments stay wherever they stand."""
-        places = np.arange(len(ids))
-        kept = (places < room // 2) | (places >= len(ids) - (room - room // 2))
+        """Without the middle, except the arguments."""
+        indexes = np.arange(len(ids))
+        kept = (indexes < room // 2) | (indexes >= len(ids) - (room - room // 2))
         arguments = (ids == self._special[ARG1]) | (ids == self._special[ARG2])
         lost = int((arguments & ~kept).sum())
-        # Each argument that was cut out takes the place of a kept piece next to the cut.
-        border = np.flatnonzero(kept & ~arguments & (places < room // 2))
+        # Each argument in the middle replaces a kept piece before the cut.
+        border = np.flatnonzero(kept & ~arguments & (indexes < room // 2))
         kept[border[len(border) - lost :]] = False
         return ids[kept | arguments]
 
 
 def _runs(pattern: Sequence[str]) -> list[str]:
-    """Placeholders and the texts between them, in order."""
+    """Placeholders and the words between them, in order."""
     runs: list[str] = []
     words: list[str] = []
     for token in pattern:

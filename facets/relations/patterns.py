@@ -1,10 +1,10 @@
-"""Sentence patterns: what stands between two entities, as ``$ARG1 , the partner of fellow $ARG2``."""
+"""Sentence patterns: the words between two entities, as in ``$ARG1 , the partner of fellow $ARG2``."""
 
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from facets.errors import ConfigError, ErrorPath, InvalidInputError, path_text
+from facets.errors import ErrorPath, InvalidInputError, path_text
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntitySpan
@@ -12,48 +12,51 @@ from facets.relations.entities import EntitySpan
 ARG1 = "$ARG1"
 ARG2 = "$ARG2"
 ENTITY = "$ENT"
-PHRASE_BORDERS = frozenset(", ; : ( ) but".split())  # nothing said on one side is said on the other
+PHRASE_BORDERS = frozenset(", ; : ( ) but".split())  # what is said on one side is not said about the other
 
 _PLACEHOLDER = re.compile(r"(\$ARG1|\$ARG2|\$ENT)(?![A-Za-z0-9])")
 _MIRROR = {ARG1: ARG2, ARG2: ARG1}
-# Between two entities these alone say nothing; what stands before or behind them does.
+# Words that say nothing when they stand alone between two entities; the words around the two may.
 _AND = frozenset(["and", "&", "or"])
 _COMMA = frozenset([",", "-", "\u2013", "(", ")"])
-_THIN = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
-_PLAIN = frozenset("in on at of to for by with from as it he she they this that there these those".split())
+_EMPTY = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
+_FUNCTION_WORDS = frozenset("in on at of to for by with from as it he she they this that there these those".split())
 _PARTICIPLES = frozenset("born written built made known set sung drawn run led held won".split())
-_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())  # of what a pattern is widened by
+_WIDENING_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())
 _POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _MAX_WIDENING = 6  # tokens
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairLimits:
-    """What is a pattern."""
+    """How far apart two entities of a pattern may be.
 
-    max_tokens_between: int = 12  # tokens between the two entities at most, a `$ENT` counts as one
-    max_entities_between: int = 2  # other entities between them at most, each is one `$ENT`
-    max_pairs: int = 200  # pairs of one sentence at most, the closest first
+    Raises:
+        InvalidInputError: A value is out of range.
+    """
+
+    max_tokens_between: int = 12  # tokens between the two entities, in [1, 100]; an entity counts as one
+    max_entities_between: int = 2  # other entities between them, in [0, 20]; each becomes a `$ENT`
+    max_pairs: int = 200  # pairs of one sentence, the closest first, in [1, 1000]
 
     def __post_init__(self) -> None:
-        for name in ("max_tokens_between", "max_entities_between"):
-            if getattr(self, name) < 0:
-                raise ConfigError(f"PairLimits.{name} must be >= 0, got {getattr(self, name)}")
-        if self.max_pairs < 1:
-            raise ConfigError(f"PairLimits.max_pairs must be >= 1, got {self.max_pairs}")
+        ranges = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20), "max_pairs": (1, 1000)}
+        for name, (lowest, highest) in ranges.items():
+            if not lowest <= getattr(self, name) <= highest:
+                raise InvalidInputError(f"must be in [{lowest}, {highest}], got {getattr(self, name)}", path=name)
 
 
 @dataclass(frozen=True, slots=True)
 class SentencePattern:
     """One ordered pair of entities of a sentence."""
 
-    head: int  # position of `$ARG1` among the sentence's entities
-    tail: int  # position of `$ARG2`
-    tokens: tuple[str, ...]  # lower-case tokens with the placeholders
+    head: int  # index of `$ARG1` among the sentence's entities
+    tail: int  # index of `$ARG2`
+    tokens: tuple[str, ...]  # lower-case tokens and placeholders
 
     @property
     def is_list(self) -> bool:
-        """Nothing but ``and`` joins the two, and nothing is said of both behind it."""
+        """Whether only ``and`` joins the two, and nothing is said about both."""
         between = frozenset(self.between)
         return bool(between & _AND) and between <= _AND | _COMMA and len(self.tokens) == len(self.between) + 2
 
@@ -67,15 +70,16 @@ class SentencePattern:
 def tokenize_patterns(
     patterns: Sequence[str], tokenizer: Tokenizer, *, path: ErrorPath = ("patterns",)
 ) -> list[tuple[str, ...]]:
-    """Lower-case tokens of patterns that people or files give.
+    """Lower-case tokens of patterns, with placeholders kept.
 
-    ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``. ``tokenizer``: splits
-    what stands between the placeholders. ``path``: where the patterns stand in what the caller gave. Returns the tokens
-    of each, placeholders kept as they are.
+    Args:
+        patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
+        tokenizer: Splits the words between placeholders.
+        path: Where the patterns stand in the caller's input.
 
     Raises:
         InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.
-        TypeError: ``patterns`` is one ``str``, or one of them is no ``str``.
+        TypeError: ``patterns`` is one ``str``, or holds something else than ``str``.
 
     Example:
         >>> tokenize_patterns(["$ARG1, the Partner of $ARG2"], Tokenizer())
@@ -88,17 +92,16 @@ def tokenize_patterns(
         where = (*path, position)
         if not isinstance(pattern, str):
             raise TypeError(f"{path_text(where)} must be a str, got {type(pattern).__name__}")
-        parts = _PLACEHOLDER.split(pattern)  # every other one is a placeholder
+        parts = _PLACEHOLDER.split(pattern)  # every other part is a placeholder
         for argument in (ARG1, ARG2):
-            found = parts[1::2].count(argument)
-            if found != 1:
-                raise InvalidInputError(
-                    f"must hold {argument} exactly once, got it {found} times in {pattern[:80]!r}", path=where
-                )
+            count = parts[1::2].count(argument)
+            if count != 1:
+                rule = f"must hold {argument} exactly once, got it {count} times in {pattern[:80]!r}"
+                raise InvalidInputError(rule, path=where)
         split.append(parts)
     words = iter(tokenizer.words([piece for parts in split for piece in parts[::2]]))
     return [
-        tuple(token for place, part in enumerate(parts) for token in ([part] if place % 2 else next(words)))
+        tuple(token for index, part in enumerate(parts) for token in ([part] if index % 2 else next(words)))
         for parts in split
     ]
 
@@ -106,16 +109,16 @@ def tokenize_patterns(
 def sentence_patterns(
     gaps: Sequence[Sequence[str]], limits: PairLimits, *, before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[SentencePattern]:
-    """Patterns of every pair of a sentence's entities within the limits, in both directions.
+    """Patterns of all pairs of a sentence's entities within the limits, in both directions.
 
-    Where nothing with a meaning stands between the two, the pattern is widened: ``the capital of $ARG1 is $ARG2``,
-    ``$ARG1 and $ARG2 are married``.
+    If the words between two entities say nothing, the pattern is widened: ``the capital of $ARG1 is $ARG2``, ``$ARG1
+    and $ARG2 are married``.
 
     Args:
         gaps: Tokens between each entity and the next; one less than there are entities.
         limits: How far apart two entities may be.
-        before: Tokens of the sentence before its first entity.
-        after: Tokens of the sentence behind its last entity.
+        before: Tokens before the first entity.
+        after: Tokens behind the last entity.
 
     Returns:
         Closest pairs first, then in the order of the sentence; the direction of the sentence first.
@@ -126,68 +129,64 @@ def sentence_patterns(
         0 1 $ARG1 met $ARG2
         1 0 $ARG2 met $ARG1
     """
-    found: list[SentencePattern] = []
+    patterns: list[SentencePattern] = []
     num_entities = len(gaps) + 1
     around = [before, *gaps, after]
     for distance in range(1, min(limits.max_entities_between + 1, num_entities - 1) + 1):
         for first in range(num_entities - distance):
             between: list[str] = list(gaps[first])
             for gap in gaps[first + 1 : first + distance]:
-                between.append(ENTITY)
-                between += gap
+                between += [ENTITY, *gap]
             if len(between) > limits.max_tokens_between:
                 continue
-            if len(found) + 2 > 2 * limits.max_pairs:
-                return found
+            if len(patterns) + 2 > 2 * limits.max_pairs:
+                return patterns
             last = first + distance
             behind = around[last + 1]
-            if last + 1 < num_entities:
-                behind = _without_object(behind)
+            if last + 1 < num_entities and _is_about_next_entity(behind):
+                behind = ()
             tokens = _widened((ARG1, *between, ARG2), around[first], behind)
-            found.append(SentencePattern(first, last, tokens))
-            found.append(SentencePattern(last, first, mirrored(tokens)))
-    return found
+            patterns.append(SentencePattern(first, last, tokens))
+            patterns.append(SentencePattern(last, first, mirrored(tokens)))
+    return patterns
 
 
 def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """A pattern with what stands around it, where nothing with a meaning stands between its arguments."""
+    """The pattern, with the words around it if those between its arguments say nothing."""
     between = frozenset(tokens[1:-1])
-    if not between or not between <= _THIN:
+    if not between or not between <= _EMPTY:
         return tokens
     if between <= _AND or not _POSSESSIVE.isdisjoint(after[:1]):  # "Ann and Bo married", "Lima is Peru 's capital"
         behind = _up_to_border(after)
-        return (*tokens, *behind) if _has_meaning(behind) else tokens
+        return (*tokens, *behind) if _says_something(behind) else tokens
     ahead = _up_to_border(before[::-1])[::-1]
-    # "Lima , Peru" is complete wherever it stands; "Directed by Ann , the film" is not.
-    is_complete = between <= _COMMA and not (len(ahead) == len(before) and _is_participle(ahead[:1]))
-    return tokens if is_complete or not _has_meaning(ahead) else (*ahead, *tokens)
+    # "Lima , Peru" is complete wherever it stands; "Directed by Ann , the film" at the start of a sentence is not.
+    is_complete = between <= _COMMA and not (len(ahead) == len(before) and _starts_with_participle(ahead))
+    return tokens if is_complete or not _says_something(ahead) else (*ahead, *tokens)
 
 
-def _without_object(behind: Sequence[str]) -> Sequence[str]:
-    """What stands before another entity: ``married in``, but not ``border``, which is about that entity."""
-    is_object = not behind or (behind[-1] not in _PLAIN and behind[0] not in _POSSESSIVE)
-    return () if is_object else behind
+def _is_about_next_entity(behind: Sequence[str]) -> bool:
+    """Whether words before another entity are about that one: ``border``, but not ``married in`` or ``'s wife``."""
+    return not behind or (behind[-1] not in _FUNCTION_WORDS and behind[0] not in _POSSESSIVE)
+
+
+def _starts_with_participle(tokens: Sequence[str]) -> bool:
+    return any(token.endswith("ed") or token in _PARTICIPLES for token in tokens[:1])
 
 
 def _up_to_border(tokens: Sequence[str]) -> tuple[str, ...]:
-    border = next((place for place, token in enumerate(tokens) if token in _ENDS), len(tokens))
+    border = next((index for index, token in enumerate(tokens) if token in _WIDENING_ENDS), len(tokens))
     return tuple(tokens[: min(border, _MAX_WIDENING)])
 
 
-def _has_meaning(tokens: Sequence[str]) -> bool:
-    return any(token.isalpha() and token not in _THIN and token not in _PLAIN for token in tokens)
-
-
-def _is_participle(tokens: Sequence[str]) -> bool:
-    return any(token.endswith("ed") or token in _PARTICIPLES for token in tokens)
+def _says_something(tokens: Sequence[str]) -> bool:
+    return any(token.isalpha() and token not in _EMPTY and token not in _FUNCTION_WORDS for token in tokens)
 
 
 def sentence_groups(
     text: str, spans: Sequence[EntitySpan], tokenizer: Tokenizer
 ) -> Iterator[tuple[Sentence, list[int]]]:
-    """Sentences that hold at least two entities.
-
-    A sentence border inside an entity (``J. R. Ewing``) is none: its sentences are joined.
+    """Sentences that hold at least two entities; sentences with a border inside an entity (``J. R. Ewing``) are joined.
 
     ``spans``: entities in the order of the text, not overlapping.
 
@@ -212,5 +211,5 @@ def sentence_groups(
 
 
 def mirrored(tokens: Sequence[str]) -> tuple[str, ...]:
-    """The same pattern with its arguments exchanged."""
+    """The pattern with its arguments exchanged."""
     return tuple(_MIRROR.get(token, token) for token in tokens)

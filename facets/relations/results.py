@@ -1,4 +1,4 @@
-"""Plain results of the relation task: what was found, where, how sure, and why."""
+"""Results of the relation task: what was found, where, how likely it is, and why."""
 
 from dataclasses import dataclass, replace
 
@@ -9,7 +9,7 @@ from facets.relations.tables import RelationDetails
 
 @dataclass(frozen=True, slots=True)
 class EntityMention:
-    """An entity where it stands in a text: ``text == source[start:end]``; offsets count characters."""
+    """An entity in a text: ``text == source[start:end]``; offsets count characters."""
 
     text: str
     start: int
@@ -28,79 +28,74 @@ class FacetMeeting:
 
 @dataclass(frozen=True, slots=True)
 class NearRelation:
-    """A relation near one facet of a pattern; ``cosine`` in ``[-1, 1]`` is the one of its closest facet."""
+    """A relation near one facet of a pattern."""
 
     relation: str
-    cosine: float
+    cosine: float  # cosine with the relation's closest facet, in `[-1, 1]`
 
 
 @dataclass(frozen=True, slots=True)
 class FacetRelations:
-    """One facet of a pattern, in ``[0, K)``, and the relations near it, nearest first."""
+    """One facet of a pattern and the relations near it."""
 
-    facet: int
-    relations: tuple[NearRelation, ...]
+    facet: int  # in `[0, K)`
+    relations: tuple[NearRelation, ...]  # nearest first
 
 
 @dataclass(frozen=True, slots=True)
 class SimilarPattern:
     """A pattern of the training data that expresses a relation."""
 
-    pattern: str  # its tokens, separated by one blank
-    score: float  # how alike its facets and those of the pattern in question are (eq. 3.11), in `[-1, 1]`.
+    pattern: str  # its tokens, separated by blanks
+    score: float  # similarity of its facets and those of the scored pattern (eq. 3.11), in `[-1, 1]`
 
 
 @dataclass(frozen=True, slots=True)
 class RelationScore:
     """How well a relation fits a pattern."""
 
-    relation: str  # its name
-    # What ranks, in `[-1, 1]`: the facets' score (symmetric or asymmetric, as `Confidence` says), or the look-up's,
-    # moved to the same scale, where that is higher; -1 when not asserted.
+    relation: str  # name of the relation
+    # Ranks the relations, in `[-1, 1]`: the higher score of the facets (symmetric or asymmetric, as `Confidence` says)
+    # and of the look-up, moved to the same scale; -1 when not asserted.
     score: float
     probability: float  # fitted on development data, in `[0, 1]`; 0 when not asserted
-    accepted: bool  # `score` reaches the relation's threshold, and between these two entities nothing fits better
-    symmetric_score: float  # eq. 3.11 of the pattern's and the relation's facets, in `[-1, 1]`.
-    # The look-up's cosine, in `[-1, 1]`; None where pattern or relation was not seen.
-    universal_schema_score: float | None
-    meeting: FacetMeeting | None  # which facet met which; None without evidence
-    # Nearest patterns of the training data that express the relation, closest first; only with evidence, and for the
-    # first and the accepted relations.
+    accepted: bool  # the score reaches the relation's threshold, and no other relation of the two entities fits better
+    symmetric_score: float  # eq. 3.11 of the pattern's and the relation's facets, in `[-1, 1]`
+    universal_schema_score: float | None  # cosine of the look-up, in `[-1, 1]`; None: pattern or relation not seen
+    meeting: FacetMeeting | None  # which facets are closest; None without evidence
+    # Nearest training patterns of the relation, closest first; only with evidence, for the first and the accepted ones.
     similar_patterns: tuple[SimilarPattern, ...] = ()
-    # Well-known heads and tails of the relation; only where there are similar patterns.
-    known_pairs: tuple[tuple[str, str], ...] = ()
+    known_pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails; only beside similar patterns
 
 
 @dataclass(frozen=True, slots=True)
 class PatternScore:
-    """All asked-for relations of one pattern."""
+    """All requested relations of one pattern."""
 
-    pattern: str  # normalised: tokens separated by one blank
-    relations: tuple[RelationScore, ...]  # accepted ones first, then highest probability first, ties by name
-    no_relation_probability: float  # that none of the asked-for relations holds, in `[0, 1]`
+    pattern: str  # normalised: tokens separated by blanks
+    relations: tuple[RelationScore, ...]  # accepted ones first, then by probability, ties by name
+    no_relation_probability: float  # that none of the requested relations holds, in `[0, 1]`
     known: bool  # the look-up table of the universal schema holds the pattern
-    # Every facet of the pattern with the relations near it; empty when no evidence was asked for.
-    facets: tuple[FacetRelations, ...] = ()
-    # Whether the sentence asserts what the pattern says; without it nothing is accepted.
-    assertion: AssertionStatus = AssertionStatus.ASSERTED
-    assertion_cue: str = ""  # the word that says so; empty when asserted
+    facets: tuple[FacetRelations, ...] = ()  # each facet with the relations near it; only with evidence
+    assertion: AssertionStatus = AssertionStatus.ASSERTED  # relations are accepted only if the sentence asserts them
+    assertion_cue: str = ""  # the word that decides the status; empty when asserted
 
     @property
     def best(self) -> RelationScore | None:
-        """The most probable accepted relation; None is the answer "no relation"."""
+        """The most probable accepted relation; None: no relation."""
         return next((score for score in self.relations if score.accepted), None)
 
     def merged(self, other: "PatternScore", *, top_k: int | None) -> "PatternScore":
         """With the relations of another result for the same pattern."""
         scores = (*self.relations, *other.relations)
         scores = tuple(sorted(scores, key=lambda s: (not s.accepted, -s.probability, s.relation)))[:top_k]
-        sure = min(self.no_relation_probability, other.no_relation_probability)
-        return replace(self, relations=scores, no_relation_probability=sure)
+        no_relation = min(self.no_relation_probability, other.no_relation_probability)
+        return replace(self, relations=scores, no_relation_probability=no_relation)
 
 
 @dataclass(frozen=True, slots=True)
 class ExtractedRelation:
-    """One accepted relation between two mentions: ``relation(head, tail)``."""
+    """An accepted relation between two mentions: ``relation(head, tail)``."""
 
     head: EntityMention
     tail: EntityMention
@@ -109,26 +104,26 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """An ordered pair of mentions of one sentence and what its pattern says."""
+    """An ordered pair of mentions of one sentence, and the scores of its pattern."""
 
-    text_position: int  # which of the given texts
+    text_position: int  # index of the text
     head: EntityMention  # `$ARG1`
     tail: EntityMention  # `$ARG2`
-    sentence_start: int  # character offset of the sentence in the text
+    sentence_start: int  # offset of the sentence in the text
     sentence_end: int  # offset after its last character
-    pattern_score: PatternScore  # scores of the pattern; `best` of them is None for "no relation"
+    pattern_score: PatternScore
 
     @property
     def relations(self) -> tuple[ExtractedRelation, ...]:
-        """The accepted relations, most probable first; empty is "no relation"."""
+        """The accepted relations, most probable first."""
         return tuple(ExtractedRelation(self.head, self.tail, s) for s in self.pattern_score.relations if s.accepted)
 
 
 @dataclass(frozen=True, slots=True)
 class TailMention:
-    """A pair that names a tail, and which of the given texts it stands in."""
+    """A pair that supports a tail."""
 
-    text: int
+    text: int  # index of the text
     pair: EntityPair
 
 
@@ -136,20 +131,20 @@ class TailMention:
 class RankedTail:
     """An answer of slot filling."""
 
-    tail: str  # the answer as it stands in the best of its mentions
+    tail: str  # the answer, as written in its best mention
     score: float  # of the best mention, in `[-1, 1]`
     probability: float  # of the best mention, in `[0, 1]`
     accepted: bool  # the best mention reaches the relation's threshold
-    mentions: tuple[TailMention, ...]  # every pair that supports it, best first
+    mentions: tuple[TailMention, ...]  # supporting pairs, best first
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Relation(RelationDetails):
-    """One relation that is known, with what it means."""
+    """A known relation and what it means."""
 
-    name: str  # as `score` takes it
-    threshold: float  # scores from here on are accepted, in `[-1, 1]`
-    num_pairs: int = 0  # entity pairs it was trained on; 0 for one added at run time
+    name: str
+    threshold: float  # scores of at least this are accepted, in `[-1, 1]`
+    num_pairs: int = 0  # entity pairs it was trained on; 0 for an added one
     examples: tuple[str, ...] = ()  # patterns it was added by; empty for a trained one
 
     @property

@@ -1,7 +1,7 @@
-"""Scores of patterns against relations: eq. 3.10 and 3.11 of two sets of facets, the look-up, what is accepted.
+"""Scores of patterns and relations: eq. 3.10 and 3.11 of their facets, the look-up, and which are accepted.
 
-Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, J relation facets, M facets of other
-patterns, D dimensions.
+Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, J relation facets, U distinct relation
+facets, M facets of other patterns or of all relations, D dimensions.
 """
 
 import threading
@@ -21,20 +21,16 @@ from facets.relations.tables import RelationTable
 from facets.relations.thresholds import Confidence
 from facets.scoring.facets import unit_facets
 
-# Cosines held at a time by asymmetric_scores (64 MB).
-COSINES_AT_A_TIME = 16_000_000
-_KEPT = 2048  # about 18 MB
-_BULK = 256  # so many patterns at once are encoded without being kept
+COSINES_AT_A_TIME = 16_000_000  # 64 MB
+_CACHED_PATTERNS = 2048  # about 18 MB
+_BULK = 256  # calls with this many patterns bypass the cache
 
 
 def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
-    """How well the premise covers the hypothesis: each facet of the hypothesis and its closest of the premise.
+    """How well the facets of the premise cover those of the hypothesis, ``[P]`` in ``[-1, 1]``.
 
     ``Asym(premise, hypothesis) = sum_m max_k cos(premise_k, hypothesis_m) / J``. A premise often has facets far from
-    all of its hypothesis, so ``asymmetric_score(a, b) - asymmetric_score(b, a) > 0`` says that a is the premise.
-
-    ``premise_PKD``: facets, ``[P, K, D]``, any lengths. ``hypothesis_PJD``: facets, ``[P, J, D]``, same dtype. Returns
-    ``[P]`` in ``[-1, 1]``.
+    all of the hypothesis', so ``asymmetric_score(a, b) > asymmetric_score(b, a)`` indicates that a is the premise.
 
     Example:
         >>> specific = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -51,9 +47,7 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
 def generality_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
     """How general each pattern is: the mean of ``asymmetric_score(pattern, other)`` over many others.
 
-    ``patterns_BKD``: facets, ``[B, K, D]``, any lengths. ``background_MD``: all facets of the other patterns,
-    ``[M, D]``, unit length. Returns ``[B]`` in ``[-1, 1]``; what is near a pattern anyway, is not near it because of
-    entailment.
+    ``background_MD``: unit facets of the others. Returns ``[B]`` in ``[-1, 1]``.
     """
     # [B, K, D] @ [D, M] -> [B, K, M]
     return (unit_facets(patterns_BKD) @ background_MD.mT).amax(dim=1).mean(dim=1)
@@ -72,11 +66,15 @@ def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 def asymmetric_scores(
     patterns_BKD: Tensor, relations_RJD: Tensor, shares_RJ: Tensor | None = None
 ) -> tuple[Tensor, Tensor]:
-    """``asymmetric_score`` of every pattern with every relation, both ways.
+    """``asymmetric_score`` of every pattern with every relation, in both directions.
 
-    ``patterns_BKD``: facets, ``[B, K, D]``, any lengths. ``relations_RJD``: facets, ``[R, J, D]``, same dtype.
-    ``shares_RJ``: how much each facet of a relation counts, ``[R, J]``, 1 together (``distinct_facets``); None: alike.
-    Returns two times ``[B, R]`` in ``[-1, 1]``: the pattern as premise, the relation as premise.
+    Args:
+        patterns_BKD: Facets of any length.
+        relations_RJD: Facets of any length.
+        shares_RJ: Weight of each facet of a relation, summing to 1 (see ``distinct_facets``); None: equal weights.
+
+    Returns:
+        Two arrays ``[B, R]`` in ``[-1, 1]``: with the pattern as premise, and with the relation as premise.
 
     References:
         Chang 2022, eq. 3.10.
@@ -84,7 +82,7 @@ def asymmetric_scores(
     num_patterns, num_facets, dim = patterns_BKD.shape
     num_relations, num_relation_facets, _ = relations_RJD.shape
     shares_JR = patterns_BKD.new_full((1, 1), 1.0 / num_relation_facets) if shares_RJ is None else shares_RJ.mT
-    # The relation's facets come first, so that both maxima run over long contiguous rows.
+    # With the facets before the relations, both maxima run over long contiguous rows.
     relations_MD = unit_facets(relations_RJD).transpose(0, 1).reshape(-1, dim)
     units_BKD = unit_facets(patterns_BKD)
     forward_BR = torch.empty(num_patterns, num_relations, dtype=torch.float32, device=patterns_BKD.device)
@@ -101,26 +99,25 @@ def asymmetric_scores(
 
 
 def distinct_facets(facets_RJD: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct facets of each relation, ``[R, U, D]``, and how often each stands among its J, as shares ``[R, U]``.
+    """The distinct facets of each relation, ``[R, U, D]``, and the share of its J facets equal to each, ``[R, U]``.
 
-    A relation with fewer than U repeats some with the share 0, which changes neither maximum nor mean.
+    A relation with fewer than U distinct facets repeats some with the share 0, which changes neither maxima nor means.
     """
     num_facets = facets_RJD.shape[1]
-    # [R, J, J]: the first place at which an equal facet stands
     equal_RJJ = (facets_RJD.unsqueeze(2) == facets_RJD.unsqueeze(1)).all(dim=-1)
     first_RJ = equal_RJJ.int().argmax(dim=2)
     counts_RJ = torch.zeros(first_RJ.shape, device=facets_RJD.device).scatter_add_(
         1, first_RJ, torch.ones(first_RJ.shape, device=facets_RJD.device)
     )
     width = int((counts_RJ > 0).sum(dim=1).amax()) if len(counts_RJ) else 1
-    # Distinct facets first, in their order; the rest of the width has a count of 0.
+    # Distinct facets first, in their order; repeated ones have a count of 0.
     order_RU = (counts_RJ == 0).int().argsort(dim=1, stable=True)[:, :width]
     chosen_RUD = facets_RJD.gather(1, order_RU.unsqueeze(-1).expand(-1, -1, facets_RJD.shape[2]))
     return chosen_RUD, counts_RJ.gather(1, order_RU) / num_facets
 
 
 def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:
-    """``asymmetric_score`` of one pair, facet by facet; slow and obvious, for tests."""
+    """``asymmetric_score`` of one pair, facet by facet; slow, for tests."""
     total = 0.0
     for hypothesis_D in hypothesis_JD:
         best = -1.0
@@ -137,14 +134,13 @@ def _cosines(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RelationFacets:
-    """Relations to score against, the model's own and added ones."""
+    """Relations to score against, both the model's own and added ones."""
 
     names: tuple[str, ...]  # `R` distinct names
     facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
     thresholds: NDArray[np.float32]  # `[R]`
     rows: NDArray[np.int64]  # row of each in the model's table, -1 for added ones, `[R]`
-    # The same facets without repetitions, and the share of each: `[R, U, D]` and `[R, U]`.
-    distinct: tuple[Tensor, Tensor]
+    distinct: tuple[Tensor, Tensor]  # see `distinct_facets`
 
     @classmethod
     def of(
@@ -154,14 +150,14 @@ class RelationFacets:
         thresholds: NDArray[np.float32],
         rows: NDArray[np.int64],
     ) -> "RelationFacets":
-        """The relations with their distinct facets, which are found once instead of at every call."""
+        """Finds the distinct facets once instead of at every call."""
         return cls(names, facets, thresholds, rows, distinct_facets(torch.from_numpy(facets)))
 
-    def restricted(self, places: Sequence[int]) -> "RelationFacets":
+    def restricted(self, columns: Sequence[int]) -> "RelationFacets":
         """Some of the relations, in the given order."""
-        chosen = np.asarray(places, dtype=np.int64)
+        chosen = np.asarray(columns, dtype=np.int64)
         return RelationFacets(
-            tuple(self.names[place] for place in places),
+            tuple(self.names[column] for column in columns),
             self.facets[chosen],
             self.thresholds[chosen],
             self.rows[chosen],
@@ -171,19 +167,17 @@ class RelationFacets:
 
 @dataclass(frozen=True, slots=True)
 class ScoreArrays:
-    """Everything about patterns and relations, ``[P, R]`` each; float32."""
+    """Scores of patterns and relations, ``[P, R]`` float32 unless noted."""
 
     facets: NDArray[np.float32]  # facets of the patterns, `[P, K, D]`
-    symmetric: NDArray[np.float32]  # eq. 3.11, in `[-1, 1]`.
-    # Eq. 3.10 with the pattern as premise, in `[-1, 1]`: how well it covers the relation's facets.
-    asymmetric: NDArray[np.float32]
-    # The look-up's cosine, in `[-1, 1]`; NaN where pattern or relation was not seen.
-    universal_schema: NDArray[np.float32]
-    # The higher of look-up and facets, in `[-1, 1]`; facets count by their symmetric or asymmetric score, whichever
-    # ranked development data better. Types of the arguments, where given, are added.
+    symmetric: NDArray[np.float32]  # eq. 3.11, in `[-1, 1]`
+    asymmetric: NDArray[np.float32]  # eq. 3.10 with the pattern as premise, in `[-1, 1]`
+    universal_schema: NDArray[np.float32]  # cosine of the look-up, in `[-1, 1]`; NaN: pattern or relation not seen
+    # The higher of the look-up and of the facets' symmetric or asymmetric score (`Confidence.use_asymmetric`), plus the
+    # penalties of the arguments' types, in `[-1, 1]`.
     scores: NDArray[np.float32]
-    probabilities: NDArray[np.float32]  # confidence, in `[0, 1]`
-    accepted: NDArray[np.bool_]  # `scores` reach the relation's threshold and are close to the pattern's best
+    probabilities: NDArray[np.float32]  # in `[0, 1]`
+    accepted: NDArray[np.bool_]  # the score reaches the relation's threshold and is close to the pattern's best
 
 
 @torch.inference_mode()
@@ -198,11 +192,11 @@ def score_arrays(
     """Scores tokenized patterns against relations.
 
     Args:
-        model: Encodes the patterns and holds the look-up table.
-        patterns: Tokens of each.
-        relations: What to score against.
-        types: Of the head and the tail of each pattern; they move ``scores`` and what follows from them. None: unknown.
-        encode: Gives the facets of the patterns; None: the model.
+        model: Holds the look-up table and the numbers fitted on development data.
+        patterns: Tokens of each pattern.
+        relations: Relations to score against.
+        types: Types of the head and the tail of each pattern; None: unknown.
+        encode: Returns the facets of patterns; None: ``model.encode_patterns``.
     """
     facets_PKD = (encode or model.encode_patterns)(patterns)
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), *relations.distinct)
@@ -231,7 +225,7 @@ def score_arrays(
 def combined_scores(
     facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], confidence: Confidence
 ) -> NDArray[np.float32]:
-    """The higher of facets and look-up, in ``[-1, 1]``; the look-up is moved to the facets' scale first."""
+    """The higher score of facets and look-up, in ``[-1, 1]``; the look-up is first moved to the facets' scale."""
     moved_PR = confidence.schema_scale * schema_PR + confidence.schema_shift
     scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
     return scores_PR
@@ -240,11 +234,11 @@ def combined_scores(
 def _type_scores(
     table: RelationTable, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """What the types of both arguments say against relations, ``[P, R]``, at most 0, and which do not take them.
+    """Penalties ``[P, R]``, at most 0, for the types of both arguments, and relations that refuse them.
 
-    Nothing is said against added relations: they take anything.
+    Added relations take any types.
     """
-    columns = {type_: column for column, type_ in enumerate(EntityType)}
+    columns = {entity_type: column for column, entity_type in enumerate(EntityType)}
     heads_P, tails_P = ([columns[pair[side]] for pair in types] for side in range(2))
     rows, is_own_R = np.maximum(relations.rows, 0), relations.rows >= 0
     penalties_2RT, refused_2RT = table.type_penalties[:, rows], table.refused_types[:, rows]
@@ -254,7 +248,7 @@ def _type_scores(
 
 
 def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
-    """Cosines of the rows of the factorized matrix."""
+    """Cosines of patterns and relations in the space of the look-up, ``[P, R]``; NaN for unseen ones."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)
     seen, known = np.flatnonzero(rows_P >= 0), np.flatnonzero(relations.rows >= 0)
@@ -265,9 +259,9 @@ def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations:
 
 
 class PatternCache:
-    """Encodes patterns, the most recent ones from memory; may be shared by threads."""
+    """Encodes patterns and keeps the most recently used facets; thread-safe."""
 
-    def __init__(self, model: RelationModel, *, size: int = _KEPT) -> None:
+    def __init__(self, model: RelationModel, *, size: int = _CACHED_PATTERNS) -> None:
         self._model = model
         self._size = size
         self._lock = threading.Lock()
@@ -279,14 +273,14 @@ class PatternCache:
             return self._model.encode_patterns(patterns)
         keys = [tuple(pattern) for pattern in patterns]
         with self._lock:
-            found = {key: self._facets[key] for key in keys if key in self._facets}
-            for key in found:
+            facets = {key: self._facets[key] for key in keys if key in self._facets}
+            for key in facets:
                 self._facets.move_to_end(key)
-        missing = [key for key in dict.fromkeys(keys) if key not in found]
+        missing = [key for key in dict.fromkeys(keys) if key not in facets]
         if missing:
-            found.update(zip(missing, self._model.encode_patterns(missing), strict=True))
+            facets.update(zip(missing, self._model.encode_patterns(missing), strict=True))
             with self._lock:
-                self._facets.update((key, found[key].copy()) for key in missing)
+                self._facets.update((key, facets[key].copy()) for key in missing)
                 while len(self._facets) > self._size:
                     self._facets.popitem(last=False)
-        return np.stack([found[key] for key in keys])
+        return np.stack([facets[key] for key in keys])

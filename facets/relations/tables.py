@@ -1,15 +1,14 @@
-"""What a relation model knows beside its network: relations and what each means, their facets, the seen patterns.
+"""What a relation model knows besides its network: relations and their meaning, their facets, the seen patterns.
 
-What the kinds of its arguments say counts against a relation only: that a person and a place fit ``residence`` says
-nothing for it, as so many relations take these. Whether something is a date or a number is known for sure, and rules a
-relation out that takes none. Other kinds are not sure, as titles are taken for organizations: what they say is softened
-by how often a recognizer errs.
+The types of its arguments only count against a relation: a person and a place fit ``residence`` and many others.
+Whether something is a date or a number is certain and rules out relations that do not take one. Other types are
+uncertain, so their penalties are softened by how often a recogniser errs.
 
-Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T kinds of entities.
+Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T entity types.
 """
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence, Sized
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,10 +27,10 @@ TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.ty
 FACETS, SEEN_PATTERNS, SEEN_RELATIONS, TYPES = TABLES
 _RELATIONS_FILE = "relations.json"
 _PATTERNS_FILE = "patterns.txt"
-_CONFIDENCE = "calibration"  # its name in files
-# As what a recognizer (spaCy's small English pipeline) takes names of each kind: 2,500 openings of Wikipedia articles,
-# 3,000 names of known kinds. What is left to 1 is not known.
-_TAKEN_FOR = {
+_CONFIDENCE = "calibration"  # its key in the file
+# Types that spaCy's small English pipeline gives to entities of each type, in 2,500 openings of Wikipedia articles with
+# 3,000 names of known types. Rows that sum to less than 1 leave the rest unknown.
+_RECOGNISED_AS = {
     "person": dict(person=0.70, organization=0.12, place=0.04),
     "organization": dict(organization=0.69, place=0.08, person=0.06, work=0.06, group=0.03),
     "place": dict(place=0.74, organization=0.11, person=0.09),
@@ -42,32 +41,32 @@ _TAKEN_FOR = {
     "date": dict(date=1.0),
     "number": dict(number=1.0),
 }
-# Kinds of entities in general, in the same openings.
-_SHARES = dict(
+# Shares of the types in the same openings.
+_TYPE_SHARES = dict(
     person=0.22, organization=0.12, place=0.40, work=0.06, event=0.04, group=0.02, thing=0.08, date=0.04, number=0.02
 )
-_DOUBT = 0.1  # of a relation's own pairs, which may be of kinds not seen in training
+_UNSEEN_SHARE = 0.1  # share of a relation's pairs that may have types not seen in training
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RelationDetails:
-    """What is known of a relation beside its facets; all of it may be left out."""
+    """Meaning of a relation; every field may be left out."""
 
     description: str = ""  # one line
-    example: str = ""  # a sentence; the head stands in `[..]`, the tail in `{..}`
-    aliases: tuple[str, ...] = ()  # other names of the same relation
-    inverse_aliases: tuple[str, ...] = ()  # names of the same relation with head and tail exchanged
-    head_types: tuple[EntityType, ...] = ()  # what a head may be; empty: anything
-    tail_types: tuple[EntityType, ...] = ()  # what a tail may be; empty: anything
-    symmetric: bool = False  # holds both ways round
-    pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails by name
+    example: str = ""  # a sentence with the head in `[..]` and the tail in `{..}`
+    aliases: tuple[str, ...] = ()  # other names of the relation
+    inverse_aliases: tuple[str, ...] = ()  # names of the relation with head and tail exchanged
+    head_types: tuple[EntityType, ...] = ()  # types of heads; empty: any
+    tail_types: tuple[EntityType, ...] = ()  # types of tails; empty: any
+    symmetric: bool = False  # holds in both directions
+    pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From an entry of a file; other keys are left alone.
+        """From an entry of the file; other keys are ignored.
 
         Raises:
-            ValueError: A kind of entity is unknown, or a pair is none.
+            ValueError: An entity type is unknown, or a pair has not two names.
         """
         return cls(
             description=str(values.get("description", "")),
@@ -81,7 +80,7 @@ class RelationDetails:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """For a file: what is given."""
+        """For the file, without empty values."""
         values: dict[str, object] = {
             "description": self.description,
             "example": self.example,
@@ -100,19 +99,15 @@ class RelationTable:
     """Relations and their facets."""
 
     names: tuple[str, ...]  # `R` distinct names
-    num_pairs: tuple[int, ...]  # entity pairs each was trained on
+    num_pairs: tuple[int, ...]  # number of entity pairs that each was trained on
     facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
-    confidence: Confidence  # how scores become decisions and probabilities
-    # Rows of the pattern table that share entity pairs with each relation, most shared first.
-    patterns: tuple[tuple[int, ...], ...]
-    details: tuple[RelationDetails, ...]  # what each relation means
-    # Of the types of heads and of tails, `[2, R, T]` float32 in the order of `EntityType`: how much likelier a type is
-    # than among entities in general.
+    confidence: Confidence  # turns scores into decisions and probabilities
+    patterns: tuple[tuple[int, ...], ...]  # rows of patterns that share entity pairs with each relation, most first
+    details: tuple[RelationDetails, ...]
+    # For heads and tails, `[2, R, T]` float32 in the order of `EntityType`: log-odds of a type against all entities.
     type_log_odds: NDArray[np.float32]
-    # What heads and tails cannot be, `[2, R, T]`, from the details.
-    refused_types: NDArray[np.bool_] = field(init=False)
-    # What the kinds of heads and tails say against each relation, `[2, R, T]`, at most 0.
-    type_penalties: NDArray[np.float32] = field(init=False)
+    refused_types: NDArray[np.bool_] = field(init=False)  # see `refused_types`
+    type_penalties: NDArray[np.float32] = field(init=False)  # see `type_penalties`
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "refused_types", refused_types(self.details))
@@ -120,31 +115,30 @@ class RelationTable:
 
     @property
     def symmetric_names(self) -> frozenset[str]:
-        """Relations that hold both ways round."""
+        """Relations that hold in both directions."""
         return frozenset(name for name, details in zip(self.names, self.details, strict=True) if details.symmetric)
 
     def meanings(self) -> dict[str, tuple[str, bool]]:
         """The relation behind each name and alias, and whether head and tail are exchanged."""
-        found: dict[str, tuple[str, bool]] = {}
+        meanings: dict[str, tuple[str, bool]] = {}
         for name, details in zip(self.names, self.details, strict=True):
-            for others, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
-                for other in others:
-                    found.setdefault(other, (name, is_inverse))
-        return found
+            for aliases, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
+                for alias in aliases:
+                    meanings.setdefault(alias, (name, is_inverse))
+        return meanings
 
 
 @dataclass(frozen=True, slots=True)
 class PatternTable:
     """The look-up model (universal schema): seen patterns and relations in one space."""
 
-    rows: Mapping[str, int]  # row of each pattern, its tokens joined by one blank
+    rows: Mapping[str, int]  # row of each pattern, its tokens joined by blanks
     patterns: NDArray[np.float32]  # `[P, D]` float32, unit length
     relations: NDArray[np.float32]  # `[R, D]` float32, unit length, in the order of the relation table
-    # Entity pairs each pattern was seen with, `[P]`.
-    counts: NDArray[np.int64] = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    counts: NDArray[np.int64]  # `[P]`, number of entity pairs each pattern was seen with
 
     def find(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.int64]:
-        """Row of each tokenized pattern, -1 where it was not seen."""
+        """Row of each tokenized pattern; -1 where it was not seen."""
         return np.fromiter((self.rows.get(" ".join(p), -1) for p in patterns), dtype=np.int64, count=len(patterns))
 
 
@@ -152,8 +146,8 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
     """Writes names, numbers and pattern texts; the vectors are among the model's weights."""
     values = {
         "relations": [
-            {"name": name, "num_pairs": count, "patterns": list(own), **details.to_dict()}
-            for name, count, own, details in zip(
+            {"name": name, "num_pairs": count, "patterns": list(rows), **details.to_dict()}
+            for name, count, rows, details in zip(
                 relations.names, relations.num_pairs, relations.patterns, relations.details, strict=True
             )
         ],
@@ -167,9 +161,9 @@ def write_tables(folder: Path, relations: RelationTable, patterns: PatternTable)
 def read_tables(
     folder: Path, vectors: Mapping[str, NDArray[np.float32]], *, read: Callable[[Path], bytes] = Path.read_bytes
 ) -> tuple[RelationTable, PatternTable]:
-    """Reads what ``write_tables`` wrote.
+    """Reads the files that ``write_tables`` wrote.
 
-    ``vectors``: by the names of ``TABLES``, rows of one relation after the other.
+    ``vectors``: arrays by the names of ``TABLES``; rows of one relation after the other.
 
     Raises:
         CheckpointError: A file is missing, damaged, or does not fit the vectors.
@@ -178,41 +172,43 @@ def read_tables(
         values = json.loads(read(folder / _RELATIONS_FILE).decode("utf-8"))
         entries = values["relations"]
         names = tuple(str(entry["name"]) for entry in entries)
-        num_pairs = tuple(int(entry["num_pairs"]) for entry in entries)
-        shared = tuple(tuple(map(int, entry["patterns"])) for entry in entries)
-        details = tuple(map(RelationDetails.from_dict, entries))
         confidence = Confidence.from_dict(values[_CONFIDENCE])
-        counts = _read_patterns(read(folder / _PATTERNS_FILE).decode("utf-8"))
+        lines = read(folder / _PATTERNS_FILE).decode("utf-8").split("\n")[:-1]
+        counts = {pattern: int(count) for pattern, count in (line.split("\t") for line in lines)}
         num_facets = max(1, len(vectors[FACETS]) // max(1, len(names)))
-        expected = {
-            FACETS: num_facets * len(names),
-            SEEN_PATTERNS: len(counts),
-            SEEN_RELATIONS: len(names),
-            TYPES: 2 * len(names),
-            "thresholds": len(names),
-        }
-        found: Mapping[str, Sized] = {**vectors, "thresholds": confidence.thresholds}
-        for name, length in expected.items():
-            if not length or len(found[name]) != length:
-                raise ValueError(f"expected {length} rows of {name}, got {len(found[name])}")
-        if any(not 0 <= row < len(counts) for own in shared for row in own):
+        lengths = {name: len(rows) for name, rows in vectors.items()} | {"thresholds": len(confidence.thresholds)}
+        for name, expected in (
+            (FACETS, num_facets * len(names)),
+            (SEEN_PATTERNS, len(counts)),
+            (SEEN_RELATIONS, len(names)),
+            (TYPES, 2 * len(names)),
+            ("thresholds", len(names)),
+        ):
+            if not expected or lengths[name] != expected:
+                raise ValueError(f"expected {expected} rows of {name}, got {lengths[name]}")
+        relations = RelationTable(
+            names=names,
+            num_pairs=tuple(int(entry["num_pairs"]) for entry in entries),
+            facets=vectors[FACETS].reshape(len(names), num_facets, -1),
+            confidence=confidence,
+            patterns=tuple(tuple(map(int, entry["patterns"])) for entry in entries),
+            details=tuple(map(RelationDetails.from_dict, entries)),
+            type_log_odds=vectors[TYPES].reshape(2, len(names), len(EntityType)),
+        )
+        if any(not 0 <= row < len(counts) for rows in relations.patterns for row in rows):
             raise ValueError(f"rows that are not below {len(counts)}, the length of the pattern table")
-        facets = vectors[FACETS].reshape(len(names), num_facets, -1)
-        log_odds = vectors[TYPES].reshape(2, len(names), len(EntityType))
-    return (
-        RelationTable(names, num_pairs, facets, confidence, patterns=shared, details=details, type_log_odds=log_odds),
-        PatternTable(
-            rows={pattern: row for row, pattern in enumerate(counts)},
-            patterns=vectors[SEEN_PATTERNS],
-            relations=vectors[SEEN_RELATIONS],
-            counts=np.array(list(counts.values()), dtype=np.int64),
-        ),
+    patterns = PatternTable(
+        rows={pattern: row for row, pattern in enumerate(counts)},
+        patterns=vectors[SEEN_PATTERNS],
+        relations=vectors[SEEN_RELATIONS],
+        counts=np.array(list(counts.values()), dtype=np.int64),
     )
+    return relations, patterns
 
 
 @contextmanager
 def _reading(folder: Path) -> Iterator[None]:
-    """Whatever is wrong with the tables of a folder is a CheckpointError that names it."""
+    """Turns errors about the tables of a folder into a CheckpointError that names it."""
     try:
         yield
     except OSError as error:
@@ -223,36 +219,26 @@ def _reading(folder: Path) -> Iterator[None]:
         raise CheckpointError(f"{folder}: expected tables of a relation model, got damaged ones: {error}") from error
 
 
-def _read_patterns(content: str) -> dict[str, int]:
-    """Entity pairs that each pattern was seen with, in the order of the rows."""
-    parts = [line.split("\t") for line in content.split("\n")[:-1]]
-    return {pattern: int(count) for pattern, count in parts}
-
-
 def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """What recognized kinds say against relations, ``[2, R, T]``, at most 0.
+    """How much a recognised type counts against a relation, ``[2, R, T]``, at most 0.
 
-    Args:
-        log_odds: Of the kinds of heads and of tails, ``[2, R, T]``: how much likelier a kind is than in general.
+    ``log_odds``: log-odds of the types of heads and of tails, ``[2, R, T]``.
     """
-    kinds = list(EntityType)
-    shares_T = np.array([_SHARES.get(kind, 0.0) for kind in kinds])
-    taken_TT = np.array([[_TAKEN_FOR.get(kind, {}).get(other, 0.0) for other in kinds] for kind in kinds])
+    types = list(EntityType)
+    shares_T = np.array([_TYPE_SHARES.get(entity_type, 0.0) for entity_type in types])
+    recognised_TT = np.array([[_RECOGNISED_AS.get(t, {}).get(other, 0.0) for other in types] for t in types])
     of_relation = np.exp(log_odds) * shares_T
     of_relation /= of_relation.sum(axis=-1, keepdims=True)
-    of_relation = (1.0 - _DOUBT) * of_relation + _DOUBT * shares_T
-    recognized, in_general = of_relation @ taken_TT, shares_T @ taken_TT
-    known_T = in_general > 0
+    of_relation = (1.0 - _UNSEEN_SHARE) * of_relation + _UNSEEN_SHARE * shares_T
+    for_relation, for_all = of_relation @ recognised_TT, shares_T @ recognised_TT
+    known_T = for_all > 0
     penalties = np.zeros(log_odds.shape, dtype=np.float32)
-    penalties[..., known_T] = np.log(recognized[..., known_T] / in_general[known_T])
+    penalties[..., known_T] = np.log(for_relation[..., known_T] / for_all[known_T])
     return np.minimum(penalties, 0.0)
 
 
 def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
-    """What heads and tails of relations cannot be, ``[2, R, T]`` in the order of ``EntityType``.
-
-    Args:
-        details: What each relation takes; one that takes anything refuses nothing.
+    """Types that heads and tails cannot have, ``[2, R, T]`` in the order of ``EntityType``.
 
     Example:
         >>> born = RelationDetails(head_types=(EntityType.PERSON,), tail_types=(EntityType.PLACE,))
@@ -260,14 +246,12 @@ def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
         >>> [kind.value for kind, refused in zip(EntityType, tails[0], strict=True) if refused]
         ['date', 'number']
     """
-    refused = [
-        [[_is_refused(kind, frozenset(taken)) for kind in EntityType] for taken in side]
-        for side in ([own.head_types for own in details], [own.tail_types for own in details])
-    ]
+    sides = [relation.head_types for relation in details], [relation.tail_types for relation in details]
+    refused = [[[_is_refused(t, frozenset(taken)) for t in EntityType] for taken in side] for side in sides]
     return np.array(refused, dtype=np.bool_).reshape(2, len(details), len(EntityType))
 
 
-def _is_refused(kind: EntityType, taken: frozenset[EntityType]) -> bool:
-    if kind is EntityType.UNKNOWN or not taken:
+def _is_refused(entity_type: EntityType, taken: frozenset[EntityType]) -> bool:
+    if entity_type is EntityType.UNKNOWN or not taken:
         return False
-    return kind not in taken if kind in VALUES else taken <= VALUES
+    return entity_type not in taken if entity_type in VALUES else taken <= VALUES

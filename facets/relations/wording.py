@@ -1,21 +1,19 @@
-"""The surface of a pattern: its words, who acts, what hedges it, and the clause it makes of its two arguments.
+"""The wording of a pattern: its content words, who acts, what hedges it, and the clause it forms.
 
-Wording is not parsed: patterns are short, and lists of function words do. Tokens are in lower case, placeholders kept.
+Patterns are short, so lists of function words replace a parser. Tokens are in lower case, with placeholders.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from facets.language.lexicon import BE, DO, HAVE
 from facets.language.wordnet import WordNet
 from facets.relations.assertion import MODALS, negation_cue
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 
-_MAX_CONTENT = 64  # each is compared with each of another pattern; patterns of people have fewer than ten
-_BE = frozenset("is are was were be been being am 's 're".split())
-_HAVE = frozenset("have has had having 've".split())
-_DO = frozenset("do does did done".split())
+_MAX_CONTENT = 64  # each word is compared with each of another pattern; real patterns have fewer than ten
 _GET = frozenset("got get gets getting".split())
-_AUXILIARIES = _BE | _HAVE | _DO | _GET | frozenset(["'d"])
+_AUXILIARIES = BE | HAVE | DO | _GET
 _DOUBTS = frozenset("allegedly reportedly perhaps possibly probably alleged rumored rumoured supposedly likely".split())
 _DOUBTFUL_MODALS = frozenset("may might could".split())
 # With "to": what was tried or planned need not have happened.
@@ -34,7 +32,7 @@ _PREPOSITIONS = frozenset(
     "in on at of to by from with for into onto against over under about between among as near through during within "
     "around across after before upon off out up down via without toward towards inside outside behind beyond".split()
 )
-# What leads to something else than the subject of a clause.
+# Words that introduce something other than the subject of a clause.
 LINKS = _PREPOSITIONS | frozenset("than because above below beneath underneath".split())
 _FILLERS = frozenset(
     "a an the this that these those his her its their some any one another first also now later then however only just "
@@ -42,58 +40,63 @@ _FILLERS = frozenset(
     "so and or who which whom whose it he she they there not n't".split()
 )
 _DETERMINERS = frozenset("a an the his her its their my our your this that these those some any one of's".split())
-# Left out of a clause: they change neither who nor what.
+# Left out of a clause: they change neither the relation nor its arguments.
 _LIGHT = frozenset(
     "also now later then however just often usually commonly eventually soon finally once again still already even so "
     "who which whom whose it he she they there not n't never no both together , ; : \" '' `` -".split()
 )
-# Both arguments stand alike, so that exchanging them changes nothing.
+# Both arguments have the same role, so exchanging them changes nothing.
 _MUTUAL = frozenset(
     "married marry marries border borders bordered bordering met meet meets neighbor neighbour neighboring sibling "
     "siblings cousin cousins spouse partner partners twin twins adjacent similar equal differs differ different ally "
     "allies allied related relative relatives friend friends colleague colleagues between".split()
 )
 _POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
-_COPULAS = frozenset("become becomes became remain remains remained".split())  # as "is" before a noun
-_AS_COPULAS = frozenset(  # with "as"
-    "serve serves served serving act acts acted acting".split()
-)
+_COPULAS = frozenset("become becomes became remain remains remained".split())  # like "is" before a noun
+_COPULAS_WITH_AS = frozenset("serve serves served serving act acts acted acting".split())
 _FORMER = frozenset("former ex formerly previously once late previous erstwhile".split())
-_STANDING = frozenset("stand pass live go come sit stop drop swing get lie wait abide".split())  # "by" is a place
+# Verbs after which "by" introduces a place.
+_BEFORE_PLACES = frozenset("stand pass live go come sit stop drop swing get lie wait abide".split())
+# Irregular participles, which do not end in "ed" or "en".
+_PARTICIPLES = frozenset(
+    "met won lost bought sold made built led held paid said told sent lent left kept felt fought found had heard "
+    "taught caught brought sought thought sung drunk begun run swum become come gone done known grown thrown shown "
+    "drawn flown worn torn born sworn put set cut hit shot beat spent stood understood become read overcome".split()
+)
 OTHER = "."  # the second argument in a clause
 
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """The surface of a pattern."""
+    """The wording of a pattern."""
 
     content: tuple[str, ...]  # words that carry meaning, in order; the first 64
-    head_acts: bool  # `$ARG1` is what a verb in the active voice would start with
-    # The preposition after a participle, unless it is `by`: `of` in `is made of`. Who acts can be compared between
-    # patterns of one frame only.
+    head_acts: bool  # `$ARG1` is the subject in the active voice
+    # The preposition after a participle, unless it is `by`: `of` in `is made of`. Roles can be compared only between
+    # patterns with the same frame.
     frame: str
     is_mutual: bool  # a word says the same of both arguments
-    is_hedged: bool  # it may, might, was tried or is said
-    is_doubted: bool  # it may or might be, was tried or is said; what can or should be, mostly is
-    is_negated: bool  # a cue negates it
-    clause: "Clause"  # what it says of its two arguments
+    is_hedged: bool  # doubted, or with any modal verb
+    is_doubted: bool  # it may be, was tried or is said
+    is_negated: bool
+    clause: "Clause"
 
 
 @dataclass(frozen=True, slots=True)
 class Clause:
     """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``."""
 
-    # Basic forms of each word, and the word itself last, behind the first argument, which is left out; `OTHER` stands
-    # for the second one. Empty where nothing is said.
+    # For each word behind the first argument its basic forms and the word itself; `OTHER` is the second argument. Empty
+    # when the pattern says nothing.
     words: tuple[tuple[str, ...], ...]
     is_exchanged: bool  # the first argument of the clause is `$ARG2`
-    is_nominal: bool  # a noun or an adjective says it: `is the owner of`
-    modifiers: frozenset[str]  # what a passive has beside: `rome` in `was written in Rome by`
-    tense: str  # `past`, `present`, or nothing where it cannot be seen
+    is_nominal: bool  # its head is a noun or an adjective: `is the owner of`
+    modifiers: frozenset[str]  # words beside a passive: `rome` in `was written in Rome by`
+    tense: str  # `past`, `present`, or empty: unknown
 
 
 def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
-    """The surface of a tokenized pattern.
+    """Reads a tokenized pattern.
 
     Example:
         >>> from facets.language.wordnet import wordnet
@@ -103,16 +106,15 @@ def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
     """
     starts_with_head = tokens.index(ARG1) < tokens.index(ARG2)
     spoken = [token for token in tokens if token not in (ARG1, ARG2, ENTITY)]
-    content = tuple(token for token in spoken if _carries_meaning(token))[:_MAX_CONTENT]
-    preposition = _after_participle(tokens, words)
-    doubted = not _DOUBTS.isdisjoint(spoken) or ("to" in spoken and not _ATTEMPTS.isdisjoint(spoken))
+    preposition = _preposition_of_participle(tokens, words)
+    is_doubted = not _DOUBTS.isdisjoint(spoken) or ("to" in spoken and not _ATTEMPTS.isdisjoint(spoken))
     return Wording(
-        content=content,
+        content=tuple(token for token in spoken if _carries_meaning(token))[:_MAX_CONTENT],
         head_acts=starts_with_head != (preposition == "by"),
         frame="" if preposition == "by" else preposition,
         is_mutual=not _MUTUAL.isdisjoint(spoken),
-        is_hedged=doubted or not MODALS.isdisjoint(spoken),
-        is_doubted=doubted or not _DOUBTFUL_MODALS.isdisjoint(spoken),
+        is_hedged=is_doubted or not MODALS.isdisjoint(spoken),
+        is_doubted=is_doubted or not _DOUBTFUL_MODALS.isdisjoint(spoken),
         is_negated=bool(negation_cue(tokens)),
         clause=read_clause(tokens, words),
     )
@@ -123,20 +125,18 @@ def _carries_meaning(token: str) -> bool:
     return token.isalpha() and not is_function_word and not token.endswith("ly")
 
 
-def _after_participle(tokens: Sequence[str], words: WordNet) -> str:
-    """The preposition that a participle has before the last argument: ``by`` in ``was written in Rome by``, or none."""
-    arguments = [place for place, token in enumerate(tokens) if token in (ARG1, ARG2)]
-    between = tokens[arguments[0] + 1 : arguments[1]]
-    prepositions = [place for place, token in enumerate(between) if token in _PREPOSITIONS]
-    if not prepositions:
-        return ""
+def _preposition_of_participle(tokens: Sequence[str], words: WordNet) -> str:
+    """The preposition between a participle and the last argument: ``by`` in ``was written in Rome by``, or none."""
+    first, last = sorted((tokens.index(ARG1), tokens.index(ARG2)))
+    between = tokens[first + 1 : last]
     if "by" in between:
         before = between[: between.index("by")]
         return "by" if any(_may_be_participle(word, words) for word in before) else ""
-    before = between[: prepositions[0]]
-    # Stricter without "by": husband is a verb too, but no participle.
-    inflected = (word for word in before if _is_inflected(word, words))
-    return between[prepositions[0]] if before and before[0] in _BE and any(inflected) else ""
+    preposition = next((index for index, token in enumerate(between) if token in _PREPOSITIONS), 0)
+    before = between[:preposition]
+    # Stricter without "by": "husband" is a verb too, but not a participle.
+    is_participle = any(_is_inflected(word, words) for word in before)
+    return between[preposition] if before and before[0] in BE and is_participle else ""
 
 
 def _may_be_participle(word: str, words: WordNet) -> bool:
@@ -148,7 +148,7 @@ def _is_inflected(word: str, words: WordNet) -> bool:
 
 
 def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
-    """What a tokenized pattern says of its two arguments, in the active voice.
+    """What a tokenized pattern says about its two arguments, in the active voice.
 
     Example:
         >>> from facets.language.wordnet import wordnet
@@ -157,90 +157,83 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
         ((('buy',), ('.',)), True, 'past')
     """
     first, last = sorted((tokens.index(ARG1), tokens.index(ARG2)))
-    exchanged = tokens[first] == ARG2
+    is_exchanged = tokens[first] == ARG2
     inner, behind = list(tokens[first + 1 : last]), list(tokens[last + 1 :])
     tense = _tense(inner or behind, words)
-    if inner and inner[0] in _POSSESSIVE and len(inner) > 1 and inner[1] not in _BE:
+    if inner and inner[0] in _POSSESSIVE and len(inner) > 1 and inner[1] not in BE:
         # "$ARG1 's wife is $ARG2"
-        inner, behind, exchanged = [*inner[1:], "of"], [], not exchanged
-        inner = [token for token in inner if token not in _BE]
+        inner, behind, is_exchanged = [*(token for token in inner[1:] if token not in BE), "of"], [], not is_exchanged
     elif behind and behind[0] in _POSSESSIVE and len(behind) > 1:
         inner, behind = [*inner, *behind[1:], "of"], []
     elif inner == ["and"] and behind:
         # "$ARG1 and $ARG2 are friends"
         inner, behind = [*(token for token in behind if token not in ("each", "other")), "with"], []
-    inner, is_participle = _plain(inner, words), bool(inner) and inner[0] == ","
-    is_copular, inner = _without_copula(inner)
+    is_apposition = bool(inner) and inner[0] == ","
+    is_copular, inner = _without_copula(_without_light_words(inner, words))
     if is_copular and inner == ["like"]:
-        inner = ["similar", "to"]  # no verb here
+        inner = ["similar", "to"]  # not a verb here
     modifiers: frozenset[str] = frozenset()
-    verb = next((place for place, token in enumerate(inner) if words.is_verb(token)), None)
-    if verb == 0 and inner[-1:] == ["by"] and _is_passive(inner, is_copular or is_participle, words):
-        modifiers = frozenset(token for token in inner[1:-1] if token not in LINKS)
-        inner, exchanged, is_copular = [_basic(inner[0], words)], not exchanged, False
-    elif verb == 0 and (is_copular or is_participle) and inner[0].endswith("ing") and inner[0] not in LINKS:
-        is_copular = False
-    elif verb == 0 and (is_copular or is_participle) and _is_inflected(inner[0], words):
-        inner, is_copular = ["be", *inner], False
-    found = [_forms(token, words) for token in [*inner, OTHER, *_plain(behind, words)]]
-    says = len(found) > 1 and any(forms[0] != OTHER for forms in found)
-    return Clause(tuple(found) if says else (), exchanged, is_copular or is_participle, modifiers, tense)
+    is_nominal = is_copular or is_apposition
+    if next((index for index, token in enumerate(inner) if words.is_verb(token)), None) == 0:
+        verb = inner[0]
+        if inner[-1] == "by" and _is_passive(verb, has_auxiliary=is_nominal, words=words):
+            modifiers = frozenset(token for token in inner[1:-1] if token not in LINKS)
+            inner, is_exchanged, is_nominal = [_basic_form(verb, words)], not is_exchanged, is_apposition
+        elif is_nominal and verb.endswith("ing") and verb not in LINKS:
+            is_nominal = is_apposition
+        elif is_nominal and _is_inflected(verb, words):
+            inner, is_nominal = ["be", *inner], is_apposition
+    clause_words = [_forms(token, words) for token in [*inner, OTHER, *_without_light_words(behind, words)]]
+    says_something = any(forms[0] != OTHER for forms in clause_words)
+    return Clause(tuple(clause_words) if says_something else (), is_exchanged, is_nominal, modifiers, tense)
 
 
-def _plain(tokens: Sequence[str], words: WordNet) -> list[str]:
-    """Without articles, adverbs, modals, and what only says that something was tried or done."""
+def _without_light_words(tokens: Sequence[str], words: WordNet) -> list[str]:
+    """Without articles, adverbs and modals, and without verbs that say that something was tried or managed."""
     kept = [token for token in tokens if token not in _DETERMINERS and token not in _LIGHT and token not in MODALS]
     kept = [token for token in kept if not token.endswith("ly") or words.lemmas(token)]
-    for place, token in enumerate(kept[:-1]):
-        if kept[place + 1] == "to" and (token in _ATTEMPTS or token in _ACHIEVED) and kept[place + 2 :]:
-            if kept[place + 2] in ("be", "have", "get", "become") or kept[place + 2] not in LINKS:
-                return [*(own for own in kept[:place] if own not in _AUXILIARIES), *kept[place + 2 :]]
+    for index, token in enumerate(kept[:-2]):
+        following = kept[index + 2]
+        is_infinitive = following in ("be", "have", "get", "become") or following not in LINKS
+        if kept[index + 1] == "to" and (token in _ATTEMPTS or token in _ACHIEVED) and is_infinitive:
+            return [*(other for other in kept[:index] if other not in _AUXILIARIES), *kept[index + 2 :]]
     return kept
 
 
 def _without_copula(tokens: list[str]) -> tuple[bool, list[str]]:
-    """Whether something is said to be something, and what stands behind the auxiliaries."""
+    """Whether there is a copula, and the words behind the auxiliaries."""
     is_copular = False
     while tokens:
         token, rest = tokens[0], tokens[1:]
-        if token in _BE or token in _COPULAS:
+        if token in BE or token in _COPULAS:
             is_copular = True
-        elif token in _AS_COPULAS and rest[:1] == ["as"]:
+        elif token in _COPULAS_WITH_AS and rest[:1] == ["as"]:
             is_copular, rest = True, rest[1:]
         elif token in _GET and len(rest) > 1 and rest[-1] == "by":
             is_copular = True
-        elif token in _HAVE and rest and (rest[0] in _BE or rest[0] in _COPULAS or rest[0].endswith(("ed", "en"))):
-            pass
-        elif token in _HAVE and rest and rest[0] in _PARTICIPLES:
-            pass
-        elif (token in _DO and rest) or (token == "to" and rest):
-            pass
-        else:
+        elif not (token in HAVE and rest and _follows_have(rest[0])) and not (rest and (token in DO or token == "to")):
             break
         tokens = rest
     return is_copular, [token for token in tokens if token not in _FORMER]
 
 
-# Irregular ones that do not end as others do; after "has".
-_PARTICIPLES = frozenset(
-    "met won lost bought sold made built led held paid said told sent lent left kept felt fought found had heard "
-    "taught caught brought sought thought sung drunk begun run swum become come gone done known grown thrown shown "
-    "drawn flown worn torn born sworn put set cut hit shot beat spent stood understood become read overcome".split()
-)
+def _follows_have(token: str) -> bool:
+    """Whether "have" before this token is an auxiliary."""
+    return token in BE or token in _COPULAS or token in _PARTICIPLES or token.endswith(("ed", "en"))
 
 
-def _is_passive(inner: Sequence[str], has_sign: bool, words: WordNet) -> bool:
-    if inner[0].endswith("s"):
+def _is_passive(verb: str, *, has_auxiliary: bool, words: WordNet) -> bool:
+    if verb.endswith("s"):
         return False
-    return _may_be_participle(inner[0], words) and (has_sign or _basic(inner[0], words) not in _STANDING)
+    return _may_be_participle(verb, words) and (has_auxiliary or _basic_form(verb, words) not in _BEFORE_PLACES)
 
 
-def _basic(word: str, words: WordNet) -> str:
-    """The basic form of a verb."""
-    return next((lemma[2:] for lemma in words.lemmas(word) if lemma.startswith("v:")), word)
+def _basic_form(verb: str, words: WordNet) -> str:
+    return next((lemma[2:] for lemma in words.lemmas(verb) if lemma.startswith("v:")), verb)
 
 
 def _forms(token: str, words: WordNet) -> tuple[str, ...]:
+    """Basic forms of a word, then the word itself."""
     if token in LINKS or token == OTHER:
         return (token,)
     basic = dict.fromkeys(lemma[2:] for lemma in words.lemmas(token))
@@ -249,21 +242,18 @@ def _forms(token: str, words: WordNet) -> tuple[str, ...]:
 
 
 def _tense(tokens: Sequence[str], words: WordNet) -> str:
-    for place, token in enumerate(tokens):
+    for index, token in enumerate(tokens):
         if token in _FORMER or token in ("was", "were", "had", "did", "used", "became"):
             return "past"
-        if token in _HAVE:
-            following = [t for t in tokens[place + 1 :] if t not in _LIGHT]
-            return "past" if (following and following[0] in _PARTICIPLES | {"been"}) or _ends(following) else "present"
+        if token in HAVE:
+            following = next((other for other in tokens[index + 1 :] if other not in _LIGHT), "")
+            is_perfect = following in _PARTICIPLES or following == "been" or following.endswith(("ed", "en"))
+            return "past" if is_perfect else "present"
         if token in ("is", "are", "am", "'re", "does", "do", "remains", "becomes"):
             return "past" if not _FORMER.isdisjoint(tokens) else "present"
         if token not in _LIGHT and words.is_verb(token) and token not in LINKS:
-            basic = _basic(token, words)
+            basic = _basic_form(token, words)
             if token == basic or token.endswith("ing"):
                 return ""
             return "present" if token.endswith("s") and token.startswith(basic[:-1]) else "past"
     return ""
-
-
-def _ends(tokens: Sequence[str]) -> bool:
-    return bool(tokens) and tokens[0].endswith(("ed", "en"))

@@ -2,12 +2,13 @@ import numpy as np
 import pytest
 
 from facets.language.wordnet import wordnet
-from facets.relations.entailment_features import Wording, read_wording, word_features
+from facets.relations.entailment_features import word_features
+from facets.relations.wording import Wording, read_wording
 
 
 def features_of(premise: str, hypothesis: str) -> dict[str, tuple[float, float]]:
     found = word_features([tuple(premise.split())], [tuple(hypothesis.split())])
-    names = ("hypernym", "included", "same_words", "hedged", "roles_exchanged", "opposite", "converse", "negated")
+    names = ("hypernym", "same_words", "hedged", "roles_exchanged", "opposite", "converse", "negated")
     return {name: tuple(float(side[0]) for side in found.column(name)) for name in names}
 
 
@@ -46,12 +47,6 @@ def test_exchanging_the_sides_exchanges_the_columns() -> None:
     one, other = word_features(first, second), word_features(second, first)
     np.testing.assert_array_equal(one.forward, other.backward)
     np.testing.assert_array_equal(one.symmetric, other.symmetric)
-
-
-def test_words_that_say_more_include_those_that_say_less() -> None:
-    assert features_of("$ARG1 is the first president of $ARG2", "$ARG1 is president of $ARG2")["included"] == (1.0, 1.0)
-    forward, backward = features_of("$ARG1 murdered king $ARG2", "$ARG1 killed $ARG2")["included"]
-    assert forward > backward
 
 
 def read(pattern: str) -> Wording:

@@ -17,16 +17,16 @@ def test_the_most_probable_of_both_directions_stays() -> None:
     accepted = np.ones((3, 2), dtype=np.bool_)
     probabilities = np.array([[0.6, 0.9], [0.3, 0.2], [0.95, 0.1]], dtype=np.float32)
     partners = np.array([2, 1, 0])
-    assert best_of_pairs(accepted, probabilities, partners, most=1).tolist() == [[0, 0], [1, 0], [1, 0]]
-    assert best_of_pairs(accepted, probabilities, partners, most=2).tolist() == [[0, 1], [1, 1], [1, 0]]
-    assert best_of_pairs(accepted, probabilities, partners, most=None).all()
+    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=1).tolist() == [[0, 0], [1, 0], [1, 0]]
+    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=2).tolist() == [[0, 1], [1, 1], [1, 0]]
+    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=None).all()
 
 
 def test_what_is_not_accepted_never_stays() -> None:
     accepted = np.array([[False, True]])
     probabilities = np.array([[0.9, 0.1]], dtype=np.float32)
-    assert best_of_pairs(accepted, probabilities, np.array([0]), most=5).tolist() == [[False, True]]
-    assert not best_of_pairs(np.zeros((0, 2), dtype=np.bool_), np.zeros((0, 2)), np.zeros(0, int), most=1).size
+    assert best_of_pairs(accepted, probabilities, np.array([0]), max_per_pair=5).tolist() == [[False, True]]
+    assert not best_of_pairs(np.zeros((0, 2), dtype=np.bool_), np.zeros((0, 2)), np.zeros(0, int), max_per_pair=1).size
 
 
 @given(
@@ -41,4 +41,4 @@ def test_the_fast_way_is_that_of_sorting_each_pair(cells: list[tuple[bool, float
         candidates = [(-probabilities[m, r], m, r) for m in rows for r in range(3) if accepted[m, r]]
         for _, m, r in sorted(candidates)[:most]:
             expected[m, r] = True
-    assert best_of_pairs(accepted, probabilities, partners, most=most).tolist() == expected.tolist()
+    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=most).tolist() == expected.tolist()

@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.errors import InvalidInputError, NotFoundError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import negation_cue
 from facets.relations.entities import EntitySpan, Gazetteer, check_spans
@@ -46,7 +46,7 @@ def test_every_pair_has_both_directions_and_entities_between_become_placeholders
     }
 
 
-@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=12), st.integers(0, 6))
+@given(st.lists(st.lists(st.sampled_from("abc"), max_size=6), min_size=1, max_size=12), st.integers(1, 6))
 def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
     limits = PairLimits(max_tokens_between=limit, max_entities_between=1, max_pairs=3)
     found = sentence_patterns(gaps, limits)
@@ -84,8 +84,10 @@ def test_what_stands_before_another_entity_widens_only_when_it_is_not_about_that
 
 
 def test_limits_refuse_numbers_out_of_range() -> None:
-    with pytest.raises(ConfigError, match="max_pairs must be >= 1"):
-        PairLimits(max_pairs=0)
+    for limits in ({"max_pairs": 0}, {"max_tokens_between": 101}, {"max_entities_between": -1}):
+        with pytest.raises(InvalidInputError, match="must be in") as caught:
+            PairLimits(**limits)
+        assert caught.value.field == next(iter(limits))
 
 
 def test_entities_are_grouped_by_sentence() -> None:
