@@ -16,7 +16,7 @@ GUIDES = [
     ROOT / "docs" / f"{page}.md"
     for page in (
         *("use/tutorial", "use/compared", "use/examples", "run/sizing", "run/production"),
-        "change/train-your-own",
+        "change/train",
     )
 ]
 MODELS = ROOT / "models"

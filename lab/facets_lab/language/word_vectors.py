@@ -128,7 +128,7 @@ def from_keyed_vectors(vectors: KeyedVectors, *, counts: Mapping[str, int] | Non
 
 
 class CbowConfig(Settings):
-    """Settings of the training; the defaults are those of ``docs/change/word-vectors.md``."""
+    """Settings of the training; the defaults are those of ``docs/change/data.md``."""
 
     dim: AtLeastOne = 256
     window: AtLeastOne = 10  # words to each side; wide, so that words of one topic come close
@@ -292,7 +292,7 @@ def _ridge(
 
 
 class DistillConfig(Settings):
-    """Settings of the distillation; the defaults are those of ``docs/change/word-vectors.md``."""
+    """Settings of the distillation; the defaults are those of ``docs/change/data.md``."""
 
     dim: AtLeastOne = 256  # at most the encoder's
     sif_alpha: Positive = 1e-4  # a word counts alpha / (alpha + p(w)) in its sentence's average
@@ -380,7 +380,7 @@ def open_encoder(path: str | Path) -> "SentenceTransformer":
 
 
 class WordVectorsConfig(Settings):
-    """Settings of the whole recipe; the defaults are those of ``docs/change/word-vectors.md``."""
+    """Settings of the whole recipe; the defaults are those of ``docs/change/data.md``."""
 
     dim: AtLeastOne = 256
     num_sentences: NonNegativeInt = 12_000  # of the corpus, encoded for the distillation
