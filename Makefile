@@ -66,7 +66,7 @@ RAY_TESTS := $(addprefix tests/integration/test_encode.py::,test_ray_makes_the_s
 
 test-adapters: ## Run the adapters against the real frameworks, and what needs Ray or pandas, in an environment of their own
 	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
-	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters tests/unit/client/documents/test_client_documents_results.py $(RAY_TESTS) $(PYTEST_ARGS)
+	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(RAY_TESTS) $(PYTEST_ARGS)
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier

@@ -2,16 +2,10 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import TYPE_CHECKING, Generic, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import Generic, Protocol, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
-
-from facets_client.core.extras import require_extra
-
-if TYPE_CHECKING:
-    from pandas import DataFrame
-    from pyarrow import Table
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
 MAX_EXACT_INTEGER = 2**53  # a double does not hold every larger integer
@@ -57,27 +51,6 @@ class Listed(Sequence[EntryT]):
             items, of_list = (entry, {"query": number}) if isinstance(entry, tuple) else ((entry,), {})
             rows += [{**of_list, **asdict(item)} for item in items]  # type: ignore[arg-type]
         return rows
-
-    def to_arrow(self) -> "Table":
-        """The rows of ``to_dicts`` as an Arrow table.
-
-        Raises:
-            ImportError: The extra ``parquet`` is not installed.
-        """
-        require_extra("parquet", "pyarrow")
-        import pyarrow
-
-        return pyarrow.Table.from_pylist(self.to_dicts())
-
-    def to_pandas(self) -> "DataFrame":
-        """The rows of ``to_dicts`` as a DataFrame.
-
-        Raises:
-            ImportError: pandas is not installed.
-        """
-        import pandas
-
-        return pandas.DataFrame(self.to_dicts())
 
 
 class _Score(Protocol):

@@ -261,13 +261,6 @@ def test_hits_as_rows_of_a_table():
     assert rows[0]["payload"] == {"title": "Q&A <1>"} and rows[1]["answer"] is None
 
 
-def test_hits_as_an_arrow_table():
-    pytest.importorskip("pyarrow", reason="the extra parquet brings it")
-    table = results((hit(), hit(id="second", answer=None, confidence=None))).to_arrow()
-    assert table.column("id").to_pylist() == ['a"<b>', "second"]
-    assert table.column("confidence").to_pylist() == [0.9, None]
-
-
 def test_a_hit_that_hardly_answers_is_marked():
     found = results((hit(), hit(id="second", confidence=0.08)))
     assert [item.get("class") for item in parsed(in_notebook(found)).iter("li")] == [None, "dim"]
@@ -279,9 +272,3 @@ def test_as_text():
     assert first == ' 1  confidence 0.90  a"<b>  Q&A <1>'
     assert second.startswith("    A & B <script>")
     assert str(results(())) == "nothing found"
-
-
-def test_a_dataframe_where_pandas_is():
-    pytest.importorskip("pandas")
-    frame = results((hit(), hit(id="second"))).to_pandas()
-    assert frame["rank"].tolist() == [1, 2] and frame["id"].tolist()[1] == "second"
