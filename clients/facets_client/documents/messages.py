@@ -53,6 +53,8 @@ def check_payload(payload: Mapping[str, object]) -> None:
 
 
 def _inner_values(value: object) -> Iterable[object]:
+    if isinstance(value, str):
+        return ()
     if isinstance(value, Mapping):
         return value.values()
     if isinstance(value, list | tuple):
