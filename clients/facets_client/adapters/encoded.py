@@ -1,13 +1,12 @@
-"""A folder of encoded documents: parts as Parquet, and what encoded them (extra ``parquet``).
+"""A folder of encoded documents (extra ``parquet``): parts that ``write_parquet`` writes, and ``encoding.json``.
 
-``encoding.json`` names the model and the fields that were read, and says when all parts are there. Each part is what
-``write_parquet`` writes, with the digest of the documents it was made of; it is whole or not there.
+``encoding.json`` names the model and the fields that it read. It is written when all parts exist.
 """
 
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,159 +15,152 @@ import numpy as np
 from facets_client.adapters import require
 from facets_client.adapters.parquet import read_parquet, write_parquet
 from facets_client.documents.encoding import EncodedBy
+from facets_client.documents.messages import DocumentMessage
 from facets_client.generated.types import Document
-from facets_client.load.batches import Place
 from facets_client.load.formats import InputFile
-from facets_client.load.records import Record, Rejection
+from facets_client.load.rows import EXCERPT_CHARS, Record
+from facets_client.load.runner import Settled
 from facets_client.load.source import InputError
-from facets_client.load.state import whole_file
+from facets_client.load.state import Place, whole_file
 
 require("parquet")
 import pyarrow as pa  # noqa: E402
-import pyarrow.parquet as pq  # noqa: E402
 
 _VERSION = 1
 _MANIFEST = "encoding.json"
-_HALF_BYTES = 16 * 2**20  # facets of a longer document go out in half precision, as a server keeps those of a book
+_STATE = "encoding.state.json"
+_HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, as a server keeps them
 
 
 class EncodedFolder:
-    """The folder while it is written.
+    """The folder while it is written, a part per batch.
 
     Args:
-        path: Made where it is not there.
-        made_by: What encodes.
+        path: The folder, created if it does not exist.
+        encoded_by: What encodes.
+
+    Attributes:
+        state_path: File that holds the place of the run.
 
     Raises:
-        InputError: It holds what another model has made, or something else.
+        InputError: The folder holds something else.
         OSError: It cannot be written.
     """
 
-    def __init__(self, path: Path, made_by: EncodedBy) -> None:
+    def __init__(self, path: Path, encoded_by: EncodedBy) -> None:
+        self.state_path = path / _STATE
         self._path = path
-        self._made_by = asdict(made_by)
-        if path.exists() and not (path / _MANIFEST).exists() and any(path.iterdir()):
+        self._encoded_by = encoded_by
+        self._num_parts = 0
+        is_ours = (path / _MANIFEST).exists() or self.state_path.exists()
+        if path.exists() and not is_ours and any(path.iterdir()):
             raise InputError(f"{path}: is not empty and holds no encoded documents: expected a folder of its own")
         path.mkdir(parents=True, exist_ok=True)
-        held = _read_manifest(path)["made_by"] if (path / _MANIFEST).exists() else self._made_by
-        if held != self._made_by:
-            differ = ", ".join(f"{name} {held.get(name)!r}" for name in held if held[name] != self._made_by.get(name))
-            raise InputError(f"{path}: holds documents encoded with {differ}: expected another folder or the same")
-        for left_over in path.glob("*.partial"):
-            left_over.unlink()
-        self._write_manifest(0)
+        (path / _MANIFEST).unlink(missing_ok=True)
 
-    def rejected_of(self, number: int, digest: str) -> list[tuple[int, str]] | None:
-        """The documents without facets of a part that is there and is of these documents; None: it is not."""
-        try:
-            held = pq.read_metadata(self._part(number)).metadata or {}
-        except (OSError, pa.ArrowException):  # not there, or damaged
-            return None
-        if held.get(b"digest") != digest.encode():
-            return None
-        return [(place, rule) for place, rule in json.loads(held[b"rejected"])]
+    def begin(self, place: Place) -> None:
+        """Continues behind the parts of a place."""
+        self._num_parts = place.totals.get("num_parts", 0)
 
-    def write(
-        self, number: int, documents: Sequence[Document], *, digest: str, rejected: list[tuple[int, str]]
-    ) -> None:
-        """Writes a part."""
-        write_parquet(self._part(number), documents, metadata={"digest": digest, "rejected": json.dumps(rejected)})
+    def write(self, records: Sequence[Record[DocumentMessage]], encoded: Sequence[Document | str]) -> Settled:
+        """Writes a part; documents that could not be read are rejected."""
+        self._num_parts += 1
+        write_parquet(
+            _part(self._path, self._num_parts), [document for document in encoded if isinstance(document, Document)]
+        )
+        rejections = [
+            record.rejected("unreadable_text", f"text {rule}")
+            for record, rule in zip(records, encoded, strict=True)
+            if isinstance(rule, str)
+        ]
+        return Settled(rejections, {"num_parts": 1})
 
-    def finish(self, num_parts: int) -> None:
-        """Says that these parts are all, and deletes those of a longer input."""
+    def finish(self) -> None:
+        """Marks the folder as complete and deletes the parts of an earlier, longer input."""
+        last_part = _part(self._path, self._num_parts)
         for path in self._path.glob("part-*.parquet"):
-            if path > self._part(num_parts):
+            if path > last_part:
                 path.unlink()
-        self._write_manifest(num_parts)
-
-    def _part(self, number: int) -> Path:
-        return self._path / f"part-{number:08d}.parquet"
-
-    def _write_manifest(self, num_parts: int) -> None:
-        held = {"version": _VERSION, "made_by": self._made_by, "num_parts": num_parts}
+        manifest = {"version": _VERSION, "made_by": asdict(self._encoded_by), "num_parts": self._num_parts}
         with whole_file(self._path / _MANIFEST) as partial:
-            partial.write_text(json.dumps(held, indent=1))
+            partial.write_text(json.dumps(manifest, indent=1))
 
 
 class EncodedDocuments:
-    """The folder once it is complete: an input of the bulk runner.
+    """The complete folder as an input of the bulk runner.
 
     Attributes:
-        name: Of the folder.
-        files: None, of those that people have.
-        made_by: What has encoded.
+        name: The folder.
+        files: Empty.
+        encoded_by: What has encoded.
         size: Bytes of all parts.
-        raw_position: Of the parts that were read.
-        head_digest: Differs where folders differ.
+        position: Bytes of the parts that were read.
+        digest: Differs between different folders.
 
     Raises:
-        InputError: It is no such folder, or not complete.
+        InputError: It is not such a folder, or not complete.
     """
 
     files: tuple[InputFile, ...] = ()
 
     def __init__(self, path: Path) -> None:
         self.name = str(path)
-        held = _read_manifest(path)
-        self.made_by = EncodedBy(**held["made_by"])
-        self._parts = [path / f"part-{number:08d}.parquet" for number in range(1, held["num_parts"] + 1)]
-        missing = next((part.name for part in self._parts if not part.is_file()), "")
-        if missing or not held["num_parts"]:
-            raise InputError(f"{path}: {missing or 'not all'} is encoded: run facets encode again, it goes on")
-        sizes = [part.stat() for part in self._parts]
-        self._ends = np.cumsum([0, *(stat.st_size for stat in sizes)]).tolist()
-        self.size: int | None = self._ends[-1]
-        self.raw_position = 0
-        listed = [held, [(stat.st_size, stat.st_mtime_ns) for stat in sizes]]
-        self.head_digest = hashlib.sha256(json.dumps(listed).encode()).hexdigest()
+        if (path / _STATE).exists():
+            raise InputError(f"{path}: not all is encoded: run facets encode again, it goes on")
+        manifest = _read_manifest(path)
+        self.encoded_by = EncodedBy(**manifest["made_by"])
+        self._parts = [_part(path, number) for number in range(1, manifest["num_parts"] + 1)]
+        missing = [part.name for part in self._parts if not part.is_file()]
+        if missing:
+            raise InputError(f"{path}: {missing[0]} is missing: run facets encode again")
+        stats = [part.stat() for part in self._parts]
+        self._ends = np.cumsum([stat.st_size for stat in stats]).tolist()
+        self.size: int | None = self._ends[-1] if self._ends else 0
+        self.position = 0
+        identity = [manifest, [(stat.st_size, stat.st_mtime_ns) for stat in stats]]
+        self.digest = hashlib.sha256(json.dumps(identity).encode()).hexdigest()
 
     def check(self) -> None:
-        """Nothing is to be found out."""
+        """Does nothing: columns were chosen when the documents were encoded."""
 
-    def read(self, place: Place, max_text_bytes: int = 0) -> Iterator[Record | Rejection]:
-        """The documents after a place, in order; see ``DocumentFiles.read``."""
-        for number, part in enumerate(self._parts):
-            if number >= place.file:
-                after = place.line if number == place.file else 0
-                for line, document in enumerate(_documents_of(part), 1):
+    def read(self, place: Place) -> Iterator[Record[Document]]:
+        """The documents after a place, in order."""
+        for index, part in enumerate(self._parts):
+            after = place.line if index == place.file else 0
+            if index >= place.file:
+                for line, document in enumerate(_read_part(part), start=1):
                     if line > after:
-                        yield _record(document, line, file=number, name=part.name, max_text_bytes=max_text_bytes)
-            self.raw_position = self._ends[number + 1]
+                        excerpt = document.text[:EXCERPT_CHARS]
+                        yield Record(document, document.id, line, excerpt, file=index, name=part.name)
+            self.position = self._ends[index]
 
     def __enter__(self) -> "EncodedDocuments":
         return self
 
     def __exit__(self, *exc_info: object) -> None:
-        """Nothing is open."""
+        """Does nothing: no file stays open."""
 
 
-def _documents_of(part: Path) -> Iterator[Document]:
+def _part(path: Path, number: int) -> Path:
+    return path / f"part-{number:08d}.parquet"
+
+
+def _read_part(part: Path) -> Iterator[Document]:
     try:
-        yield from read_parquet(part)
+        for document in read_parquet(part):
+            facets = document.facet_embeddings
+            if facets is not None and facets.nbytes > _HALF_PRECISION_BYTES:
+                document = replace(document, facet_embeddings=facets.astype(np.float16))
+            yield document
     except (ValueError, OSError, pa.ArrowException) as error:
-        raise InputError(f"{part}: cannot be read: {error}", hint="delete it and run facets encode again") from error
-
-
-def _record(document: Document, line: int, *, file: int, name: str, max_text_bytes: int) -> Record | Rejection:
-    num_bytes = len(document.text.encode())
-    if max_text_bytes and num_bytes > max_text_bytes:
-        rule = f"text has {num_bytes} bytes, the limit is {max_text_bytes}"
-        return Rejection(line, 0, "text_too_long", rule, id=document.id, file=file, name=name)
-    facets = document.facet_embeddings
-    if facets is not None and facets.nbytes > _HALF_BYTES:
-        facets = facets.astype(np.float16)
-    encoded = {"facet_embeddings": facets, **{key: getattr(document, key) for key in _ENCODED}}
-    return Record(document.id, document.text, dict(document.payload), line, 0, file, name, encoded)
-
-
-_ENCODED = ("facet_spans", "part_facets", "token_stats")
+        raise InputError(f"{part}: cannot be read: {error}", hint="run facets encode again") from error
 
 
 def _read_manifest(path: Path) -> Mapping[str, Any]:
     try:
-        held: Mapping[str, Any] = json.loads((path / _MANIFEST).read_bytes())
+        manifest: Mapping[str, Any] = json.loads((path / _MANIFEST).read_bytes())
     except (OSError, ValueError) as error:
         raise InputError(f"{path}: expected a folder that facets encode has written: {error}") from error
-    if held.get("version") != _VERSION:
-        raise InputError(f"{path}: is of version {held.get('version')}, expected {_VERSION}")
-    return held
+    if manifest.get("version") != _VERSION:
+        raise InputError(f"{path}: is of version {manifest.get('version')}, expected {_VERSION}")
+    return manifest

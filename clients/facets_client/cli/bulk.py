@@ -1,4 +1,4 @@
-"""What the commands that go through a whole file have in common: options, progress, notes, exit codes."""
+"""What the commands that work through a whole file have in common: options, progress, notes, exit codes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
@@ -9,70 +9,76 @@ from typing import Annotated, TypeVar
 import typer
 from rich.console import Console
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure, without_noise
+from facets_client.cli.failures import CommandError, ExitCode, Failure, without_grpc_prefix
+from facets_client.cli.options import ProgressOption
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
-from facets_client.load.batches import Place, RejectedFile, StateFile
-from facets_client.load.runner import BulkReport, BulkRunner, BulkSettings, BulkTask, Progress
+from facets_client.load.runner import BulkReport, BulkRunner, BulkSettings, BulkTask
 from facets_client.load.source import BulkSource
+from facets_client.load.state import Place, RejectedFile, StateFile
 
 ItemT = TypeVar("ItemT")
 
-InputArgument = Annotated[str, typer.Argument(help="JSONL, plain, gzip or xz; - reads standard input.")]
-BatchOption = Annotated[int, typer.Option(help="Records of one request.", min=1)]
-WindowOption = Annotated[int, typer.Option(help="Requests under way at the same time.", min=1)]
-RejectedOption = Annotated[Path | None, typer.Option(help="Where rejected records go.  [default: FILE.rejected.jsonl]")]
-ResumeOption = Annotated[
-    bool, typer.Option("--resume/--restart", help="Go on where an interrupted run stopped, or start over.")
-]
-WaitOption = Annotated[float, typer.Option(help="Seconds to wait for a server that is away or full.", min=0)]
-ProgressOption = Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")]
+JsonLinesArgument = Annotated[str, typer.Argument(help="JSON lines, plain, gzip or xz; -: standard input.")]
+WindowOption = Annotated[int | None, typer.Option(help="Requests under way at the same time.")]
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunOptions:
+    """Options of a run over a file."""
+
+    rejected: Annotated[
+        Path | None, typer.Option(help="File of the rejected records.  [default: FILE.rejected.jsonl]")
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume/--restart", help="Continue an interrupted run, or start over.")] = (
+        True
+    )
+    progress: ProgressOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class BulkOptions(RunOptions):
+    """Options of a run that sends the records to a server."""
+
+    batch_size: Annotated[int | None, typer.Option(help="Records of one request.")] = None
+    max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for a server that is away or full.")] = None
 
 
 @contextmanager
 def telling_waits(settings: Settings) -> Iterator[Callable[[str], None]]:
-    """Takes why a server is waited for, empty once it answers: said once, then a quiet line moves on a terminal."""
-    with ExitStack() as line:
+    """Yields a function that takes why the server is waited for, and shows a status line on a terminal."""
+    with ExitStack() as status_line:
         is_told = False
 
-        def tell(why: str) -> None:
+        def tell(reason: str) -> None:
             nonlocal is_told
-            if not why:
-                line.close()
-            elif not is_told:
-                settings.note(f"waiting for the server: {without_noise(why)}")
+            if not is_told:
+                settings.note(f"waiting for the server: {without_grpc_prefix(reason)}")
                 if not (settings.json or settings.quiet):
-                    line.enter_context(Console(stderr=True).status("waiting, Ctrl-C ends it"))
-            is_told = bool(why)
+                    status_line.enter_context(Console(stderr=True).status("waiting, Ctrl-C ends it"))
+            is_told = True
 
         yield tell
 
 
-def bulk_input(
-    settings: Settings, source: BulkSource, rejected: Path | None, *, paths: Sequence[str] = ()
-) -> "BulkInput":
-    """An opened input with its rejected file, which must be none of its files: those of ``paths``, or the only one."""
-    path = rejected or _rejected_path(source.name)
-    if path.resolve() in {Path(name).resolve() for name in paths or (source.name,) if name != "-"}:
-        raise typer.BadParameter(f"--rejected must not be the input itself, got {str(path)!r}")
-    return BulkInput(settings, source, path)
-
-
-def _rejected_path(name: str) -> Path:
-    """Beside a file; of a folder's files and of standard input in the working directory."""
-    if name == "-":
-        return Path("stdin.rejected.jsonl")
-    return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")
-
-
-@dataclass(frozen=True, slots=True)
 class BulkInput:
-    """An opened input, and where its rejected records go."""
+    """An opened input of a command, and the file for its rejected records.
 
-    settings: Settings
-    source: BulkSource
-    rejected_path: Path
+    Args:
+        settings: Global settings.
+        source: The input.
+        options: Options of the run.
+        paths: All files of the input; the rejected file must be none of them.
+    """
+
+    def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
+        self.settings = settings
+        self.source = source
+        self._options = options
+        self.rejected_path = options.rejected or _rejected_path(source.name)
+        if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
+            raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
 
     @property
     def full_name(self) -> str:
@@ -80,92 +86,101 @@ class BulkInput:
         return self.source.name if self.source.name == "-" else str(Path(self.source.name).resolve())
 
     def identity(self, **more: object) -> dict[str, object]:
-        """What this input, with whatever else is named, differs by from others."""
-        return {"size": self.source.size, "head_sha256": self.source.head_digest, **more}
+        """Values that identify this input and whatever else is named."""
+        return {"size": self.source.size, "digest": self.source.digest, **more}
 
     def run(
         self,
         task: BulkTask[ItemT],
         bulk: BulkSettings,
         *,
-        state_file: StateFile | None,
-        resume: bool,
-        progress: bool | None,
-        done: str,
-        may_go_on: Callable[[Place], bool] = lambda place: True,
+        state_file: StateFile,
+        verb: str,
+        may_resume: Callable[[Place], bool] = lambda place: True,
     ) -> BulkReport:
-        """Runs a task over the input, from the saved place or from the beginning; without a file there is no place.
+        """Runs a task over the input, from the saved place or from the beginning.
 
-        ``done`` is what became of the records that were taken, e.g. ``stored``; ``may_go_on`` tells whether what a
-        place says is done is still there.
+        Args:
+            task: The task.
+            bulk: How to work through the input.
+            state_file: Holds the place.
+            verb: What happens to good records, e.g. ``stored``.
+            may_resume: Whether what a place says is done still exists.
         """
-        place = self._first_place(state_file, done, may_go_on) if resume and state_file else Place()
-        rejected = RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes)
-        size, waiting = self.source.size, ""
-        with progress_bar(shown=False if self.settings.quiet else progress, counted="percent") as bar:
-            shown = bar.add_task("", total=size)
+        place = self._first_place(state_file, verb, may_resume) if self._options.resume else Place()
+        size, is_waiting = self.source.size, False
+        is_shown = False if self.settings.quiet else self._options.progress
+        with progress_bar(shown=is_shown, counted="percent") as bar:
+            bar_task = bar.add_task("", total=size)
 
-            def show(now: Progress) -> None:
-                nonlocal waiting
-                bar.update(shown, completed=now.raw_position, description=_progress(now, size, done))
-                if now.waiting and not waiting:
-                    self.settings.note(f"waiting for the server: {without_noise(now.waiting)}")
-                waiting = now.waiting
+            def show(place: Place, position: int, waiting: str) -> None:
+                nonlocal is_waiting
+                description = f"{_progress_text(place, position, size, verb)} {waiting}".strip()
+                bar.update(bar_task, completed=position, description=description)
+                if waiting and not is_waiting:
+                    self.settings.note(f"waiting for the server: {without_grpc_prefix(waiting)}")
+                is_waiting = bool(waiting)
 
             runner = BulkRunner(
                 task,
                 self.source,
-                rejected=rejected,
-                settings=bulk,
-                place=place,
+                bulk,
+                rejected=RejectedFile(self.rejected_path, keep_bytes=place.rejected_bytes),
                 state_file=state_file,
+                place=place,
                 on_progress=show,
             )
             try:
                 return runner.run()
             except KeyboardInterrupt:
-                sentence = f"interrupted {_place(runner.place, done)}; the same command goes on from there"
-                failure = Failure(sentence=sentence, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
+                message = f"interrupted {_place_text(runner.place, verb)}; the same command goes on from there"
+                failure = Failure(message=message, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
                 raise CommandError(failure) from None
             except FacetsClientError:
-                self.settings.note(f"stopped {_place(runner.place, done)}; the same command goes on from there")
+                self.settings.note(f"stopped {_place_text(runner.place, verb)}; the same command goes on from there")
                 raise
 
     def rejected_file(self, place: Place) -> str | None:
-        """Name of the rejected file; None when nothing was rejected."""
+        """Path of the rejected file; None if no record was rejected."""
         return str(self.rejected_path) if place.num_rejected else None
 
     def end(self, place: Place) -> None:
-        """Ends the command with the exit code that rejected records have."""
+        """Ends the command, with an exit code of its own if records were rejected."""
         if place.num_rejected:
             rejected = count_of(place.num_rejected, "record was", "records were")
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
             raise typer.Exit(ExitCode.REJECTED)
 
-    def _first_place(self, state_file: StateFile, done: str, may_go_on: Callable[[Place], bool]) -> Place:
+    def _first_place(self, state_file: StateFile, verb: str, may_resume: Callable[[Place], bool]) -> Place:
         saved = state_file.load()
         if saved is None:
             return Place()
-        if saved.identity != state_file.identity:
+        place, is_same_input = saved
+        if not is_same_input:
             self.settings.note("the input or what is done with it changed since the interrupted run: starting over")
             return Place()
-        if not may_go_on(saved.place):
+        if not may_resume(place):
             return Place()
-        if saved.place.line or saved.place.file:
-            self.settings.note(f"going on {_place(saved.place, done)}")
-        return saved.place
+        if place.line or place.file:
+            self.settings.note(f"going on {_place_text(place, verb)}")
+        return place
 
 
-def _progress(now: Progress, size: int | None, done: str) -> str:
+def _rejected_path(name: str) -> Path:
+    """Beside a single file; in the working directory for folders and standard input."""
+    if name == "-":
+        return Path("stdin.rejected.jsonl")
+    return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")
+
+
+def _progress_text(place: Place, position: int, size: int | None, verb: str) -> str:
     """Such as ``400 of about 1,000 records: 398 stored, 2 rejected``."""
-    place = now.place
-    left = size is not None and 0 < now.raw_position < size
-    total = f" of about {place.num_records * (size or 0) // now.raw_position:,}" if left else ""
-    read = f"{place.num_records:,}{total} records" if total else count_of(place.num_records, "record")
-    text = f"{read}: {place.num_done:,} {done}, {place.num_rejected:,} rejected"
-    return f"{text} {now.waiting}".strip()
+    records = count_of(place.num_records, "record")
+    if size is not None and 0 < position < size:
+        records = f"{place.num_records:,} of about {place.num_records * size // position:,} records"
+    return f"{records}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected"
 
 
-def _place(place: Place, done: str) -> str:
+def _place_text(place: Place, verb: str) -> str:
     where = f"line {place.line} of file {place.file + 1}" if place.file else f"line {place.line}"
-    return f"after {where} ({place.num_done} {done}, {place.num_rejected} rejected)"
+    return f"after {where} ({place.num_done} {verb}, {place.num_rejected} rejected)"

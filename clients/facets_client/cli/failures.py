@@ -1,4 +1,4 @@
-"""Every way in which a command fails: one sentence for a person or one JSON object for a program, and an exit code."""
+"""How a command fails: one sentence for a person or one JSON object for a program, and an exit code."""
 
 import json
 import re
@@ -21,36 +21,35 @@ from facets_client.errors import (
 )
 from facets_client.load.source import InputError
 
-_DISK_FULL = "DISK_FULL"  # same status as overload, but trying again does not help
-_GRPC_NOISE = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
+_GRPC_PREFIX = re.compile(r"failed to connect to all addresses; last error: [A-Z]+: ")
 
 
 class ExitCode(IntEnum):
-    """What the command says to the shell."""
+    """Exit codes of the command."""
 
     OK = 0
     REJECTED = 1  # done, but some records were rejected
     USAGE = 2  # wrong usage or input
-    UNAVAILABLE = 3  # server unreachable, not serving or overloaded: try again
-    SERVER = 4  # the server failed
+    UNAVAILABLE = 3  # server unreachable, not serving or overloaded
+    SERVER = 4  # server error
     DENIED = 5  # key missing or refused
     INTERRUPTED = 130  # Ctrl-C
-    BROKEN_PIPE = 141  # nobody reads the output any more
+    BROKEN_PIPE = 141  # the reader of the output has ended
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """What is said about a failure.
+    """A failure as it is reported.
 
     Attributes:
-        sentence: For a person.
-        exit_code: For the shell.
+        message: What happened.
+        exit_code: Exit code of the command.
         code: Name of a gRPC status.
-        fields: What else a program gets; empty values are left out.
-        hint: What to do about it, where the sentence does not say so.
+        fields: Further fields of the JSON object; empty values are left out.
+        hint: What to do about it; empty if the message says so.
     """
 
-    sentence: str
+    message: str
     exit_code: ExitCode
     code: str
     fields: dict[str, object] = field(default_factory=dict)
@@ -58,75 +57,51 @@ class Failure:
 
     def as_text(self) -> str:
         """One line."""
-        return f"{self.sentence} ({self.hint})" if self.hint else self.sentence
+        return f"{self.message} ({self.hint})" if self.hint else self.message
 
     def as_json(self) -> str:
         """One JSON object on one line."""
-        always = {"code": self.code, "message": self.sentence, "exit_code": int(self.exit_code)}
-        more = {**self.fields, "hint": self.hint}
-        return json.dumps({"error": always | {name: value for name, value in more.items() if value}})
+        required = {"code": self.code, "message": self.message, "exit_code": int(self.exit_code)}
+        optional = {**self.fields, "hint": self.hint}
+        return json.dumps({"error": required | {name: value for name, value in optional.items() if value}})
 
 
 class CommandError(Exception):
     """Ends a command with a failure."""
 
     def __init__(self, failure: Failure) -> None:
-        super().__init__(failure.sentence)
+        super().__init__(failure.message)
         self.failure = failure
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """The failure that an exception stands for; None for a fault of the command itself."""
+    """The failure that an exception stands for; None for a bug of the command."""
     match error:
         case CommandError():
             return error.failure
         case typer.TyperException():
-            sentence = error.format_message() or "no command given: see facets --help"
-            return _usage(sentence, field=_option_of(error))
+            parameter = getattr(error, "param", None)
+            option = parameter.opts[0] if parameter is not None and parameter.opts else ""
+            return _usage(error.format_message() or "no command given: see facets --help", field=option)
         case UnicodeEncodeError():
             return _usage(f"expected texts and names in UTF-8, got {str(error.object)[:60]!r}")
         case OSError() if not isinstance(error, BrokenPipeError):
-            where = f"{error.filename}: " if error.filename else ""
-            return _usage(f"{where}{error.strerror or error}")
+            file = f"{error.filename}: " if error.filename else ""
+            return _usage(f"{file}{error.strerror or error}")
         case InputError():
             return replace(_usage(str(error)), hint=error.hint)
         case ValueError() | TypeError() | ImportError():
             return _usage(str(error))
         case KeyboardInterrupt():
-            return Failure(sentence="interrupted", exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
+            return Failure(message="interrupted", exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
         case typer.Abort():
-            return Failure(sentence="stopped: nothing was done", exit_code=ExitCode.USAGE, code="CANCELLED")
+            return Failure(message="stopped: nothing was done", exit_code=ExitCode.USAGE, code="CANCELLED")
         case _:
             return None
 
 
-def _usage(sentence: str, **fields: object) -> Failure:
-    return Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT", fields=fields)
-
-
-def _option_of(error: Exception) -> str:
-    """Name of the option or argument that is wrong; empty when it is about none."""
-    parameter = getattr(error, "param", None)
-    return parameter.opts[0] if parameter is not None and parameter.opts else ""
-
-
-def of_server(error: FacetsClientError, target: str) -> Failure:
-    """What the server at ``target`` refused, or why there was no answer."""
-    violations = [violation._asdict() for violation in error.field_violations]
-    return Failure(
-        sentence=_sentence_of(error, target),
-        exit_code=_exit_code_of(error),
-        code=error.code.name,
-        fields={
-            "reason": error.reason,
-            "field": violations[0]["field"] if violations else "",
-            "field_violations": violations,
-            "metadata": error.metadata,
-            "retry_after_s": error.retry_after_s,
-            "request_id": error.request_id,
-        },
-        hint=next((hint for kind, hint in _HINTS if isinstance(error, kind)), ""),
-    )
+def _usage(message: str, **fields: object) -> Failure:
+    return Failure(message=message, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT", fields=fields)
 
 
 _EXIT_CODES = {
@@ -142,26 +117,38 @@ _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
 )
 
 
-def _exit_code_of(error: FacetsClientError) -> ExitCode:
-    if error.reason == _DISK_FULL:
-        return ExitCode.SERVER
-    return next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
-
-
-def without_noise(details: str) -> str:
-    """What a server, or gRPC itself, said, on one line without what gRPC puts before it."""
-    return _GRPC_NOISE.sub("", " ".join(details.split()).rstrip("."))
-
-
-def _sentence_of(error: FacetsClientError, target: str) -> str:
-    details = without_noise(error.details)
+def server_failure(error: FacetsClientError, target: str) -> Failure:
+    """What the server at ``target`` refused, or why it did not answer."""
+    violations = [violation._asdict() for violation in error.field_violations]
+    exit_code = next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
+    if error.reason == "DISK_FULL":  # has the status of an overload, but trying again does not help
+        exit_code = ExitCode.SERVER
+    message = without_grpc_prefix(error.details)
     if isinstance(error, UnavailableError):
-        return f"the server at {target} is not available: {details}"
-    if isinstance(error, OverloadedError) and error.reason != _DISK_FULL:
-        return f"the server at {target} is overloaded: {details}"
-    if isinstance(error, DeadlineExceededError):
-        return f"no answer from the server at {target} in time (see --timeout-s): {details}"
-    if _exit_code_of(error) is ExitCode.SERVER:
+        message = f"the server at {target} is not available: {message}"
+    elif isinstance(error, DeadlineExceededError):
+        message = f"no answer from the server at {target} in time (see --timeout-s): {message}"
+    elif exit_code is ExitCode.UNAVAILABLE:
+        message = f"the server at {target} is overloaded: {message}"
+    elif exit_code is ExitCode.SERVER:
         request = f" (request {error.request_id})" if error.request_id else ""
-        return f"the server failed: {details}{request}"
-    return details
+        message = f"the server failed: {message}{request}"
+    return Failure(
+        message=message,
+        exit_code=exit_code,
+        code=error.code.name,
+        fields={
+            "reason": error.reason,
+            "field": violations[0]["field"] if violations else "",
+            "field_violations": violations,
+            "metadata": error.metadata,
+            "retry_after_s": error.retry_after_s,
+            "request_id": error.request_id,
+        },
+        hint=next((hint for kind, hint in _HINTS if isinstance(error, kind)), ""),
+    )
+
+
+def without_grpc_prefix(details: str) -> str:
+    """The message of a server or of gRPC itself, on one line and without what gRPC puts before it."""
+    return _GRPC_PREFIX.sub("", " ".join(details.split()).rstrip("."))

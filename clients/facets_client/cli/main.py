@@ -7,23 +7,22 @@ import signal
 import sys
 import threading
 import warnings
-from collections.abc import Callable, Mapping, Sequence
-from importlib import import_module
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
 
 import typer
 from typer.core import TyperGroup
 
-from facets_client.cli import doctor, server
-from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, of_server
+from facets_client.cli import doctor, documents, papers, relations, server, texts
+from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, server_failure
 from facets_client.cli.output import say
 from facets_client.cli.settings import Profile, Settings, default_options, profile_names, read_profile, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.errors import FacetsClientError, OddFilterWarning
 
-_EXIT_CODES = """
+_EPILOG = """
 With --json an error is one JSON object on standard error: {"error": {"code", "message", "exit_code", "field",
 "hint", ...}}.
 
@@ -33,18 +32,10 @@ serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted
 Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_PROFILE, NO_COLOR, XDG_CONFIG_HOME, XDG_STATE_HOME.
 """
 
-# Folders here with a table ``COMMANDS``, in the order of the help. A new task is a line here.
-_ROOMS = (
-    "texts",
-    "relations",
-    "papers",
-    "documents",
-)
-
-# A damaged configuration file does not stop these: one says what is wrong with it, the other needs none.
+# A damaged configuration file does not stop these: one reports it, the other does not need it.
 _WITHOUT_PROFILE = ("doctor", "serve")
 
-# Understood before and after the subcommand; True: takes a value.
+# Accepted before and after the subcommand; whether they take a value.
 _GLOBAL_OPTIONS = {
     "--target": True,
     "--profile": True,
@@ -58,7 +49,7 @@ _GLOBAL_OPTIONS = {
 
 
 class _Group(TyperGroup):
-    """Takes the global options anywhere, and ends every failure with one sentence or JSON object and an exit code."""
+    """Accepts global options anywhere, and ends every failure with one message and an exit code."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         return super().parse_args(ctx, _global_options_first(args))
@@ -67,27 +58,24 @@ class _Group(TyperGroup):
         try:
             return super().invoke(ctx)
         except FacetsClientError as error:
-            raise CommandError(of_server(error, settings_of(ctx).target)) from error
+            raise CommandError(server_failure(error, settings_of(ctx).target)) from error
 
     def main(self, args: Sequence[str] | None = None, *others: Any, **kwargs: Any) -> NoReturn:
-        given = list(sys.argv[1:] if args is None else args)
+        arguments = list(sys.argv[1:] if args is None else args)
         kwargs["standalone_mode"] = False
         try:
-            code = super().main(given, *others, **kwargs)
+            code = super().main(arguments, *others, **kwargs)
             sys.stdout.flush()
             sys.exit(code or ExitCode.OK)
-        except BrokenPipeError:  # whoever read our output has seen enough: facets ... | head
-            _drop_output()
+        except BrokenPipeError:  # as in facets ... | head
+            # What is still buffered goes nowhere, so that the interpreter does not complain on its way out.
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitCode.BROKEN_PIPE)
         except (Exception, KeyboardInterrupt) as error:
             failure = failure_of(error)
             if failure is None:
                 raise
-            _fail(failure, as_json=_wants_json(given))
-
-
-def _wants_json(args: Sequence[str]) -> bool:
-    return "--json" in itertools.takewhile(lambda argument: argument != "--", args)
+            _fail(failure, arguments)
 
 
 def _global_options_first(args: Sequence[str]) -> list[str]:
@@ -114,14 +102,10 @@ def _global_options_first(args: Sequence[str]) -> list[str]:
     return [*first, *others]
 
 
-def _fail(failure: Failure, *, as_json: bool) -> NoReturn:
-    say(failure.as_json() if as_json else f"facets: {failure.as_text()}")
+def _fail(failure: Failure, arguments: Sequence[str]) -> NoReturn:
+    is_json = "--json" in itertools.takewhile(lambda argument: argument != "--", arguments)
+    say(failure.as_json() if is_json else f"facets: {failure.as_text()}")
     sys.exit(failure.exit_code)
-
-
-def _drop_output() -> None:
-    """Sends what is still buffered nowhere, so that the interpreter does not complain on its way out."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 app = typer.Typer(
@@ -131,7 +115,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
-    epilog=_EXIT_CODES,
+    epilog=_EPILOG,
 )
 
 
@@ -139,19 +123,20 @@ app = typer.Typer(
 def _global(
     context: typer.Context,
     target: Annotated[
-        str | None,
-        typer.Option(envvar="FACETS_TARGET", help=f"Server as HOST:PORT.  [default: {DEFAULT_TARGET}]"),
+        str | None, typer.Option(envvar="FACETS_TARGET", help=f"Server as HOST:PORT.  [default: {DEFAULT_TARGET}]")
     ] = None,
     profile: Annotated[
         str | None,
         typer.Option(
-            envvar="FACETS_PROFILE", help="Server, key and more by a name of config.toml.", autocompletion=profile_names
+            envvar="FACETS_PROFILE",
+            help="Profile of config.toml: server, key and more under one name.",
+            autocompletion=profile_names,
         ),
     ] = None,
     json: Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")] = False,
-    quiet: Annotated[bool, typer.Option("--quiet", help="Say nothing but results and errors.")] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")] = False,
     timeout_s: Annotated[
-        float | None, typer.Option(help="Seconds for one request.  [default: 30; 120 where it may take long]")
+        float | None, typer.Option(help="Seconds for one request.  [default: 30; 120 for long ones]")
     ] = None,
     api_key: Annotated[
         str | None, typer.Option(envvar="FACETS_API_KEY", help="Key, if the server asks for one.")
@@ -162,7 +147,7 @@ def _global(
 ) -> None:
     """Texts as several vectors each: embed, explain, compare, summarize, index, search.
 
-    Global options are understood before and after the subcommand.
+    Global options are accepted before and after the subcommand.
 
     \b
     Examples:
@@ -178,60 +163,50 @@ def _global(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
-    found = _profile(context, profile, is_elsewhere=target is not None)
-    context.default_map = default_options(context.command, {"collection": found.collection})
-    authorities = ca_cert or found.ca_cert
+    try:
+        settings = read_profile(profile, is_elsewhere=target is not None)
+    except (OSError, ValueError):
+        if profile is not None or context.invoked_subcommand not in _WITHOUT_PROFILE:
+            raise
+        settings = Profile()
+    context.default_map = default_options(context.command, {"collection": settings.collection})
+    authorities = ca_cert or settings.ca_cert
     context.obj = Settings(
-        target=next(name for name in (target, found.target, DEFAULT_TARGET) if name is not None),
+        target=next(name for name in (target, settings.target, DEFAULT_TARGET) if name is not None),
         json=json,
-        timeout_s=found.timeout_s if timeout_s is None else timeout_s,
-        api_key=api_key or found.api_key,
-        tls=TlsConfig(root_certificates=authorities.read_bytes()) if authorities else tls or found.tls,
+        timeout_s=settings.timeout_s if timeout_s is None else timeout_s,
+        api_key=api_key or settings.api_key,
+        tls=TlsConfig(root_certificates=authorities.read_bytes()) if authorities else tls or settings.tls,
         quiet=quiet,
     )
-    _tell_warnings(context.obj)
+    _note_warnings(context.obj)
 
 
-def _tell_warnings(settings: Settings) -> None:
-    """Lets the client say what is odd about a filter where it says everything else."""
-    shown = warnings.showwarning
+def _note_warnings(settings: Settings) -> None:
+    """Prints the client's warnings about filters as notes."""
+    show_other = warnings.showwarning
 
     def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
         if issubclass(category, OddFilterWarning):
             settings.note(f"warning: {message}")
         else:
-            shown(message, category, *where)
+            show_other(message, category, *where)
 
     warnings.simplefilter("always", OddFilterWarning)
-    warnings.showwarning = show  # type: ignore[assignment]  # it passes on what it is given
+    warnings.showwarning = show  # type: ignore[assignment]  # passes on what it is given
 
 
-def _profile(context: typer.Context, name: str | None, *, is_elsewhere: bool) -> Profile:
-    try:
-        return read_profile(name, is_elsewhere=is_elsewhere)
-    except (OSError, ValueError):
-        if name is None and context.invoked_subcommand in _WITHOUT_PROFILE:
-            return Profile()
-        raise
-
-
-def _add_commands(commands: Mapping[str, Callable[..., Any] | typer.Typer]) -> None:
-    for name, command in commands.items():
-        if isinstance(command, typer.Typer):
-            app.add_typer(command, name=name)
+for _room in (texts, relations, papers, documents, server, doctor):
+    for _name, _command in _room.COMMANDS.items():
+        if isinstance(_command, typer.Typer):
+            app.add_typer(_command, name=_name)
         else:
-            app.command(name)(command)
-
-
-for _room in _ROOMS:
-    _add_commands(import_module(f"facets_client.cli.{_room}").COMMANDS)
-_add_commands({"models": server.models, "health": server.health, "status": server.status, "backup": server.backup})
-_add_commands({"doctor": doctor.doctor})
-app.command("serve", context_settings=server.FOREIGN_OPTIONS)(server.serve)
+            app.command(_name)(_command)
+app.command("serve", context_settings=server.SERVE_CONTEXT)(server.serve)
 
 
 def interrupt_again(dropped: Any) -> None:
-    """Hook for exceptions that nobody can catch: an interrupt that hit a finalizer is sent again, else it is lost."""
+    """Hook for exceptions that nothing can catch: an interrupt that hit a finalizer is sent again."""
     if issubclass(dropped.exc_type, KeyboardInterrupt):
         again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True
@@ -243,22 +218,17 @@ def interrupt_again(dropped: Any) -> None:
 def main() -> None:
     """Entry point of the console script."""
     try:
-        _main()
+        sys.unraisablehook = interrupt_again
+        if sys.stdout is None:  # closed by the caller
+            message = "standard output is closed, expected somewhere to write to"
+            _fail(Failure(message=message, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT"), sys.argv[1:])
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # for terminals that are not UTF-8
+        app()
     except KeyboardInterrupt as error:  # before the command began
         signal.signal(signal.SIGINT, signal.SIG_IGN)
         failure = failure_of(error)
         assert failure is not None
-        _fail(failure, as_json=_wants_json(sys.argv[1:]))
+        _fail(failure, sys.argv[1:])
     finally:
-        signal.signal(signal.SIGINT, signal.SIG_IGN)  # on the way out there is nothing left to interrupt
-
-
-def _main() -> None:
-    sys.unraisablehook = interrupt_again
-    if sys.stdout is None:  # started with it closed
-        sentence = "standard output is closed, expected somewhere to write to"
-        closed = Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="INVALID_ARGUMENT")
-        _fail(closed, as_json=_wants_json(sys.argv[1:]))
-    if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="replace")  # a terminal that is not UTF-8 shows what it can
-    app()
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # nothing is left to interrupt

@@ -1,13 +1,16 @@
-"""What people type for several commands: texts and pairs, their files, conditions on payloads."""
+"""Options and arguments that several commands share: texts and pairs, their files, conditions on payloads."""
 
+import functools
+import inspect
 import json
 import os
 import re
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Annotated, BinaryIO
+from typing import Annotated, Any, BinaryIO, get_type_hints
 
 import typer
 
@@ -15,80 +18,131 @@ from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneO
 from facets_client.load.source import InputError
 
 Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
-FileOption = Annotated[
-    str | None, typer.Option("--file", "-f", help="One text a line (UTF-8); - reads standard input.")
+FileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with one text per line; -: standard input.")]
+TextFileOption = Annotated[str | None, typer.Option("--file", "-f", help="File of the text; -: standard input.")]
+PairsFileOption = Annotated[
+    str | None, typer.Option("--file", "-f", help="File with one pair per line, separated by a tab; -: standard input.")
 ]
-ModelOption = Annotated[str, typer.Option(help="Model; the server's default when not given.")]
-_FIELD_WEIGHT = 2.0
-WordsOption = Annotated[int, typer.Option(help="Nearest words for each facet.", min=1)]
-
-
+ModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's]")]
+CollectionOption = Annotated[
+    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=False)
+]
+TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of results.")]
+WordsOption = Annotated[int | None, typer.Option("--num-words", help="Nearest words for each facet.")]
+ProgressOption = Annotated[
+    bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]", show_default=False)
+]
 SearchFieldOption = Annotated[
     list[str] | None,
     typer.Option(
         "--search-field",
         metavar="FIELD[:WEIGHT]",
-        help="Field of payloads that is searched with the text, and how often its words count (2); repeat for several; "
+        help="Payload field that is searched with the text, and the weight of its words (2); repeat for several; "
         "'' for none.  [default: title, subject, headline, heading, name]",
+        show_default=False,
+    ),
+]
+WhereOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--where",
+        "-w",
+        metavar="CONDITION",
+        help="FIELD=VALUE, also !=, <, <=, >, >=; FIELD=A|B: one of these; FIELD~VALUE: the list contains it; FIELD: "
+        "exists; !FIELD: is missing. Repeat to require several.",
         show_default=False,
     ),
 ]
 
 
-def parse_search_fields(given: Sequence[str] | None) -> dict[str, float] | None:
-    """Fields and weights; None without any, so that the default holds."""
-    if given is None:
+def expand_options(command: Callable[..., None]) -> Callable[..., None]:
+    """Replaces each parameter of a command that is a dataclass by one option per field."""
+    signature = inspect.signature(command, eval_str=True)
+    groups: dict[str, Any] = {
+        name: item.annotation for name, item in signature.parameters.items() if is_dataclass(item.annotation)
+    }
+    parameters: list[inspect.Parameter] = []
+    for name, parameter in signature.parameters.items():
+        if name not in groups:
+            parameters.append(parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY))
+            continue
+        hints = get_type_hints(groups[name], include_extras=True)
+        parameters += [
+            inspect.Parameter(
+                field.name, inspect.Parameter.KEYWORD_ONLY, default=field.default, annotation=hints[field.name]
+            )
+            for field in fields(groups[name])
+        ]
+
+    @functools.wraps(command)
+    def expanded(**values: Any) -> None:
+        for name, group in groups.items():
+            values[name] = group(**{field.name: values.pop(field.name) for field in fields(group)})
+        command(**values)
+
+    expanded.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    expanded.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    return expanded
+
+
+def given(**options: Any) -> dict[str, Any]:
+    """The options that the user has set. For the others the server has defaults."""
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def parse_search_fields(options: Sequence[str] | None) -> dict[str, float] | None:
+    """Fields and weights; None if the option is not set."""
+    if options is None:
         return None
-    fields: dict[str, float] = {}
-    for one in filter(None, given):
-        name, colon, weight = one.rpartition(":")
+    weights: dict[str, float] = {}
+    for option in filter(None, options):
+        name, colon, weight = option.rpartition(":")
         try:
-            fields[name if colon else one] = float(weight) if colon else _FIELD_WEIGHT
+            weights[name if colon else option] = float(weight) if colon else 2.0
         except ValueError as error:
-            raise typer.BadParameter(f"--search-field expects FIELD or FIELD:WEIGHT, got {one!r}") from error
-    return fields
+            raise typer.BadParameter(f"--search-field expects FIELD or FIELD:WEIGHT, got {option!r}") from error
+    return weights
+
+
+USE_CONTENT = '"$(cat {0})" gives its text'
+USE_FILE_OPTION = "give it as --file {0}"
+
+
+def check_is_text(text: str, hint: str) -> str:
+    """The text; refuses the name of a file and tells what to do instead."""
+    if os.path.isfile(text):  # unlike Path.is_file, it takes a name of any length
+        raise typer.BadParameter(f"{text!r} is a file: {hint.format(shlex.quote(text))}")
+    return text
 
 
 def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
     """The texts of the command line or of a file."""
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
-    told = f"{AS_FILE}, a text a line; {AS_TEXT}"
-    return (no_file(text, told) for text in texts) if texts else (line.strip() for _, line in _lines(file or "-"))
-
-
-def no_file(text: str, told: str) -> str:
-    """The text; a name of a file is none, and what to do about it is told."""
-    if os.path.isfile(text):  # no name of a file is too long for it, as for Path.is_file
-        raise typer.BadParameter(f"{text!r} is a file: {told.format(shlex.quote(text))}")
-    return text
+    if texts:
+        return (check_is_text(text, f"{USE_FILE_OPTION}, a text a line; {USE_CONTENT}") for text in texts)
+    return (line.strip() for _, line in _lines(file or "-"))
 
 
 def document_from(text: str | None, file: str | None) -> str:
     """The text of the command line or of a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return text_of_file(file or "-") if text is None else no_file(text, AS_FILE)
+    return text_of_file(file or "-") if text is None else check_is_text(text, USE_FILE_OPTION)
 
 
 def text_of_file(name: str) -> str:
     """A whole file as one text; ``-`` is standard input."""
-    if name == "-":
-        return _decode(sys.stdin.buffer.read(), name)
     with _open(name) as stream:
         return _decode(stream.read(), name)
 
 
-def names_of_file(file: str) -> list[str]:
-    """Names or ids, one a line, without doubles; ``-`` is standard input.
-
-    Raises:
-        InputError: There is none.
-    """
-    found = list(dict.fromkeys(line.strip() for line in text_of_file(file).splitlines() if line.strip()))
-    if not found:
-        raise InputError(f"{file}: expected at least one name, got none")
-    return found
+def names_of_file(name: str) -> list[str]:
+    """Distinct names or ids of a file, one per line; ``-`` is standard input."""
+    names = list(dict.fromkeys(line.strip() for line in text_of_file(name).splitlines() if line.strip()))
+    if not names:
+        raise InputError(f"{name}: expected at least one name, got none")
+    return names
 
 
 def pairs_from(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
@@ -96,14 +150,14 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     if file is None:
         if first is None or second is None:
             raise typer.BadParameter("expected two texts, or --file FILE")
-        return [(no_file(first, AS_TEXT), no_file(second, AS_TEXT))]
+        return [(check_is_text(first, USE_CONTENT), check_is_text(second, USE_CONTENT))]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
     return [_pair(where, line) for where, line in _lines(file, blanks=" ")]
 
 
 def pairs_with_places(file: str, problems: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The pairs of a file with where they stand; a line that is none is added to the problems and left out."""
+    """The pairs of a file and where they stand. A line that holds none is added to the problems and skipped."""
     for where, line in _lines(file, blanks=" ", problems=problems):
         try:
             yield where, _pair(where, line)
@@ -112,29 +166,28 @@ def pairs_with_places(file: str, problems: list[str]) -> Iterator[tuple[str, tup
 
 
 def _pair(where: str, line: str) -> tuple[str, str]:
-    fields = line.split("\t")
-    if len(fields) != 2:
-        raise InputError(f"{where}: expected two texts with a tab between, got {len(fields)} fields")
-    for side, text in zip(("first", "second"), fields, strict=True):
+    texts = line.split("\t")
+    if len(texts) != 2:
+        raise InputError(f"{where}: expected two texts with a tab between, got {len(texts)} fields")
+    for side, text in zip(("first", "second"), texts, strict=True):
         if not text.strip():
             raise InputError(f"{where}: expected a {side} text, got an empty one")
-    return fields[0], fields[1]
+    return texts[0], texts[1]
 
 
 def _lines(name: str, *, blanks: str | None = None, problems: list[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Lines that are not blank with where they stand, one at a time.
+    """Where each line stands and its text, without blank lines.
 
     Args:
         name: The file; ``-`` is standard input.
-        blanks: Characters of which blank lines consist; None: any white space.
-        problems: Where a line that is not UTF-8 is noted and left out; None: it is an error.
+        blanks: Characters of a blank line; None: any white space.
+        problems: List of the lines that are not UTF-8, which are skipped; None: such a line is an error.
 
     Raises:
-        InputError: The file cannot be read, a line is not UTF-8, or no line has a text.
+        InputError: The file cannot be read, or no line has a text.
     """
-    stream = sys.stdin.buffer if name == "-" else _open(name)
     is_empty = True
-    with stream:
+    with _open(name) as stream:
         for number, line in enumerate(stream, start=1):
             try:
                 text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
@@ -152,6 +205,8 @@ def _lines(name: str, *, blanks: str | None = None, problems: list[str] | None =
 
 
 def _open(name: str) -> BinaryIO:
+    if name == "-":
+        return sys.stdin.buffer
     try:
         return Path(name).open("rb")
     except OSError as error:
@@ -166,67 +221,50 @@ def _decode(raw: bytes, where: str) -> str:
 
 
 _CONDITION = re.compile(r"(?P<field>[^=!<>~]+?)\s*(?P<operator>!=|<=|>=|=|<|>|~)\s*(?P<value>.*)", re.S)
-AS_TEXT = '"$(cat {0})" gives its text'
-AS_FILE = "give it as --file {0}"
 _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
-
-WhereOption = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--where",
-        "-w",
-        metavar="CONDITION",
-        help="FIELD=VALUE, !=, <, <=, >, >=; FIELD=A|B: one of these; FIELD~VALUE: list has it; FIELD: is there; "
-        "!FIELD: is missing. Repeat for all of several.",
-        show_default=False,
-    ),
-]
 
 
 def parse_where(conditions: Sequence[str] | None) -> Filter | None:
-    """All conditions together; None without any.
+    """The filter that requires all conditions; None without any.
 
-    A value that reads as a JSON number, true, false or null is one; anything else is a string, and so is
-    whatever stands in double quotes.
+    A value that reads as a JSON number, true, false or null is one. Anything else is a string, and so is a value in
+    double quotes.
     """
     if not conditions:
         return None
-    parsed = tuple(_parse(condition.strip()) for condition in conditions)
-    return parsed[0] if len(parsed) == 1 else AllOf(parsed)
+    filters = tuple(_parse_condition(condition.strip()) for condition in conditions)
+    return filters[0] if len(filters) == 1 else AllOf(filters)
 
 
-def _parse(condition: str) -> Filter:
-    found = _CONDITION.fullmatch(condition)
-    if not found:
-        field = condition.removeprefix("!").strip()
-        if ":" in field and not field.startswith('"'):
-            named = (
-                f'{condition.replace(":", "=", 1)} compares a value, "{field}" in its quotes is a field of that name'
-            )
-            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}: {named}")
-        field = field.strip('"')
-        if not field or not re.fullmatch(r"[^=!<>~\s]+", field):
-            raise typer.BadParameter(f"--where expects FIELD=VALUE or the like, got {condition!r}")
-        return Exists(field, not condition.startswith("!"))
-    field, operator, value = found["field"], found["operator"], found["value"]
+def _parse_condition(condition: str) -> Filter:
+    match = _CONDITION.fullmatch(condition)
+    if not match:
+        return _parse_existence(condition)
+    field, operator, value = match["field"], match["operator"], match["value"]
     if operator in _BOUNDS:
-        return _range(field, operator, value)
+        bound = _scalar(value)
+        if bound is None or isinstance(bound, bool):
+            raise typer.BadParameter(f"--where {field}{operator} expects a number or a string, got {value!r}")
+        return Range(field, **{_BOUNDS[operator]: bound})
     if operator == "~":
         return Contains(field, _scalar(value))
-    values = _alternatives(value)
+    values = [_scalar(value)] if value.startswith('"') else [_scalar(part) for part in value.split("|")]
     equal: Filter = Equals(field, values[0]) if len(values) == 1 else OneOf(field, values)
     return equal if operator == "=" else NoneOf((equal,))
 
 
-def _range(field: str, operator: str, value: str) -> Filter:
-    bound = _scalar(value)
-    if bound is None or isinstance(bound, bool):
-        raise typer.BadParameter(f"--where {field}{operator} expects a number or a string, got {value!r}")
-    return Range(field, **{_BOUNDS[operator]: bound})
-
-
-def _alternatives(value: str) -> list[Scalar]:
-    return [_scalar(value)] if value.startswith('"') else [_scalar(part) for part in value.split("|")]
+def _parse_existence(condition: str) -> Filter:
+    field = condition.removeprefix("!").strip()
+    expected = f"--where expects FIELD=VALUE or the like, got {condition!r}"
+    if ":" in field and not field.startswith('"'):
+        comparison = condition.replace(":", "=", 1)
+        raise typer.BadParameter(
+            f'{expected}: {comparison} compares a value, "{field}" in its quotes is a field of that name'
+        )
+    field = field.strip('"')
+    if not re.fullmatch(r"[^=!<>~\s]+", field):
+        raise typer.BadParameter(expected)
+    return Exists(field, not condition.startswith("!"))
 
 
 def _scalar(text: str) -> Scalar:

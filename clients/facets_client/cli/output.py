@@ -1,4 +1,4 @@
-"""What the ``facets`` command prints: tables for people, JSON for programs, progress on standard error."""
+"""Output of the ``facets`` command: tables for people, JSON for programs, progress on standard error."""
 
 import json
 import sys
@@ -32,25 +32,25 @@ _SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on
 
 
 class _Console(Console):
-    """Leaves a broken pipe to the command, whose exit code for it is not rich's."""
+    """Leaves a broken pipe to the command, which has its own exit code for it."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def stdout() -> Console:
-    """Standard output; wider than a terminal's default when it is no terminal."""
+    """Standard output; of a fixed width where it is not a terminal."""
     console = _Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else _Console(highlight=False, width=_PIPED_WIDTH)
 
 
-def say(sentence: str) -> None:
-    """One line on standard error."""
-    typer.echo(clean(sentence), err=True)
+def say(message: str) -> None:
+    """Prints one line on standard error."""
+    typer.echo(clean(message), err=True)
 
 
 def print_json(value: object) -> None:
-    """One JSON value on one line."""
+    """Prints a JSON value on one line."""
     typer.echo(json.dumps(value, default=_jsonable, allow_nan=False))
 
 
@@ -65,7 +65,7 @@ def _jsonable(value: object) -> object:
 
 
 def clean(text: str) -> str:
-    """Text on one line without control characters, which could command the terminal."""
+    """The text on one line without control characters, which could control the terminal."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -77,24 +77,24 @@ def shortened(text: str, max_chars: int) -> str:
 
 def table(*columns: str, right: Sequence[str] = ()) -> Table:
     """An empty table; columns named in ``right`` are aligned to the right."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        made.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return made
+        empty.add_column(column, justify="right" if column in right else "left", overflow="fold")
+    return empty
 
 
-def add_row(made: Table, *cells: object) -> None:
-    """Adds a row of plain values; nothing in them is markup."""
-    made.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in cells))
+def add_row(rows: Table, *cells: object) -> None:
+    """Adds a row of plain values, without markup."""
+    rows.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in cells))
 
 
 def documents_table(documents: Iterable[tuple[str, str, Mapping[str, object]]], *, text_chars: int = 120) -> Table:
     """Documents as a table: id, beginning of the text, payload."""
-    shown = table("id", "text", "payload")
-    for name, text, payload in documents:
-        rest = json.dumps(payload, ensure_ascii=False) if payload else ""
-        add_row(shown, name, shortened(text, text_chars), shortened(rest, text_chars))
-    return shown
+    rows = table("id", "text", "payload")
+    for document_id, text, payload in documents:
+        shown_payload = json.dumps(payload, ensure_ascii=False) if payload else ""
+        add_row(rows, document_id, shortened(text, text_chars), shortened(shown_payload, text_chars))
+    return rows
 
 
 def words(nearest: Iterable[NearestWord]) -> str:
@@ -103,20 +103,20 @@ def words(nearest: Iterable[NearestWord]) -> str:
 
 
 def match_line(match: FacetMatch, first: str, second: str) -> Text:
-    """Which facet met which, in words."""
+    """One line about two facets that matched."""
     line = Text(style="dim")
     line.append(clean(f"{first} facet {match.first_facet} ({words(match.first_words)})"))
-    line.append(clean(f" met {second} facet {match.second_facet} ({words(match.second_words)})"))
+    line.append(clean(f" matches {second} facet {match.second_facet} ({words(match.second_words)})"))
     line.append(f", cosine {match.cosine:.3f}")
     return line
 
 
 def print_explanation(console: Console, explanation: Explanation) -> None:
-    """Tokens shaded by attention, then the facets with their words."""
+    """Prints tokens shaded by attention, then the facets with their words."""
     console.print(shaded(explanation.tokens, console))
     stats = explanation.token_stats
-    cut = ", the end of the text was not read" if stats.truncated else ""
-    note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{cut}"
+    truncated = ", the end of the text was not read" if stats.truncated else ""
+    note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}"
     console.print(Text(note, style="dim"))
     facets = table("facet", "nearest words (cosine)", "attends to", right=("facet",))
     for facet in explanation.facets:
@@ -126,16 +126,13 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     console.print(facets)
 
 
-def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: float = 0.0) -> Text:
-    """Tokens with a background that grows with attention, or with their weight where they stand in a weighed score.
-
-    Without colour a digit stands behind each. ``strongest`` is that of the darkest token; 0: the strongest of these.
-    """
+def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
+    """Tokens with a background for their attention, or for their weight in a score; without colour, with a digit."""
     in_color = console.color_system is not None and not console.no_color
-    shown = [token.attention if token.weight is None else token.weight for token in tokens]
-    strongest = strongest or max(shown, default=0.0) or 1.0
+    strengths = [token.attention if token.weight is None else token.weight for token in tokens]
+    strongest = max(strengths, default=0.0) or 1.0
     line = Text()
-    for token, strength in zip(tokens, shown, strict=True):
+    for token, strength in zip(tokens, strengths, strict=True):
         share = max(0.0, strength / strongest)
         if in_color:
             shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))]
@@ -148,9 +145,11 @@ def shaded(tokens: Sequence[TokenAttention], console: Console, *, strongest: flo
 
 
 def progress_bar(*, shown: bool | None, counted: str) -> Progress:
-    """A progress bar on standard error, unless it is said otherwise only on a terminal.
+    """A progress bar on standard error.
 
-    What is counted are e.g. ``texts``, or ``percent``: a share of the total, with a status text.
+    Args:
+        shown: Whether it is shown; None: on a terminal.
+        counted: What is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
     """
     console = Console(stderr=True, highlight=False)
     columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
@@ -163,11 +162,11 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
     return Progress(*columns, console=console, disable=not shown, transient=True)
 
 
-def count_of(number: int, one: str, many: str = "") -> str:
-    """Such as ``1 document``, ``1,200 documents``; ``many`` is what others are called, if not that with an s."""
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
+def count_of(number: int, singular: str, plural: str = "") -> str:
+    """Such as ``1 document`` or ``1,200 documents``; the default plural adds an s."""
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
 def is_interactive() -> bool:
-    """Whether a person can be asked."""
+    """Whether the user can be asked."""
     return sys.stdin.isatty()

@@ -3,23 +3,22 @@
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 import typer
 from rich.filesize import decimal
-from rich.table import Table
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import add_row, print_json, stdout, table
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import INSTALL_SERVER
 from facets_client.core.results import ServerStatus
-from facets_client.generated.types import Collection, Model
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
+SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options of the server are passed on
 
 
 def models(
@@ -41,21 +40,12 @@ def models(
         print_json(found[0] if name is not None else {"models": found})
         return
     columns = ("model", "task", "space", "facets", "dim", "words", "max tokens", "revision")
-    shown = table(*columns, right=("facets", "dim"))
+    rows = table(*columns, right=("facets", "dim"))
     for model in found:
         label = f"{model.name} (default)" if model.is_default else model.name
-        add_row(
-            shown,
-            label,
-            model.task,
-            model.space,
-            model.num_facets,
-            model.dim,
-            model.vocabulary_size,
-            model.max_tokens,
-            model.revision[:12],
-        )
-    stdout().print(shown)
+        cells = (label, model.task, model.space, model.num_facets, model.dim, model.vocabulary_size, model.max_tokens)
+        add_row(rows, *cells, model.revision[:12])
+    stdout().print(rows)
     if name is not None:
         limits = table("limit", "value", right=("value",))
         for field, value in asdict(found[0].limits).items():
@@ -64,9 +54,9 @@ def models(
 
 
 def health(context: typer.Context) -> None:
-    """Say whether the server and each of its services are serving; exit code 3 when one is not.
+    """Show whether the server and each of its services are serving; exit code 3 if one is not.
 
-    A service without a model of its task is not served, which is no fault as long as another one is.
+    A service without a model of its task is not served. That is no fault as long as another one is.
 
     \b
     Examples:
@@ -79,17 +69,17 @@ def health(context: typer.Context) -> None:
     if settings.json:
         print_json({"target": settings.target, "services": statuses})
     else:
-        shown = table("service", "status")
+        rows = table("service", "status")
         for service, status in statuses.items():
-            add_row(shown, service or "server", "(not served)" if status == _NOT_SERVED else status)
-        stdout().print(shown)
-    answering = {service: status for service, status in statuses.items() if status != _NOT_SERVED}
-    if not any(answering) or any(status != "SERVING" for status in answering.values()):
+            add_row(rows, service or "server", "(not served)" if status == _NOT_SERVED else status)
+        stdout().print(rows)
+    served = {service: status for service, status in statuses.items() if status != _NOT_SERVED}
+    if not any(served) or any(status != "SERVING" for status in served.values()):
         raise typer.Exit(ExitCode.UNAVAILABLE)
 
 
 def status(context: typer.Context) -> None:
-    """Show how the server is: version, load, models, collections, disk, last backup.
+    """Show the state of the server: version, load, models, collections, disk, last backup.
 
     \b
     Examples:
@@ -101,22 +91,62 @@ def status(context: typer.Context) -> None:
         found, models, collections = client.status(), client.models(), client.list_collections()
         services = client.health()
     if settings.json:
-        shown = {"target": settings.target, **asdict(found), "services": services}
-        print_json({**shown, "models": models, "collections": collections})
+        lists = {"services": services, "models": models, "collections": collections}
+        print_json({"target": settings.target, **asdict(found), **lists})
         return
     overview = table("server", settings.target)
     for label, value in _overview(found, services):
         add_row(overview, label, value)
     stdout().print(overview)
-    stdout().print(_models(models, found.num_waiting))
+    model_rows = table("model", "task", "revision", "waiting", right=("waiting",))
+    for model in models:
+        label = f"{model.name} (default)" if model.is_default else model.name
+        add_row(model_rows, label, model.task, model.revision[:12], found.num_waiting.get(model.name, 0))
+    stdout().print(model_rows)
     if collections:
-        stdout().print(_collections(collections))
+        numbers = ("documents", "vectors", "index on disk", "damaged")
+        collection_rows = table("collection", "model", "index", *numbers, right=numbers)
+        for item in collections:
+            size = decimal(item.snapshot_bytes)
+            cells = (item.name, item.model, item.index_kind, item.num_documents, item.num_vectors, size)
+            add_row(collection_rows, *cells, item.num_damaged)
+        stdout().print(collection_rows)
+
+
+def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:
+    now = datetime.now(tz=UTC)
+    failing = [name for name, state in services.items() if name and state not in ("SERVING", _NOT_SERVED)]
+    yield "state", services.get("", "UNKNOWN") + (f": not serving {', '.join(failing)}" if failing else "")
+    yield "version", found.version
+    yield "up for", _duration(now - found.start_time)
+    yield "calls now", f"{found.num_running} running, {found.num_queued} waiting, {found.num_streams} streams"
+    yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.num_requests.items()) or "none"
+    yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_bytes.items() if number)
+    yield "disk left", decimal(found.free_bytes) if found.free_bytes else "unknown"
+    backup = found.last_backup_time
+    yield "last backup", "never" if backup is None else f"{_duration(now - backup)} ago ({backup:%Y-%m-%d %H:%M} UTC)"
+
+
+def _duration(time: timedelta) -> str:
+    """The two largest units of a duration.
+
+    Example:
+        >>> _duration(timedelta(days=2, hours=3, minutes=5)), _duration(timedelta(seconds=-1))
+        ('2 d 3 h', '0 s')
+    """
+    seconds_left = max(0, int(time.total_seconds()))
+    parts: list[str] = []
+    for unit, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
+        number, seconds_left = divmod(seconds_left, seconds)
+        if number or parts:
+            parts.append(f"{number} {unit}")
+    return " ".join(parts[:2]) or "0 s"
 
 
 def backup(context: typer.Context) -> None:
-    """Let the server copy its data into its folder of backups and compare the copy; exit code 1 when it is damaged.
+    """Let the server back up its data and verify the copy; exit code 1 if the copy is damaged.
 
-    The server's settings backup_dir and backup_keep say where they go and how many stay.
+    The server's settings backup_dir and backup_keep say where backups go and how many are kept.
 
     \b
     Examples:
@@ -137,64 +167,11 @@ def backup(context: typer.Context) -> None:
         raise typer.Exit(1)
 
 
-def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:
-    now = datetime.now(tz=UTC)
-    unwell = [name for name, state in services.items() if name and state not in ("SERVING", _NOT_SERVED)]
-    yield "state", services.get("", "UNKNOWN") + (f": not serving {', '.join(unwell)}" if unwell else "")
-    yield "version", found.version
-    yield "up for", _duration(now - found.start_time)
-    yield "calls now", f"{found.num_running} worked on, {found.num_queued} waiting, {found.num_streams} streams"
-    yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.num_requests.items()) or "none"
-    yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_bytes.items() if number)
-    yield "disk left", decimal(found.free_bytes) if found.free_bytes else "not known"
-    backup = found.last_backup_time
-    yield "last backup", "never" if backup is None else f"{_duration(now - backup)} ago ({backup:%Y-%m-%d %H:%M} UTC)"
-
-
-def _models(models: Sequence[Model], num_waiting: Mapping[str, int]) -> Table:
-    shown = table("model", "task", "revision", "waiting", right=("waiting",))
-    for model in models:
-        label = f"{model.name} (default)" if model.is_default else model.name
-        add_row(shown, label, model.task, model.revision[:12], num_waiting.get(model.name, 0))
-    return shown
-
-
-def _collections(collections: Sequence[Collection]) -> Table:
-    numbers = ("documents", "vectors", "index on disk", "damaged")
-    shown = table("collection", "model", "index", *numbers, right=numbers)
-    for one in collections:
-        size = decimal(one.snapshot_bytes)
-        add_row(shown, one.name, one.model, one.index_kind, one.num_documents, one.num_vectors, size, one.num_damaged)
-    return shown
-
-
-def _duration(time: timedelta) -> str:
-    """The two largest units of a time: ``3 h 20 min``.
-
-    Example:
-        >>> _duration(timedelta(days=2, hours=3, minutes=5)), _duration(timedelta(seconds=-1))
-        ('2 d 3 h', '0 s')
-    """
-    left = max(0, int(time.total_seconds()))
-    parts: list[str] = []
-    for unit, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, left = divmod(left, seconds)
-        if number or parts:
-            parts.append(f"{number} {unit}")
-    return " ".join(parts[:2]) or "0 s"
-
-
-_SERVER = "facets_server"  # the package whose program is started
-
-# Options of the server are handed on as they are.
-FOREIGN_OPTIONS = {"allow_extra_args": True, "ignore_unknown_options": True}
-
-
 def serve(context: typer.Context) -> None:
-    """Start a server here, with the options of facets-server, until Ctrl-C.
+    """Start a server on this machine, with the options of facets-server, until Ctrl-C.
 
-    It listens on 127.0.0.1:50051 and keeps documents in ./facets-data unless told otherwise; facets-server --help
-    lists every option. Needs the server and its models on this machine.
+    By default it listens on 127.0.0.1:50051 and keeps documents in ./facets-data; facets-server --help lists every
+    option. Needs the server and its models on this machine.
 
     \b
     Examples:
@@ -202,8 +179,11 @@ def serve(context: typer.Context) -> None:
       facets serve --port 50052 --data-dir ~/facets-data
       facets serve --model facets-passages-en
     """
-    if importlib.util.find_spec(_SERVER) is None:
-        sentence = f"the server is not installed: {INSTALL_SERVER}"
-        raise CommandError(Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="FAILED_PRECONDITION"))
-    # In the place of this process: signals and the exit code are the server's own.
-    os.execv(sys.executable, [sys.executable, "-P", "-m", _SERVER, *context.args])
+    if importlib.util.find_spec("facets_server") is None:
+        message = f"the server is not installed: {INSTALL_SERVER}"
+        raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="FAILED_PRECONDITION"))
+    # Replaces this process: signals and the exit code are the server's own.
+    os.execv(sys.executable, [sys.executable, "-P", "-m", "facets_server", *context.args])
+
+
+COMMANDS = {"models": models, "health": health, "status": status, "backup": backup}

@@ -17,31 +17,30 @@ from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.channel import RequestT, ResponseT, TlsConfig
 
-# Setting of a profile -> the types that it may have.
-_KINDS: dict[str, tuple[type, ...]] = {
-    "target": (str,),
-    "api_key": (str,),
-    "api_key_file": (str,),
-    "tls": (bool,),
-    "ca_cert": (str,),
-    "timeout_s": (int, float),
-    "collection": (str,),
+# Setting of a profile -> its types and their name.
+_PROFILE_SETTINGS: dict[str, tuple[tuple[type, ...], str]] = {
+    "target": ((str,), "a string"),
+    "api_key": ((str,), "a string"),
+    "api_key_file": ((str,), "a string"),
+    "tls": ((bool,), "true or false"),
+    "ca_cert": ((str,), "a string"),
+    "timeout_s": ((int, float), "a number"),
+    "collection": ((str,), "a string"),
 }
-_KIND_NAMES = {str: "a string", bool: "true or false", int: "a number"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """What a profile sets; None: nothing is said.
+    """The settings of a profile; None: not set.
 
     Attributes:
-        name: Of the profile; empty: there is none.
+        name: Name of the profile; empty: none is used.
         target: Server as HOST:PORT.
-        api_key: Key for it.
+        api_key: Key of the server.
         tls: Whether to encrypt.
-        ca_cert: PEM file of the authorities to trust.
+        ca_cert: PEM file of the trusted authorities.
         timeout_s: Seconds for one request.
-        collection: Of commands that need one and are given none.
+        collection: Collection of commands that need one and are given none.
     """
 
     name: str = ""
@@ -54,12 +53,12 @@ class Profile:
 
 
 def config_file() -> Path:
-    """``config.toml`` of the command in the user's folder for configuration (``XDG_CONFIG_HOME`` on Linux)."""
+    """``config.toml`` in the user's folder for configuration (``XDG_CONFIG_HOME`` on Linux)."""
     return platformdirs.user_config_path("facets") / "config.toml"
 
 
 def profile_names() -> list[str]:
-    """Names of the profiles in the file, for completion; none where it cannot be read."""
+    """Names of the profiles, for completion; none if the file cannot be read."""
     try:
         return sorted(_read(config_file())[1])
     except (OSError, ValueError):
@@ -70,16 +69,16 @@ def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
     """The profile of that name, else the one that the file names with ``profile = "NAME"``, else an empty one.
 
     Args:
-        name: The wanted profile; None: none was asked for.
-        is_elsewhere: The user has named a server. Then only a profile that was asked for counts: the key of
-            another server must not be sent there.
+        name: Name of the profile; None: not given.
+        is_elsewhere: Whether the user has named a server. Then only a profile that was given by name counts: the key
+            of another server must not be sent there.
 
     Raises:
-        ValueError: There is no such profile, or the file is damaged; the message names the file.
+        ValueError: There is no such profile, or the file is damaged.
         OSError: The file, or one that the profile names, cannot be read.
     """
     file = config_file()
-    if (name is None and is_elsewhere) or (name is None and not file.is_file()):
+    if name is None and (is_elsewhere or not file.is_file()):
         return Profile()
     default, profiles = _read(file) if file.is_file() else ("", {})
     wanted = name or default
@@ -89,14 +88,6 @@ def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
         known = ", ".join(sorted(profiles)) or "none"
         raise ValueError(f"no profile {wanted!r} in {file}: expected one of its profiles ({known})")
     return _profile(wanted, profiles[wanted], file)
-
-
-def default_options(command: Any, values: Mapping[str, object]) -> dict[str, Any]:
-    """Values for required options of a command, or of a group, as Typer takes defaults; None: there is none."""
-    if hasattr(command, "commands"):
-        return {name: default_options(inner, values) for name, inner in command.commands.items()}
-    required = {option.name for option in command.params if option.required and option.param_type_name == "option"}
-    return {name: value for name, value in values.items() if name in required and value is not None}
 
 
 def _read(file: Path) -> tuple[str, dict[str, Any]]:
@@ -117,33 +108,37 @@ def _read(file: Path) -> tuple[str, dict[str, Any]]:
 
 def _profile(name: str, values: dict[str, Any], file: Path) -> Profile:
     for key, value in values.items():
-        if key not in _KINDS:
-            raise ValueError(f"{file}: profile {name!r} has {key!r}, expected {', '.join(_KINDS)}")
-        kinds = _KINDS[key]
-        if not isinstance(value, kinds) or (isinstance(value, bool) and bool not in kinds):
-            raise ValueError(f"{file}: {key} of profile {name!r} must be {_KIND_NAMES[kinds[0]]}, got {value!r}")
-    known = {field.name for field in fields(Profile)}
-    settings = {key: value for key, value in values.items() if key in known}
+        if key not in _PROFILE_SETTINGS:
+            raise ValueError(f"{file}: profile {name!r} has {key!r}, expected {', '.join(_PROFILE_SETTINGS)}")
+        types, types_name = _PROFILE_SETTINGS[key]
+        if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
+            raise ValueError(f"{file}: {key} of profile {name!r} must be {types_name}, got {value!r}")
+    settings = {field.name: values[field.name] for field in fields(Profile) if field.name in values}
+    # Relative paths start at the folder of the configuration file.
     if "ca_cert" in values:
-        settings["ca_cert"] = _beside(file, values["ca_cert"])
+        settings["ca_cert"] = file.parent / Path(values["ca_cert"]).expanduser()
     if "api_key_file" in values:
         if "api_key" in values:
             raise ValueError(f"{file}: profile {name!r} has api_key and api_key_file, expected one of them")
-        settings["api_key"] = _beside(file, values["api_key_file"]).read_text(encoding="utf-8").strip()
+        key_file = file.parent / Path(values["api_key_file"]).expanduser()
+        settings["api_key"] = key_file.read_text(encoding="utf-8").strip()
     return Profile(name=name, **settings)
 
 
-def _beside(file: Path, path: str) -> Path:
-    """Relative paths count from the folder of the configuration file."""
-    return file.parent / Path(path).expanduser()
+def default_options(command: Any, values: Mapping[str, object]) -> dict[str, Any]:
+    """Values for the required options of a command or group, as Typer takes defaults; None: not set."""
+    if hasattr(command, "commands"):
+        return {name: default_options(inner, values) for name, inner in command.commands.items()}
+    required = {option.name for option in command.params if option.required and option.param_type_name == "option"}
+    return {name: value for name, value in values.items() if name in required and value is not None}
 
 
 class CommandClient(FacetsClient):
-    """The client of a command: Ctrl-C may come at any time, and calls that wait say so on a terminal.
+    """The client of a command. Ctrl-C may come at any time, and a call that takes long says so on a terminal.
 
     Attributes:
-        screen: The terminal; None: nobody is told.
-        first_s: Shorter waits are none.
+        screen: The terminal; None: nothing is shown.
+        first_s: Seconds after which a waiting call says so.
     """
 
     screen: TextIO | None = None
@@ -157,19 +152,19 @@ class CommandClient(FacetsClient):
         if threading.current_thread() is not threading.main_thread():
             return super()._call(request, response)
         limit_s = self._connection.timeout_s(type(request))
-        said = ""
+        is_shown = False
 
-        def tell(waited_s: float) -> None:
-            nonlocal said
+        def show_waiting(waited_s: float) -> None:
+            nonlocal is_shown
             if self.screen and waited_s >= self.first_s:
+                is_shown = True
                 waited = f"{int(waited_s)} s of at most {limit_s:g} s (--timeout-s)"
-                said = f"\r\x1b[Kfacets: no answer from {self.target} yet, trying for {waited}"
-                self._show(said)
+                self._show(f"\r\x1b[Kfacets: no answer from {self.target} yet, trying for {waited}")
 
         try:
-            return Background(partial(super()._call, request, response)).result(tell)
+            return Background(partial(super()._call, request, response)).result(show_waiting)
         finally:
-            if said:
+            if is_shown:
                 self._show("\r\x1b[K")
 
     def _show(self, line: str) -> None:
@@ -180,7 +175,7 @@ class CommandClient(FacetsClient):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Settings:
-    """What the global options say."""
+    """The global options."""
 
     target: str
     json: bool
@@ -193,29 +188,32 @@ class Settings:
         """A client; close it.
 
         Args:
-            timeout_s: Seconds for one request where the options say nothing.
-            watched: Waiting calls say so on a terminal; False where a progress bar does.
+            timeout_s: Seconds for one request if --timeout-s is not set.
+            watched: Whether a call that takes long says so on a terminal; False beside a progress bar.
         """
         timeout_s = timeout_s if self.timeout_s is None else self.timeout_s
         client = CommandClient(self.target, timeout_s=timeout_s, api_key=self.api_key, tls=self.tls)
         client.screen = sys.stderr if watched and not (self.json or self.quiet) and sys.stderr.isatty() else None
         return client
 
-    def note(self, sentence: str) -> None:
-        """Says something by the way to a person; with --json or --quiet standard error is for errors alone."""
+    def note(self, message: str) -> None:
+        """Prints a note on standard error, which with --json or --quiet is for errors alone."""
         if not self.json and not self.quiet:
-            say(f"facets: {sentence}")
+            say(f"facets: {message}")
 
 
 AnswerT = TypeVar("AnswerT")
 
 
 def ask(context: typer.Context, call: Callable[[FacetsClient], AnswerT], show: Callable[[AnswerT], None]) -> None:
-    """Asks the server and prints what it says: as JSON where that is wanted, else as ``show`` does."""
+    """Makes a call and prints its answer: as JSON with --json, else with ``show``."""
     settings = settings_of(context)
     with settings.connect() as client:
-        found = call(client)
-    print_json(found) if settings.json else show(found)
+        answer = call(client)
+    if settings.json:
+        print_json(answer)
+    else:
+        show(answer)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -1,4 +1,4 @@
-"""``facets embed``, ``explain``, ``similarity``, ``summarize``, ``topics``."""
+"""``facets embed``, ``explain``, ``similarity``, ``summarize`` and ``topics``."""
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -6,11 +6,22 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.cli.options import FileOption, ModelOption, Texts, WordsOption, document_from, pairs_from, texts_from
+from facets_client.cli.options import (
+    FileOption,
+    ModelOption,
+    PairsFileOption,
+    ProgressOption,
+    TextFileOption,
+    Texts,
+    WordsOption,
+    document_from,
+    given,
+    pairs_from,
+    texts_from,
+)
 from facets_client.cli.output import (
     add_row,
     count_of,
@@ -28,8 +39,7 @@ from facets_client.core.values import FacetsArray
 from facets_client.generated.types import Method, Order, TextTopics
 from facets_client.texts.results import PairScore, ScoreRange, Summary
 
-_MEETINGS_SHOWN = 5
-_ABOUT_SCORES = ("method", "attention", "model", "timings")
+_MATCHES_SHOWN = 5
 
 
 def embed(
@@ -39,11 +49,11 @@ def embed(
     model: ModelOption = "",
     normalize: Annotated[bool, typer.Option("--normalize", help="Scale facets to unit length.")] = False,
     out: Annotated[Path | None, typer.Option(help="Write one array [texts, facets, dim] to this .npy file.")] = None,
-    progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
+    progress: ProgressOption = None,
 ) -> None:
     """Turn texts into facet embeddings.
 
-    With --json: one object a line, {"text", "facet_embeddings": [facets][dim]}. With --out: an .npy file,
+    With --json: one object per line, {"text", "facet_embeddings": [facets][dim]}. With --out: an .npy file, which is
     held in memory until it is written.
 
     \b
@@ -55,61 +65,85 @@ def embed(
     settings = settings_of(context)
     if out and out.suffix != ".npy":
         raise typer.BadParameter(f"--out must end in .npy, got {str(out)!r}")
-    source = texts_from(texts, file)
-    shown = table("#", "text", "facets", "length of facets", right=("#",))
-    kept: list[FacetsArray] = []
+    waiting: list[str] = []  # texts that were sent and not answered
+
+    def sent() -> Iterator[str]:
+        for text in texts_from(texts, file):
+            waiting.append(text)
+            yield text
+
+    rows = table("#", "text", "facets", "length of facets", right=("#",))
+    arrays: list[FacetsArray] = []
     with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="texts") as bar:
         task = bar.add_task("", total=None)
-        sent: list[str] = []
-        stream = client.embed_stream(_remember(source, sent), model=model, normalize=normalize)
-        for number, facets in enumerate(stream):
-            text = sent.pop(0)
+        for number, facets in enumerate(client.embed_stream(sent(), model=model, normalize=normalize), start=1):
+            text = waiting.pop(0)
             bar.advance(task)
             if out:
-                kept.append(facets)
+                arrays.append(facets)
             elif settings.json:
                 print_json({"text": text, "facet_embeddings": facets})
             else:
                 lengths = np.linalg.norm(facets, axis=1)
-                spread = f"{lengths.min():.2f} to {lengths.max():.2f}"
-                add_row(shown, number + 1, shortened(text, 60), " x ".join(map(str, facets.shape)), spread)
+                length_range = f"{lengths.min():.2f} to {lengths.max():.2f}"
+                add_row(rows, number, shortened(text, 60), " x ".join(map(str, facets.shape)), length_range)
     if out:
-        np.save(out, np.stack(kept))
-        written = {"file": str(out), "shape": [len(kept), *kept[0].shape]}
-        print_json(written) if settings.json else settings.note(f"wrote {count_of(len(kept), 'text')} to {out}")
+        np.save(out, np.stack(arrays))
+        if settings.json:
+            print_json({"file": str(out), "shape": [len(arrays), *arrays[0].shape]})
+        settings.note(f"wrote {count_of(len(arrays), 'text')} to {out}")
     elif not settings.json:
-        stdout().print(shown)
+        stdout().print(rows)
 
 
-def _remember(source: Iterator[str], sent: list[str]) -> Iterator[str]:
-    """Hands texts on and keeps those whose answer is still to come."""
-    for text in source:
-        sent.append(text)
-        yield text
+def explain(
+    context: typer.Context,
+    texts: Texts = None,
+    file: FileOption = None,
+    model: ModelOption = "",
+    num_words: WordsOption = None,
+) -> None:
+    """Show what the model sees: tokens shaded by attention, facets with their nearest words.
+
+    Without colour, each token carries its attention relative to the strongest one, 0 to 9.
+
+    \b
+    Examples:
+      facets explain "A dog chased the mailman down the street."
+      facets --json explain --num-words 10 "A dog chased the mailman."
+    """
+    settings = settings_of(context)
+    asked = list(texts_from(texts, file))
+    with settings.connect() as client:
+        explanations = client.explain(asked, model=model, **given(num_words=num_words))
+    console = stdout()
+    for text, explanation in zip(asked, explanations, strict=True):
+        if settings.json:
+            print_json({"text": text, "explanation": explanation})
+        else:
+            print_explanation(console, explanation)
 
 
 def similarity(
     context: typer.Context,
     first: Annotated[str | None, typer.Argument(help="First text.", show_default=False)] = None,
     second: Annotated[str | None, typer.Argument(help="Second text.", show_default=False)] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", "-f", help="Pairs, tab between them; - reads standard input.")
-    ] = None,
+    file: PairsFileOption = None,
     method: Annotated[
-        Method | None, typer.Option(help="How to score; by default what agrees best with people for the model.")
+        Method | None, typer.Option(help="How to score.  [default: what agrees best with people for the model]")
     ] = None,
     attention: Annotated[
         bool, typer.Option("--attention", help="Weigh words by their closest facet (word-based methods).")
     ] = False,
-    explain: Annotated[bool, typer.Option("--explain", help="Show which facet met which.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show which facets match.")] = False,
     calibrated: Annotated[bool, typer.Option("--calibrated", help="Also the score as people would give it.")] = False,
     score_range: Annotated[
-        ScoreRange, typer.Option("--range", help="Its scale, from unrelated to equivalent.")
-    ] = "0..1",
+        ScoreRange | None, typer.Option("--range", help="Scale of the calibrated score, unrelated to equivalent.")
+    ] = None,
     model: ModelOption = "",
-    num_words: WordsOption = 5,
+    num_words: WordsOption = None,
 ) -> None:
-    """Score how alike two texts are; higher is more alike.
+    """Score how similar two texts are; higher is more similar.
 
     \b
     Examples:
@@ -124,61 +158,52 @@ def similarity(
     with settings.connect() as client:
         scores = client.similarity(
             pairs,
-            method=method,
             attention=attention,
             model=model,
             explain=explain,
             calibrated=calibrated,
-            score_range=score_range,
-            num_words=num_words,
+            **given(method=method, score_range=score_range, num_words=num_words),
         )
     if settings.json:
         listed = [
-            {"first": one, "second": other, **row} for (one, other), row in zip(pairs, scores.to_dicts(), strict=True)
+            {"first": pair[0], "second": pair[1], **score} for pair, score in zip(pairs, scores.to_dicts(), strict=True)
         ]
-        print_json({"pairs": listed, **{name: getattr(scores, name) for name in _ABOUT_SCORES}})
+        about = {name: getattr(scores, name) for name in ("method", "attention", "model", "timings")}
+        print_json({"pairs": listed, **about})
         return
     console = stdout()
     console.print(_score_table(pairs, scores.pairs))
-    if explain:
-        for pair in scores.pairs:
-            _print_meetings(console, pair)
+    for score in scores.pairs if explain else ():
+        console.print(shaded(score.first_tokens, console))
+        console.print(shaded(score.second_tokens, console))
+        for match in score.matches[:_MATCHES_SHOWN]:
+            line = Text(f"{match.contribution:>4.0%}  ")
+            console.print(line.append_text(match_line(match, "1st", "2nd")))
+        console.print()
 
 
 def _score_table(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> Table:
-    """A row a pair; what differs stands beside it where something does."""
-    differs = any(score.differences for score in scores)
-    calibrated = any(score.calibrated_score is not None for score in scores)
-    columns = ["score", *(["calibrated"] if calibrated else []), *(["what differs"] if differs else [])]
-    shown = table(*columns, "first", "second", right=("score", "calibrated"))
+    """A row for each pair; columns for calibrated scores and differences only if there are any."""
+    has_differences = any(score.differences for score in scores)
+    is_calibrated = any(score.calibrated_score is not None for score in scores)
+    columns = ["score", *(["calibrated"] if is_calibrated else []), *(["what differs"] if has_differences else [])]
+    rows = table(*columns, "first", "second", right=("score", "calibrated"))
     for (first, second), score in zip(pairs, scores, strict=True):
         cells = [f"{score.score:.4f}"]
         cells += [] if score.calibrated_score is None else [f"{score.calibrated_score:.3f}"]
-        cells += [score.differing] if differs else []
-        add_row(shown, *cells, shortened(first, 60), shortened(second, 60))
-    return shown
-
-
-def _print_meetings(console: Console, pair: PairScore) -> None:
-    """The tokens of both texts by weight or attention, then the facets that met, by what they contribute."""
-    console.print(shaded(pair.first_tokens, console))
-    console.print(shaded(pair.second_tokens, console))
-    for match in pair.matches[:_MEETINGS_SHOWN]:
-        line = Text(f"{match.contribution:>4.0%}  ")
-        console.print(line.append_text(match_line(match, "1st", "2nd")))
-    console.print()
+        cells += [score.differing] if has_differences else []
+        add_row(rows, *cells, shortened(first, 60), shortened(second, 60))
+    return rows
 
 
 def summarize(
     context: typer.Context,
     text: Annotated[str | None, typer.Argument(help="The text.", show_default=False)] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", "-f", help="The text's file (UTF-8); - reads standard input.")
-    ] = None,
-    sentences: Annotated[int | None, typer.Option(help="Exactly this many sentences.", min=1)] = None,
-    words: Annotated[int | None, typer.Option(help="At most this many words, instead.", min=1)] = None,
-    order: Annotated[Order, typer.Option(help="Order of the sentences.")] = "original",
-    query: Annotated[str, typer.Option(help="What the reader looks for.")] = "",
+    file: TextFileOption = None,
+    sentences: Annotated[int | None, typer.Option(help="Number of sentences.")] = None,
+    words: Annotated[int | None, typer.Option(help="Instead: the most words.")] = None,
+    order: Annotated[Order | None, typer.Option(help="Order of the sentences.")] = None,
+    query: Annotated[str, typer.Option(help="What the reader is looking for.")] = "",
     model: ModelOption = "",
 ) -> None:
     """Pick the sentences that cover a text best.
@@ -189,23 +214,18 @@ def summarize(
       facets summarize --file article.txt --words 100 --query "effect on prices"
       curl -s https://example.org/a.txt | facets --json summarize --file -
     """
-    if sentences and words:
+    if sentences is not None and words is not None:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
-    asked = [document_from(text, file)]
-    ask(
-        context,
-        lambda client: client.summarize(
-            asked, num_sentences=sentences, max_words=words, order=order, query=query, model=model
-        )[0],
-        _print_summary,
-    )
+    documents = [document_from(text, file)]
+    options = given(num_sentences=sentences, max_words=words, order=order)
+    ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], _print_summary)
 
 
 def _print_summary(summary: Summary) -> None:
-    shown = table("sentence", "gain", "text", right=("sentence", "gain"))
+    rows = table("sentence", "gain", "text", right=("sentence", "gain"))
     for sentence in summary.sentences:
-        add_row(shown, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
-    stdout().print(shown)
+        add_row(rows, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
+    stdout().print(rows)
     if not summary.has_prose:
         stdout().print(Text("no prose to summarize: these are items, headings and the like", style="yellow"))
     of_all = count_of(summary.num_sentences_in_document, "sentence")
@@ -215,17 +235,15 @@ def _print_summary(summary: Summary) -> None:
 
 def topics(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="What is written so far.", show_default=False)] = None,
-    file: Annotated[
-        str | None, typer.Option("--file", "-f", help="The text's file (UTF-8); - reads standard input.")
-    ] = None,
-    number: Annotated[int | None, typer.Option("--topics", help="At most this many.", min=1)] = None,
-    words: Annotated[int | None, typer.Option(help="Words of a topic.", min=1)] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="What is to come; repeatable.")] = None,
-    avoid: Annotated[list[str] | None, typer.Option(help="What is not to come; repeatable.")] = None,
+    text: Annotated[str | None, typer.Argument(help="The text so far.", show_default=False)] = None,
+    file: TextFileOption = None,
+    number: Annotated[int | None, typer.Option("--topics", help="The most topics.")] = None,
+    words: Annotated[int | None, typer.Option(help="Words of a topic.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Word of a topic that is wanted; repeat for more.")] = None,
+    avoid: Annotated[list[str] | None, typer.Option(help="Word of a topic to avoid; repeat for more.")] = None,
     model: ModelOption = "",
 ) -> None:
-    """Suggest what a text may go on about, the likeliest first.
+    """Suggest topics that a text may continue with, the likeliest first.
 
     \b
     Examples:
@@ -233,52 +251,19 @@ def topics(
       facets topics --file draft.txt --keep election --avoid religion
     """
     asked = [document_from(text, file)]
-    ask(
-        context,
-        lambda client: client.suggest_topics(
-            asked, num_topics=number, num_words=words, keep=keep or (), avoid=avoid or (), model=model
-        )[0],
-        _print_topics,
-    )
+    options = given(num_topics=number, num_words=words, keep=keep, avoid=avoid)
+    ask(context, lambda client: client.suggest_topics(asked, model=model, **options)[0], _print_topics)
 
 
 def _print_topics(found: TextTopics) -> None:
     if not found.topics:
         stdout().print(Text("no topic left: avoid less", style="yellow"))
         return
-    shown = table("topic", "likely", "new", right=("likely", "new"))
+    rows = table("topic", "likely", "new", right=("likely", "new"))
     for topic in found.topics:
         likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
-        add_row(shown, ", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}")
-    stdout().print(shown)
-
-
-def explain(
-    context: typer.Context,
-    texts: Texts = None,
-    file: FileOption = None,
-    model: ModelOption = "",
-    num_words: WordsOption = 5,
-) -> None:
-    """Show what the model sees: tokens shaded by attention, facets with their nearest words.
-
-    Without colour, each token carries its attention relative to the strongest one, 0 to 9.
-
-    \b
-    Examples:
-      facets explain "A dog chased the mailman down the street."
-      facets --json explain --num-words 10 "A dog chased the mailman."
-    """
-    settings = settings_of(context)
-    listed = list(texts_from(texts, file))
-    with settings.connect() as client:
-        explanations = client.explain(listed, model=model, num_words=num_words)
-    console = stdout()
-    for text, explanation in zip(listed, explanations, strict=True):
-        if settings.json:
-            print_json({"text": text, "explanation": explanation})
-        else:
-            print_explanation(console, explanation)
+        add_row(rows, ", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}")
+    stdout().print(rows)
 
 
 COMMANDS = {

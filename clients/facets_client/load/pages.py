@@ -1,4 +1,4 @@
-"""Text, Markdown, HTML, Word and PDF: a document a file, of a PDF one a page."""
+"""Text, Markdown, HTML, Word and PDF files: one document per file, of a PDF one per page."""
 
 import codecs
 import logging
@@ -10,449 +10,452 @@ from typing import Any
 from zipfile import BadZipFile, ZipFile
 from zlib import error as ZlibError
 
-from facets_client.load.records import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
-from facets_client.load.source import DAMAGED, InputError, RecordSource, as_utf8, check_text_head
+from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
+from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
-_MAX_FILE_BYTES = 64 * 2**20  # read as one text
-_FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
-_FRONT_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
-# Of a page what is about the site, and what is no text.
-_NOT_TEXT = ("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "form", "head")
-_BLOCKS = {
-    *("p", "div", "section", "article", "main", "h1", "h2", "h3", "h4", "h5", "h6", "li", "ul", "ol", "dl", "dt", "dd"),
-    *("table", "tr", "blockquote", "pre", "figure", "figcaption", "header", "hr", "caption", "details", "summary"),
-}
-_PAGES_AT_A_TIME = 48  # of a PDF: looked at together for what comes again on every page
-_NUMBERS = re.compile(r"\d+")
-_PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
-_CELLS = ("td", "th")
-_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
-_REGIONS = ("main", "article")
-_LONGEST_CELL = 300  # characters; longer ones are columns of a page
-_DEEPEST = 20  # lists and quotations within each other
-_BADGE = re.compile(r"shields\.io|badge", re.IGNORECASE)
-_DECLARED = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?\s*([\w:-]+)", re.IGNORECASE)
+_MAX_FILE_BYTES = 64 * 2**20  # of a file that is read as one text
+_MAX_TABLE_CELL_CHARS = 300  # longer cells are taken for the columns of a page layout
+_MAX_DEPTH = 20  # of nested lists and quotations
 
 
-def read_text(source: RecordSource, options: ReadOptions) -> Rows:
+def read_text(source: Source, options: ReadOptions) -> Rows:
     """A whole file as one text."""
-    text = _decoded(source, options, "text")
+    text = _read_decoded(source, options, "text")
     if isinstance(text, Rejection):
         yield text
-    else:
-        if _looks_like_table(text):
-            options.tell(f"{source.name}: is read as one text; if it is a table, say --format csv")
-        yield _document(text, "")
+        return
+    if _looks_like_table(text):
+        options.note(f"{source.name}: is read as one text; if it is a table, say --format csv")
+    yield _document(text, "")
 
 
 def _looks_like_table(text: str) -> bool:
-    """Whether the first lines have as many semicolons, tabs or bars as each other."""
+    """Whether the first lines have equally many semicolons, tabs or bars."""
     lines = text.splitlines()[:4]
     return len(lines) > 2 and any(len({line.count(mark) for line in lines}) == 1 for mark in ";\t|" if mark in text)
 
 
-def read_markdown(source: RecordSource, options: ReadOptions) -> Rows:
-    """A Markdown file as its text without marks; the title is the first heading, or the one of the front matter."""
+_FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)
+_FRONT_MATTER_TITLE = re.compile(r"^title:[ \t]*(.+?)[ \t]*$", re.MULTILINE)
+_BADGE_URL = re.compile(r"shields\.io|badge", re.IGNORECASE)
+
+
+def read_markdown(source: Source, options: ReadOptions) -> Rows:
+    """The text of a Markdown file without inline marks. The title is that of the front matter or the first heading."""
     from markdown_it import MarkdownIt
 
-    text = _decoded(source, options, "Markdown")
+    text = _read_decoded(source, options, "Markdown")
     if isinstance(text, Rejection):
         yield text
         return
-    front = _FRONT_MATTER.match(text)
-    titles = _FRONT_TITLE.search(front[1]) if front else None
+    front_matter = _FRONT_MATTER.match(text)
+    title = _FRONT_MATTER_TITLE.search(front_matter[1]) if front_matter else None
     parser = MarkdownIt("commonmark").enable("table")
-    parser.add_render_rule("image", _alternative)
-    page = _Page()
-    _parse(page, parser.render(text[front.end() :] if front else text))
-    yield _document(page.written.text(), titles[1].strip("\"'") if titles else page.written.heading())
+    parser.add_render_rule("image", _image_text)
+    page = _HtmlPage()
+    page.parse(parser.render(text[front_matter.end() :] if front_matter else text))
+    yield _document(page.blocks.text(), title[1].strip("\"'") if title else page.blocks.first_heading())
 
 
-class _Written:
-    """What a reader has understood, as plain text with the marks that Facets reads again.
+def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environment: Any) -> str:
+    """The alternative text of a picture, unless it is a badge."""
+    token = tokens[index]
+    return "" if _BADGE_URL.search(token.attrs.get("src", "")) else escape(token.content)
 
-    Headings have ``#``, items ``-`` and their depth, rows of tables bars, code fences, quotations ``>``.
+
+class _Blocks:
+    """Plain text with the marks that the server reads again.
+
+    Headings get ``#``, list items ``-`` and an indentation, table rows bars, code fences, quotations ``>``.
     """
 
     def __init__(self) -> None:
-        self.blocks: list[tuple[str, str]] = []  # kind and text
+        self._blocks: list[tuple[str, str]] = []  # kind and text
 
-    def add(self, text: str, *, kind: str = "", depth: int = 1, quoted: int = 0) -> None:
-        """One block; what is blank is none."""
+    def __len__(self) -> int:
+        return len(self._blocks)
+
+    def add(self, text: str, *, kind: str = "", depth: int = 1, quote_depth: int = 0) -> None:
+        """Adds a block unless it is blank."""
         if kind == "code":
             text = text.strip("\n")
             marked = f"```\n{text}\n```"
         else:
             text = " ".join(text.split())
-            marks = {"heading": "#" * depth + " ", "item": "  " * (min(depth, _DEEPEST) - 1) + "- "}
-            marked = "> " * min(quoted, _DEEPEST) + marks.get(kind, "") + text
+            marks = {"heading": "#" * depth + " ", "item": "  " * (min(depth, _MAX_DEPTH) - 1) + "- "}
+            marked = "> " * min(quote_depth, _MAX_DEPTH) + marks.get(kind, "") + text
         if text:
-            self.blocks.append((kind, marked))
+            self._blocks.append((kind, marked))
 
-    def add_row(self, cells: list[str], *, quoted: int = 0) -> None:
-        """A row of a table; one cell alone, or one that holds a paragraph, is no cell."""
-        said = [text for text in (" ".join(cell.split()) for cell in cells) if text]
-        if len(said) < 2 or max(map(len, said)) > _LONGEST_CELL:
-            for text in said:
-                self.add(text, quoted=quoted)
+    def add_row(self, cells: list[str], *, quote_depth: int = 0) -> None:
+        """Adds a table row. A single cell, or one that holds a paragraph, becomes plain blocks."""
+        texts = [text for text in (" ".join(cell.split()) for cell in cells) if text]
+        if len(texts) < 2 or max(map(len, texts)) > _MAX_TABLE_CELL_CHARS:
+            for text in texts:
+                self.add(text, quote_depth=quote_depth)
         else:
-            self.blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in said) + " |"))
+            self._blocks.append(("row", "| " + " | ".join(text.replace("|", "/") for text in texts) + " |"))
 
-    def heading(self) -> str:
-        """The first one; empty without any."""
-        return next((text.lstrip("# ") for kind, text in self.blocks if kind == "heading"), "")
+    def first_heading(self) -> str:
+        """The first heading; empty if there is none."""
+        return next((text.lstrip("# ") for kind, text in self._blocks if kind == "heading"), "")
 
     def text(self, first: int = 0, last: int | None = None) -> str:
-        """Blocks with an empty line between them; items and rows follow each other."""
+        """Some blocks with blank lines between them, except between items and between rows."""
         pieces: list[str] = []
-        before = ""
-        for kind, text in self.blocks[first:last]:
+        kind_before = ""
+        for kind, text in self._blocks[first:last]:
             if pieces:
-                pieces.append("\n" if kind == before and kind in ("item", "row") else "\n\n")
+                pieces.append("\n" if kind == kind_before and kind in ("item", "row") else "\n\n")
             pieces.append(text)
-            before = kind
+            kind_before = kind
         return "".join(pieces)
 
 
-def _alternative(renderer: Any, tokens: Any, place: int, options: Any, environment: Any) -> str:
-    """What stands for a picture: its words, but for badges."""
-    token = tokens[place]
-    return "" if _BADGE.search(token.attrs.get("src", "")) else escape(token.content)
+_DECLARED_CHARSET = re.compile(rb"<meta[^>]+?charset\s*=\s*[\"']?\s*([\w:-]+)", re.IGNORECASE)
+_NOT_TEXT = ("script", "style", "noscript", "template", "svg", "nav", "footer", "aside", "form", "head")
+_HEADINGS = ("h1", "h2", "h3", "h4", "h5", "h6")
+_MAIN_PARTS = ("main", "article")
+_BLOCK_TAGS = {
+    *_HEADINGS,
+    *("p", "div", "section", "article", "main", "li", "ul", "ol", "dl", "dt", "dd", "table", "tr", "blockquote", "pre"),
+    *("figure", "figcaption", "header", "hr", "caption", "details", "summary"),
+}
 
 
-def read_html(source: RecordSource, options: ReadOptions) -> Rows:
-    """The text of a page without scripts, menus and footers, and its title.
+def read_html(source: Source, options: ReadOptions) -> Rows:
+    """The text of a web page without scripts, menus and footers, and its title.
 
     Raises:
-        InputError: It is no text.
+        InputError: It is binary data.
     """
-    head = check_text_head(source, "HTML")
-    declared = _DECLARED.search(head[:4096])
-    encoding = options.encoding
-    if declared and not encoding and _is_known(declared[1].decode()):
-        encoding = declared[1].decode()
-    data = _whole(as_utf8(source, head, encoding=encoding, tell=options.tell))
+    head = source.text_head("HTML")
+    data = _read_whole(source)
     if isinstance(data, Rejection):
         yield data
         return
-    page = _Page()
-    _parse(page, data.decode("utf-8", "replace").removeprefix("\ufeff"))
-    yield _document(page.text(), page.title)
+    declared = _DECLARED_CHARSET.search(head[:4096])
+    asked = options.encoding or (_ascii_superset(declared[1].decode()) if declared else "")
+    encoding = detect_encoding(source.name, head, asked, options.note)
+    page = _HtmlPage()
+    page.parse(data.decode(encoding, "replace").removeprefix("\ufeff"))
+    yield _document(page.main_text(), page.title)
 
 
-def _parse(page: "_Page", text: str) -> None:
-    """Events, no tree: however deep the elements are, only the text is held."""
-    from lxml.etree import HTMLParser
-
-    parser = HTMLParser(target=page, encoding="utf-8", huge_tree=True)
-    parser.feed(text.encode())
-    parser.close()
-
-
-def _is_known(encoding: str) -> bool:
-    """Whether a page can say in ASCII that it has this encoding."""
+def _ascii_superset(encoding: str) -> str:
+    """The encoding if a page can declare it in ASCII, else an empty string."""
     try:
-        return not codecs.lookup(encoding).name.startswith(("utf-16", "utf-32"))
+        return "" if codecs.lookup(encoding).name.startswith(("utf-16", "utf-32")) else encoding
     except LookupError:
-        return False
+        return ""
 
 
-class _Page:
-    """What a parser tells of a page: its title, and its blocks.
+class _HtmlPage:
+    """Target of an lxml parser that collects the blocks and the title of a page.
 
-    Attributes:
-        title: Of the page.
-        written: The blocks so far.
+    There is no tree, so the nesting of a page does not matter.
     """
 
     def __init__(self) -> None:
         self.title = ""
-        self.written = _Written()
-        self._titles: list[str] | None = None  # while the title is open
-        self._said: list[str] = []  # of the block that is open
+        self.blocks = _Blocks()
+        self._title_pieces: list[str] | None = None  # while the title is open
+        self._pieces: list[str] = []  # text of the open block
         self._kind, self._level = "", 1
-        self._row: list[str] | None = None  # cells before the open one, of the row that is open
-        self._around: Counter[str] = Counter()  # elements that are open
+        self._cells: list[str] | None = None  # closed cells of the open row
+        self._open: Counter[str] = Counter()  # open elements by tag
         self._depth = 0
-        self._skipped_depth = 0  # of the element that is no text; 0: none is open
-        self._regions: dict[str, tuple[int, int, int]] = {}  # first main, first article: depth, first block, last block
+        self._skipped_depth = 0  # of the open element that is not text; 0: none
+        self._main_parts: dict[str, tuple[int, int, int]] = {}  # depth, first block, last block (-1: open)
+
+    def parse(self, html: str) -> None:
+        """Reads a page."""
+        from lxml.etree import HTMLParser
+
+        parser = HTMLParser(target=self, encoding="utf-8", huge_tree=True)
+        parser.feed(html.encode("utf-8", "replace"))
+        parser.close()
+
+    def main_text(self) -> str:
+        """The blocks of the first ``main``, else of the first ``article``, else all."""
+        part = next((self._main_parts[tag] for tag in _MAIN_PARTS if tag in self._main_parts), None)
+        if part is None:
+            return self.blocks.text()
+        _, first, last = part
+        return self.blocks.text(first, last if last >= 0 else None)
 
     def start(self, tag: str, attributes: Mapping[str, str]) -> None:
-        """An element begins."""
+        """Called by the parser where an element begins."""
         self._depth += 1
-        if tag == "title" and not self.title and self._titles is None:
-            self._titles = []
+        if tag == "title" and not self.title and self._title_pieces is None:
+            self._title_pieces = []
         if self._skipped_depth:
             return
         if tag in _NOT_TEXT:
             self._skipped_depth = self._depth
             return
-        self._border(tag)
-        self._around[tag] += 1
-        if tag in _REGIONS and tag not in self._regions:
-            self._regions[tag] = (self._depth, len(self.written.blocks), -1)
+        self._boundary(tag)
+        self._open[tag] += 1
+        if tag in _MAIN_PARTS and tag not in self._main_parts:
+            self._main_parts[tag] = (self._depth, len(self.blocks), -1)
         if tag in _HEADINGS:
             self._kind, self._level = "heading", int(tag[1])
         elif tag == "li":
-            self._kind, self._level = "item", max(1, self._around["ul"] + self._around["ol"])
+            self._kind, self._level = "item", max(1, self._open["ul"] + self._open["ol"])
         elif tag == "tr":
-            self._row = []
+            self._cells = []
 
     def end(self, tag: str) -> None:
-        """An element ends."""
-        if tag == "title" and self._titles is not None:
-            self.title, self._titles = " ".join("".join(self._titles).split()), None
+        """Called by the parser where an element ends."""
+        if tag == "title" and self._title_pieces is not None:
+            self.title, self._title_pieces = " ".join("".join(self._title_pieces).split()), None
         if self._skipped_depth == self._depth:
             self._skipped_depth = 0
         elif not self._skipped_depth:
-            self._border("" if tag == "br" else tag)
-            self._around[tag] -= 1
-            depth, first, last = self._regions.get(tag, (0, 0, 0))
+            self._boundary("" if tag == "br" else tag)
+            self._open[tag] -= 1
+            depth, first, last = self._main_parts.get(tag, (0, 0, 0))
             if depth == self._depth and last < 0:
-                self._regions[tag] = (depth, first, len(self.written.blocks))
+                self._main_parts[tag] = (depth, first, len(self.blocks))
         self._depth -= 1
 
     def data(self, text: str) -> None:
-        """Text of the element that is open."""
-        if self._titles is not None:
-            self._titles.append(text)
+        """Called by the parser with text."""
+        if self._title_pieces is not None:
+            self._title_pieces.append(text)
         if not self._skipped_depth:
-            self._said.append(text)
+            self._pieces.append(text)
 
     def close(self) -> None:
-        """The page is over."""
+        """Called by the parser at the end."""
         self._flush()
 
-    def text(self) -> str:
-        """Blocks of the main part, else of the article, else of all."""
-        region = next((self._regions[name] for name in _REGIONS if name in self._regions), None)
-        return (
-            self.written.text()
-            if region is None
-            else self.written.text(region[1], region[2] if region[2] >= 0 else None)
-        )
-
-    def _border(self, tag: str) -> None:
-        """Where an element begins or ends: a space, the border of a cell, of a row, or of a block."""
-        if self._row is not None and tag in _CELLS:
-            self._row.append("".join(self._said))
-            self._said = []
-        elif self._row is not None and tag in ("tr", "table"):
-            self.written.add_row([*self._row, "".join(self._said)], quoted=self._around["blockquote"])
-            self._row, self._said = None, []
-        elif tag == "br" or (self._row is not None and tag in _BLOCKS):
-            self._said.append("\n")
-        elif tag in _BLOCKS:
+    def _boundary(self, tag: str) -> None:
+        """Ends a cell, a row or a block where an element begins or ends."""
+        if self._cells is not None and tag in ("td", "th"):
+            self._cells.append("".join(self._pieces))
+            self._pieces = []
+        elif self._cells is not None and tag in ("tr", "table"):
+            self.blocks.add_row([*self._cells, "".join(self._pieces)], quote_depth=self._open["blockquote"])
+            self._cells, self._pieces = None, []
+        elif tag == "br" or (self._cells is not None and tag in _BLOCK_TAGS):
+            self._pieces.append("\n")
+        elif tag in _BLOCK_TAGS:
             self._flush()
 
     def _flush(self) -> None:
-        """Ends a block; the mark of an item or a heading is that of the first block within it."""
-        text, self._said = "".join(self._said), []
-        kind = "code" if self._around["pre"] > 0 else self._kind
-        self.written.add(text, kind=kind, depth=self._level, quoted=self._around["blockquote"])
-        if not text.isspace() and text:
+        """Ends a block. Only the first block of an item or heading gets its mark."""
+        text, self._pieces = "".join(self._pieces), []
+        kind = "code" if self._open["pre"] > 0 else self._kind
+        self.blocks.add(text, kind=kind, depth=self._level, quote_depth=self._open["blockquote"])
+        if text.strip():
             self._kind = ""
 
 
-_WORD = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
-_STYLE = re.compile(r"(heading|title|list ?(?:bullet|number)|toc)(?![a-z]) ?(\d?)")
-_FLOW = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # paragraphs and tables stand in these
+_W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
+_TITLE_PROPERTY = "{http://purl.org/dc/elements/1.1/}title"
+_FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+_STYLE_NAME = re.compile(r"(heading|title|list ?(?:bullet|number)|toc)(?![a-z]) ?(\d?)")
+_CONTAINERS = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # of paragraphs and tables
 
 
-def read_docx(source: RecordSource, options: ReadOptions) -> Rows:
-    """The text of a Word document with headings, items and tables; the title is that of its properties or the first.
+def read_docx(source: Source, options: ReadOptions) -> Rows:
+    """The text of a Word document with headings, items and tables.
 
-    Headers, footers, comments, tables of contents and what was deleted are no text.
+    Headers, footers, comments, tables of contents and deleted text are left out. The title is that of the document's
+    properties or the first heading.
 
     Raises:
-        InputError: It is no Word document.
+        InputError: It is not a Word document.
     """
     from lxml.etree import LxmlError
 
     try:
         with ZipFile(source.seekable()) as archive:
-            if (num_bytes := archive.getinfo("word/document.xml").file_size) > _MAX_FILE_BYTES:
+            num_bytes = archive.getinfo("word/document.xml").file_size
+            if num_bytes > _MAX_FILE_BYTES:
                 message = f"document has {num_bytes} bytes, the limit is {_MAX_FILE_BYTES}: split it"
-                yield Rejection(1, 0, "file_too_long", message)
+                yield Rejection(1, "file_too_long", message)
                 return
-            document = _xml(archive, "word/document.xml")
-            styles = _xml(archive, "word/styles.xml")
-            about = _xml(archive, "docProps/core.xml")
+            body, styles, properties = (
+                _read_xml(archive, name) for name in ("word/document.xml", "word/styles.xml", "docProps/core.xml")
+            )
     except (BadZipFile, KeyError, LxmlError, ZlibError, OSError, EOFError, RuntimeError) as error:
         raise InputError(f"{source.name}: expected a Word document: {error}") from error
-    names = {
-        style.get(f"{_WORD}styleId"): str(name.get(f"{_WORD}val", "")).lower()
-        for style in styles.iter(f"{_WORD}style")
-        for name in style.iter(f"{_WORD}name")
+    style_names = {
+        style.get(f"{_W}styleId"): str(name.get(f"{_W}val", "")).lower()
+        for style in styles.iter(f"{_W}style")
+        for name in style.iter(f"{_W}name")
     }
-    written = _Written()
-    for element in _flow(document):
-        if element.tag == f"{_WORD}tbl":
-            for row in element.iterchildren(f"{_WORD}tr"):
-                written.add_row([" ".join(map(_said_by, _flow(cell))) for cell in row.iter(f"{_WORD}tc")])
+    blocks = _Blocks()
+    for element in _paragraphs_and_tables(body):
+        if element.tag == f"{_W}tbl":
+            for row in element.iterchildren(f"{_W}tr"):
+                cells = row.iter(f"{_W}tc")
+                blocks.add_row([" ".join(map(_text_of, _paragraphs_and_tables(cell))) for cell in cells])
         else:
-            _add_paragraph(written, element, names)
-    title = " ".join((about.findtext("{http://purl.org/dc/elements/1.1/}title") or "").split())
-    if written.blocks:
-        yield _document(written.text(), title or written.heading())
+            _add_paragraph(blocks, element, style_names)
+    title = " ".join((properties.findtext(_TITLE_PROPERTY) or "").split())
+    if len(blocks):
+        yield _document(blocks.text(), title or blocks.first_heading())
     else:
-        yield Rejection(1, 0, "no_text", "the document has no text: it may hold pictures, which need OCR first")
+        yield Rejection(1, "no_text", "the document has no text: it may hold pictures, which need OCR first")
 
 
-def _xml(archive: ZipFile, name: str) -> Any:
-    """A part of a document, nothing where it has no such part; entities and addresses in it are not followed."""
+def _read_xml(archive: ZipFile, name: str) -> Any:
+    """A part of a document; an empty element if it has no such part. External entities are not loaded."""
     from lxml.etree import XML, XMLParser
 
     if name not in archive.namelist() and name != "word/document.xml":
-        return XML("<nothing/>")
+        return XML("<missing/>")
     with archive.open(name) as part:
         data = part.read(_MAX_FILE_BYTES)
     return XML(data, XMLParser(resolve_entities=False, no_network=True))
 
 
-def _flow(parent: Any) -> Iterator[Any]:
-    """Paragraphs and tables, in order."""
-    for element in parent.iterchildren(f"{_WORD}*"):
-        name = element.tag.removeprefix(_WORD)
+def _paragraphs_and_tables(parent: Any) -> Iterator[Any]:
+    for element in parent.iterchildren(f"{_W}*"):
+        name = element.tag.removeprefix(_W)
         if name in ("p", "tbl"):
             yield element
-        elif name in _FLOW:
-            yield from _flow(element)
+        elif name in _CONTAINERS:
+            yield from _paragraphs_and_tables(element)
 
 
-def _add_paragraph(written: _Written, paragraph: Any, names: Mapping[str, str]) -> None:
-    found = {name: paragraph.find(f"{_WORD}pPr//{_WORD}{name}") for name in ("pStyle", "outlineLvl", "ilvl", "numPr")}
-    said = {name: "" if one is None else str(one.get(f"{_WORD}val", "")) for name, one in found.items()}
-    match = _STYLE.match(names.get(said["pStyle"], said["pStyle"].lower()))
-    style, level = match.groups() if match else ("", "")
-    outline, deep = (int(said[name]) + 1 if said[name].isdigit() else 0 for name in ("outlineLvl", "ilvl"))
-    if outline or style in ("heading", "title"):
-        written.add(_said_by(paragraph), kind="heading", depth=min(6, outline or int(level or 1)))
-    elif found["numPr"] is not None or style.startswith("list"):
-        written.add(_said_by(paragraph), kind="item", depth=deep or int(level or 1))
+def _add_paragraph(blocks: _Blocks, paragraph: Any, style_names: Mapping[str, str]) -> None:
+    properties = {name: paragraph.find(f"{_W}pPr//{_W}{name}") for name in ("pStyle", "outlineLvl", "ilvl", "numPr")}
+    values = {name: "" if element is None else str(element.get(f"{_W}val", "")) for name, element in properties.items()}
+    match = _STYLE_NAME.match(style_names.get(values["pStyle"], values["pStyle"].lower()))
+    style, style_level = match.groups() if match else ("", "")
+    outline_level, item_level = (
+        int(values[name]) + 1 if values[name].isdigit() else 0 for name in ("outlineLvl", "ilvl")
+    )
+    text = _text_of(paragraph)
+    if outline_level or style in ("heading", "title"):
+        blocks.add(text, kind="heading", depth=min(6, outline_level or int(style_level or 1)))
+    elif properties["numPr"] is not None or style.startswith("list"):
+        blocks.add(text, kind="item", depth=item_level or int(style_level or 1))
     elif style != "toc":
-        written.add(_said_by(paragraph))
+        blocks.add(text)
 
 
-def _said_by(element: Any) -> str:
-    """What a paragraph or a table says; a picture with text says it twice, once for older readers."""
-    wanted = {f"{_WORD}{name}" for name in ("t", "tab", "br", "cr", "p")}
-    skipped = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
+def _text_of(element: Any) -> str:
+    """The text of a paragraph or table, without the second copy of a text box that is kept for older readers."""
+    text_tags = {f"{_W}{name}" for name in ("t", "tab", "br", "cr", "p")}
     pieces, stack = [], [element]
     while stack:
-        one = stack.pop()
-        if one.tag in wanted:
-            pieces.append(one.text or "" if one.tag == f"{_WORD}t" else " ")
-        if one.tag != skipped:
-            stack += reversed(one)
+        current = stack.pop()
+        if current.tag in text_tags:
+            pieces.append(current.text or "" if current.tag == f"{_W}t" else " ")
+        if current.tag != _FALLBACK:
+            stack += reversed(current)
     return "".join(pieces)
 
 
-def read_pdf(source: RecordSource, options: ReadOptions) -> Rows:
-    """Pages of a PDF, each a document; pages without text are passed over, and a PDF without any is rejected.
+_PAGES_AT_A_TIME = 48  # searched together for running heads and feet
+_PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
+
+
+def read_pdf(source: Source, options: ReadOptions) -> Rows:
+    """The pages of a PDF, each a document. Pages without text are skipped; a PDF without any text is rejected.
 
     Raises:
-        InputError: It is no PDF.
+        InputError: It is not a PDF.
     """
-    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # what it mends is nobody's business
+    logging.getLogger("pypdf").addHandler(logging.NullHandler())  # it logs what it repairs
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError
 
     try:
-        opened = PdfReader(source.seekable())
-        is_locked = opened.is_encrypted and not opened.decrypt("")
-        num_pages = 0 if is_locked else len(opened.pages)
-        title = "" if is_locked or opened.metadata is None else str(opened.metadata.title or "").strip()
+        reader = PdfReader(source.seekable())
+        is_locked = reader.is_encrypted and not reader.decrypt("")
+        num_pages = 0 if is_locked else len(reader.pages)
+        title = "" if is_locked or reader.metadata is None else str(reader.metadata.title or "").strip()
     except (PyPdfError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{source.name}: expected a PDF: {error}") from error
     if is_locked:
-        yield Rejection(1, 0, "locked", "the PDF asks for a password")
+        yield Rejection(1, "locked", "the PDF asks for a password")
         return
-    yield from _pages(source, opened, options, num_pages=num_pages, title=title)
-
-
-def _pages(
-    source: RecordSource, opened: Any, options: ReadOptions, *, num_pages: int, title: str
-) -> Iterator[Row | Rejection]:
     num_blank = 0
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
-        pages = [_page(opened, number) for number in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
-        running = _running([page for page in pages if isinstance(page, str)])
+        pages = [_page_text(reader, index) for index in range(first, min(num_pages, first + _PAGES_AT_A_TIME))]
+        running_lines = _running_lines([page for page in pages if isinstance(page, str)])
         for number, page in enumerate(pages, start=first + 1):
             source.mark_read(number / num_pages)
             if isinstance(page, Rejection):
                 yield page
-            elif text := _without_edges(page, running):
-                found = _document(text, title)
-                yield Row({**found.fields, "page": number}, number, 0, found.excerpt)
+            elif text := _without_running_lines(page, running_lines):
+                row = _document(text, title)
+                yield Row({**row.fields, "page": number}, number, row.excerpt)
             else:
                 num_blank += 1
     if num_blank == num_pages:
         message = f"the PDF has no text on its {num_pages} pages: it may hold pictures of pages, which need OCR first"
-        yield Rejection(1, 0, "no_text", message)
+        yield Rejection(1, "no_text", message)
     elif num_blank:
-        options.tell(f"{source.name}: {num_blank} of {num_pages} pages have no text and are passed over")
+        options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are passed over")
 
 
-def _page(opened: Any, place: int) -> str | Rejection:
+def _page_text(reader: Any, index: int) -> str | Rejection:
     try:
-        return str(opened.pages[place].extract_text())
-    except Exception as error:  # a damaged page raises whatever it meets
-        message = f"page {place + 1} cannot be read: {type(error).__name__}: {error}"
-        return Rejection(place + 1, 0, "unreadable_page", message)
+        return str(reader.pages[index].extract_text())
+    except Exception as error:  # pypdf raises anything for a damaged page
+        message = f"page {index + 1} cannot be read: {type(error).__name__}: {error}"
+        return Rejection(index + 1, "unreadable_page", message)
 
 
-def _running(pages: list[str]) -> frozenset[str]:
-    """Heads and feet that come again: first and last lines of a third of the pages or more, numbers aside."""
+def _running_lines(pages: list[str]) -> frozenset[str]:
+    """First and last lines, without their numbers, that repeat on a third of the pages or more."""
     edges = [page.strip().splitlines() for page in pages]
-    counts = Counter(key for lines in edges if len(lines) > 2 for key in {_key(lines[0]), _key(lines[-1])})
+    counts = Counter(
+        key for lines in edges if len(lines) > 2 for key in {_without_numbers(lines[0]), _without_numbers(lines[-1])}
+    )
     return frozenset(key for key, count in counts.items() if count >= max(3, len(pages) / 3))
 
 
-def _key(line: str) -> str:
-    return " ".join(_NUMBERS.sub("0", line).split())
+def _without_numbers(line: str) -> str:
+    return " ".join(re.sub(r"\d+", "0", line).split())
 
 
-def _without_edges(page: str, running: frozenset[str]) -> str:
-    """A page without running heads and without its number."""
+def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
+    """A page without running heads and feet and without its number."""
+
+    def is_running(line: str) -> bool:
+        return _without_numbers(line) in running_lines or _PAGE_NUMBER.fullmatch(line.strip()) is not None
+
     lines = page.strip().splitlines()
-    while len(lines) > 1 and (_key(lines[0]) in running or _PAGE_NUMBER.fullmatch(lines[0].strip())):
+    while len(lines) > 1 and is_running(lines[0]):
         lines = lines[1:]
-    while len(lines) > 1 and (_key(lines[-1]) in running or _PAGE_NUMBER.fullmatch(lines[-1].strip())):
+    while len(lines) > 1 and is_running(lines[-1]):
         lines = lines[:-1]
     return "\n".join(lines).strip()
 
 
 def _document(text: str, title: str) -> Row:
-    fields: dict[str, object] = {"text": text}
-    if title:
-        fields["title"] = title
-    return Row(fields, 1, 0, text[:EXCERPT_CHARS])
+    fields = {"text": text, "title": title} if title else {"text": text}
+    return Row(fields, 1, text[:EXCERPT_CHARS])
 
 
-def _decoded(source: RecordSource, options: ReadOptions, kind: str) -> str | Rejection:
-    """The whole file as text, or why not."""
-    head = check_text_head(source, kind)
-    data = _whole(as_utf8(source, head, encoding=options.encoding, tell=options.tell))
+def _read_decoded(source: Source, options: ReadOptions, kind: str) -> str | Rejection:
+    """The whole file as text, or why it cannot be read."""
+    head = source.text_head(kind)
+    data = _read_whole(source)
     if isinstance(data, Rejection):
         return data
+    encoding = detect_encoding(source.name, head, options.encoding, options.note)
     try:
-        return data.decode("utf-8").removeprefix("\ufeff").replace("\r\n", "\n")
+        return data.decode(encoding).replace("\r\n", "\n")
     except UnicodeDecodeError as error:
-        message = f"byte 0x{data[error.start]:02x} at {error.start} is no text in this encoding (see --encoding)"
-        return Rejection(1, 0, "invalid_encoding", message, excerpt=data[:EXCERPT_CHARS].decode("utf-8", "replace"))
+        message = f"byte 0x{data[error.start]:02x} at {error.start} is not of this encoding (see --encoding)"
+        return Rejection(1, "invalid_encoding", message, excerpt=data[:EXCERPT_CHARS].decode("utf-8", "replace"))
 
 
-def _whole(stream: Any) -> bytes | Rejection:
-    pieces: list[bytes] = []
-    num_bytes = 0
+def _read_whole(source: Source) -> bytes | Rejection:
     try:
-        while piece := stream.read(1 << 20):
-            pieces.append(piece)
-            num_bytes += len(piece)
-            if num_bytes > _MAX_FILE_BYTES:
-                message = f"file has more than {_MAX_FILE_BYTES} bytes, too many for one text: split it"
-                return Rejection(1, 0, "file_too_long", message)
+        data = source.stream.read(_MAX_FILE_BYTES + 1)
     except DAMAGED as error:
-        return Rejection(1, 0, "damaged_input", f"the file is cut off or damaged: {error}")
-    return b"".join(pieces)
+        return Rejection(1, "damaged_input", f"the file is cut off or damaged: {error}")
+    if len(data) > _MAX_FILE_BYTES:
+        message = f"file has more than {_MAX_FILE_BYTES} bytes, too many for one text: split it"
+        return Rejection(1, "file_too_long", message)
+    return data

@@ -1,10 +1,12 @@
-"""A long input, batch by batch, whatever happens on the way.
+"""Works through a long input batch by batch and survives interruptions.
 
 What the state file says is done is done: durable, or listed as rejected. After a broken connection, a crash of the
-server, Ctrl-C or SIGKILL of this process, the run goes on from there. Batches that were under way at that moment are
-sent again. Memory is bounded by the window, whatever the length of the input.
+server, Ctrl-C or SIGKILL of this process, the run goes on from there; batches that were under way are sent again.
+Memory is bounded by the window, whatever the length of the input.
 """
 
+import itertools
+import math
 import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -13,7 +15,7 @@ from functools import partial
 from typing import Generic, Protocol, TypeVar
 
 from facets_client.core.blocking import Background
-from facets_client.core.requests import index_of
+from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, index_of
 from facets_client.errors import (
     DeadlineExceededError,
     FacetsClientError,
@@ -22,28 +24,30 @@ from facets_client.errors import (
     OverloadedError,
     UnavailableError,
 )
-from facets_client.load.batches import Batch, Entry, Place, RejectedFile, StateFile
-from facets_client.load.records import Rejection
+from facets_client.load.rows import Record, Rejection
 from facets_client.load.source import BulkSource
+from facets_client.load.state import Place, RejectedFile, StateFile
 
 ItemT = TypeVar("ItemT")
-ResultT = TypeVar("ResultT")
+ReplyT = TypeVar("ReplyT")
+
+FIRST_PAUSE_S = 0.5  # before the first retry of a server that is away or full; doubled each time
+LONGEST_PAUSE_S = 10.0
+SAVE_EVERY_S = 0.5
+_MAX_REJECTIONS = 1_000  # ends a batch, so that an input of nothing else moves on in bounded memory
 _TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkSettings:
-    """How to go through an input.
+    """How to work through an input.
 
     Attributes:
         batch_size: Records of one batch; the server's limit if that is smaller.
         window: Batches under way at the same time; the server's limit if that is smaller.
-        max_wait_s: Seconds without progress to wait for a server that is away, restarting or full.
-        limit: Stop after this many records of the input; 0: all.
-        strict: Stop with the first record that is rejected.
-        first_pause_s: First wait for such a server; later ones are longer.
-        longest_pause_s: Longest of them.
-        save_every_s: The place is saved so often, and whenever the run stops.
+        max_wait_s: Seconds without progress to wait for a server that is away or full.
+        limit: Stop after this many records; 0: no limit.
+        strict: Stop with the first rejected record.
     """
 
     batch_size: int = 64
@@ -51,68 +55,122 @@ class BulkSettings:
     max_wait_s: float = 300.0
     limit: int = 0
     strict: bool = False
-    first_pause_s: float = 0.5
-    longest_pause_s: float = 10.0
-    save_every_s: float = 0.5
 
     def __post_init__(self) -> None:
-        for name in ("batch_size", "window"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1, got {getattr(self, name)}")
-        if self.limit < 0 or self.max_wait_s < 0:
-            raise ValueError(f"limit and max_wait_s must be >= 0, got {self.limit} and {self.max_wait_s}")
+        for name, least in (("batch_size", 1), ("window", 1), ("limit", 0), ("max_wait_s", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}, got {getattr(self, name)}")
+
+
+@dataclass(slots=True)
+class Batch(Generic[ItemT]):
+    """Consecutive records: those to send, and those that cannot be sent."""
+
+    records: list[Record[ItemT]] = field(default_factory=list)
+    rejections: list[Rejection] = field(default_factory=list)
+    file: int = 0  # the batch ends in this file
+    line: int = 0  # and with this line
+    position: int = 0  # bytes of the input that had been read
+    is_sent: bool = False
+
+    @property
+    def items(self) -> list[ItemT]:
+        """What the records hold."""
+        return [record.item for record in self.records]
+
+    @property
+    def num_bytes(self) -> int:
+        """Bytes of the records on the wire."""
+        return sum(record.num_bytes for record in self.records)
+
+
+def batches(
+    records: Iterable[Record[ItemT] | Rejection],
+    settings: BulkSettings,
+    place: Place,
+    *,
+    max_records: int = 0,
+    max_bytes: Callable[[], float] = lambda: math.inf,
+) -> Iterator[Batch[ItemT]]:
+    """Groups the records after a place, in order.
+
+    Args:
+        records: The records after the place.
+        settings: Size of a batch, and where to stop.
+        place: The place.
+        max_records: The server's limit of a batch; 0: none.
+        max_bytes: Returns the most bytes of the next batch on the wire.
+    """
+    size = min(settings.batch_size, max_records or settings.batch_size)
+    num_left = max(0, settings.limit - place.num_records) if settings.limit else None
+    batch: Batch[ItemT] = Batch()
+    num_bytes = ENVELOPE_BYTES
+    for record in itertools.islice(records, num_left):
+        if isinstance(record, Record):
+            num_added = record.num_bytes + ITEM_BYTES
+            if batch.records and num_bytes + num_added > max_bytes():
+                yield batch
+                batch, num_bytes = Batch(), ENVELOPE_BYTES
+            batch.records.append(record)
+            num_bytes += num_added
+        else:
+            batch.rejections.append(record)
+        batch.file, batch.line = record.file, record.line
+        is_last = settings.strict and bool(batch.rejections)
+        if len(batch.records) == size or len(batch.rejections) == _MAX_REJECTIONS or is_last:
+            yield batch
+            batch, num_bytes = Batch(), ENVELOPE_BYTES
+        if is_last:
+            return
+    if batch.records or batch.rejections:
+        yield batch
 
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of a batch: what was refused, and what to count."""
+    """What became of a batch: what the server refused, and what to count."""
 
     rejections: Sequence[Rejection] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
 class RejectedError(ValueError):
-    """A record was rejected and nothing may be: everything before it, and its batch, is done."""
+    """A record was rejected in a strict run. Everything up to it is done."""
 
     def __init__(self, rejection: Rejection) -> None:
-        where = f"{rejection.name}, " if rejection.name else ""
-        super().__init__(f"{where}line {rejection.line}: {rejection.message}")
+        file = f"{rejection.name}, " if rejection.name else ""
+        super().__init__(f"{file}line {rejection.line}: {rejection.message}")
 
 
 class _Patience:
-    """How long to wait for a server that is away or full: longer each time, up to a limit without progress."""
+    """How long to wait for a server that is away or full: longer each time, up to ``max_wait_s`` without progress."""
 
-    def __init__(self, settings: BulkSettings) -> None:
-        self._settings = settings
+    def __init__(self, max_wait_s: float) -> None:
+        self._max_wait_s = max_wait_s
         self.progressed()
 
     def progressed(self) -> None:
-        """The server has answered."""
         self._last_progress = time.monotonic()
-        self._pause_s = self._settings.first_pause_s
+        self._pause_s = FIRST_PAUSE_S
 
     def pause_s(self, error: FacetsClientError) -> float:
-        """Seconds to wait after an error.
-
-        Raises:
-            FacetsClientError: The error itself, when the server has been away for too long.
-        """
-        pause_s = max(self._pause_s, min(error.retry_after_s or 0.0, self._settings.longest_pause_s))
-        if time.monotonic() - self._last_progress + pause_s > self._settings.max_wait_s:
+        """Seconds to wait after an error; raises it if the server has been away for too long."""
+        pause_s = max(self._pause_s, min(error.retry_after_s or 0.0, LONGEST_PAUSE_S))
+        if time.monotonic() - self._last_progress + pause_s > self._max_wait_s:
             raise error
-        self._pause_s = min(2 * pause_s, self._settings.longest_pause_s)
+        self._pause_s = min(2 * pause_s, LONGEST_PAUSE_S)
         return pause_s
 
 
-def call_patiently(call: Callable[[], ResultT], settings: BulkSettings, on_wait: Callable[[str], None]) -> ResultT:
-    """The result of one call to a server that may be away or full, waited for as a run waits.
+def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
+    """The reply of one call; waits for a server that is away or full as a run does.
 
-    Before each pause ``on_wait`` is told what the server said.
-
-    Raises:
-        FacetsClientError: What the call raised, when the server refuses or stays away for ``max_wait_s``.
+    Args:
+        call: Makes the call.
+        max_wait_s: Seconds to wait.
+        on_wait: Called with the server's message before each pause.
     """
-    patience = _Patience(settings)
+    patience = _Patience(max_wait_s)
     while True:
         try:
             return call()
@@ -123,49 +181,40 @@ def call_patiently(call: Callable[[], ResultT], settings: BulkSettings, on_wait:
 
 
 class BulkTask(Protocol[ItemT]):
-    """What one kind of run does with its batches; all of it may fail with a ``FacetsClientError``."""
+    """What a run does with its batches. All methods may raise a ``FacetsClientError``."""
 
     def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a place; called before anything else, again when the server was away."""
+        """The batches after a place; called again if the server was away."""
 
     @property
     def resume_token(self) -> str:
-        """The server's name for an open stream; empty when there is none."""
+        """The server's name for the open stream; empty if there is none."""
 
     @property
     def max_under_way(self) -> int:
-        """Most batches to send before the oldest is settled."""
+        """Batches to send at most before the oldest is settled."""
 
     def send(self, batch: Batch[ItemT]) -> None:
-        """Starts on a batch."""
+        """Begins with a batch."""
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
-        """Waits for the oldest batch under way: what it asks for is durable on return."""
+        """Waits until the oldest batch under way is durable."""
 
     def abandon(self) -> None:
-        """Forgets what is under way: it will be sent again, or the run ends."""
+        """Drops what is under way: it will be sent again, or the run ends."""
 
     def finish(self) -> None:
-        """Ends in good order, after the last batch."""
-
-
-@dataclass(frozen=True, slots=True)
-class Progress:
-    """How far a run is; ``waiting`` says why it stands still, empty while it moves."""
-
-    place: Place
-    raw_position: int  # bytes of the stored input up to the place; a few more where it is read in blocks
-    waiting: str = ""
+        """Called after the last batch."""
 
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """What was done, earlier parts of an interrupted run included.
+    """The result of a run, including earlier parts of an interrupted one.
 
     Attributes:
         place: The end.
         duration_s: Seconds of this run.
-        records_per_s: Records taken by this run each second.
+        records_per_s: Records per second that this run stored.
         num_reconnects: How often the connection was opened again.
     """
 
@@ -180,12 +229,13 @@ class BulkRunner(Generic[ItemT]):
 
     Args:
         task: What is done with the batches.
-        source: The opened input, at its beginning.
-        rejected: Where rejections go, positioned by ``place.rejected_bytes``.
-        settings: How to go through the input.
+        source: The opened input.
+        settings: How to work through it.
+        rejected: Where rejections go.
+        state_file: Where the place is saved; None: nowhere.
         place: Where to begin.
-        state_file: Where to save the place; None: nowhere, an interrupted run starts over.
-        on_progress: Called after each batch and while waiting.
+        on_progress: Called after each batch, and before each pause with the server's message, with the place and the
+            bytes of the input that were read up to it.
 
     Attributes:
         place: How far the run has come.
@@ -195,36 +245,36 @@ class BulkRunner(Generic[ItemT]):
         self,
         task: BulkTask[ItemT],
         source: BulkSource,
+        settings: BulkSettings,
         *,
         rejected: RejectedFile,
-        settings: BulkSettings,
-        place: Place,
         state_file: StateFile | None,
-        on_progress: Callable[[Progress], None],
+        place: Place,
+        on_progress: Callable[[Place, int, str], None],
     ) -> None:
         self._task = task
         self._source = source
-        self._rejected = rejected
         self._settings = settings
-        self.place = place
+        self._rejected = rejected
         self._state_file = state_file
+        self.place = place
         self._on_progress = on_progress
-        self._pending: deque[Batch[ItemT]] = deque()  # read, not settled; those sent come first
-        self._raw_settled = 0
+        self._pending: deque[Batch[ItemT]] = deque()  # read and not settled; those that were sent come first
+        self._position = 0
         self._num_reconnects = 0
         self._saved_at = 0.0
 
     def run(self) -> BulkReport:
-        """Goes to the end of the input and forgets the saved place.
+        """Works to the end of the input and deletes the saved place.
 
         Raises:
-            FacetsClientError: When the server refuses, or stays away for ``max_wait_s``. The place is saved.
-            KeyboardInterrupt: On Ctrl-C. The place is saved.
-            InputError, StateError, OSError: When files cannot be read or written.
-            RejectedError: With ``strict``, for the first rejected record.
+            FacetsClientError: The server refuses, or stays away for ``max_wait_s``. The place is saved.
+            KeyboardInterrupt: Ctrl-C. The place is saved.
+            InputError, StateError, OSError: A file cannot be read or written.
+            RejectedError: The first rejected record of a strict run.
         """
         started = time.monotonic()
-        done_before = self.place.num_done
+        num_done_before = self.place.num_done
         self._save(now=True)
         try:
             self._work()
@@ -235,19 +285,24 @@ class BulkRunner(Generic[ItemT]):
         if self._state_file:
             self._state_file.remove()
         duration_s = time.monotonic() - started
-        speed = (self.place.num_done - done_before) / max(duration_s, 1e-9)
+        speed = (self.place.num_done - num_done_before) / max(duration_s, 1e-9)
         return BulkReport(self.place, duration_s, speed, self._num_reconnects)
 
     def _work(self) -> None:
-        """Keeps the window full until the input ends; sends again whenever the connection breaks."""
+        """Keeps the window full until the input ends; sends again what was under way when the connection broke."""
         source: Iterator[Batch[ItemT]] | None = None
-        patience = _Patience(self._settings)
+        patience = _Patience(self._settings.max_wait_s)
         while True:
             try:
                 if source is None:
                     source = self._task.read(self.place)
-                if not self._advance(source):
+                self._fill_window(source)
+                if not self._pending:
+                    self._task.finish()
                     return
+                batch = self._pending[0]
+                self._take(batch, self._task.settle(batch) if batch.records else Settled())
+                self._pending.popleft()
                 patience.progressed()
             except _TRANSIENT as error:
                 self._task.abandon()
@@ -256,105 +311,60 @@ class BulkRunner(Generic[ItemT]):
                 self._num_reconnects += 1
                 pause_s = patience.pause_s(error)
                 self._save(now=True)
-                self._report(waiting=error.details)
+                self._on_progress(self.place, self._position, error.details)
                 time.sleep(pause_s)
 
-    def _advance(self, source: Iterator[Batch[ItemT]]) -> bool:
-        """Fills the window and settles its oldest batch; False when everything is settled."""
-        self._fill(source)
-        if not self._pending:
-            self._task.finish()
-            return False
-        batch = self._pending[0]
-        self._settle(batch, self._task.settle(batch) if batch.entries else Settled())
-        self._pending.popleft()
-        return True
-
-    def _fill(self, source: Iterator[Batch[ItemT]]) -> None:
+    def _fill_window(self, source: Iterator[Batch[ItemT]]) -> None:
         """Reads and sends batches until the window is full or the input ends."""
-        position = num_sent = 0
-        while position < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
-            if position == len(self._pending):
-                batch_read = next(source, None)
-                if batch_read is None:
+        index = num_sent = 0
+        while index < self._settings.window and num_sent < min(self._settings.window, self._task.max_under_way):
+            if index == len(self._pending):
+                next_batch = next(source, None)
+                if next_batch is None:
                     return
-                batch_read.raw_end = self._source.raw_position
-                self._pending.append(batch_read)
-            batch = self._pending[position]
-            if batch.entries and not batch.is_sent:
+                next_batch.position = self._source.position
+                self._pending.append(next_batch)
+            batch = self._pending[index]
+            if batch.records and not batch.is_sent:
                 self._task.send(batch)
                 batch.is_sent = True
             num_sent += batch.is_sent
-            position += 1
+            index += 1
 
-    def _settle(self, batch: Batch[ItemT], settled: Settled) -> None:
-        """A batch is done: its rejections are written, then the place says so."""
+    def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
+        """Writes the rejections of a batch, then moves the place behind it."""
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
         self._rejected.write(rejections)
         self.place = replace(
             self.place,
             file=batch.file,
             line=batch.line,
-            byte=batch.end,
-            num_records=self.place.num_records + batch.num_records,
+            num_records=self.place.num_records + len(batch.records) + len(batch.rejections),
             num_rejected=self.place.num_rejected + len(rejections),
             rejected_bytes=self._rejected.num_bytes,
             totals=dict(Counter(self.place.totals) + Counter(settled.totals)),
         )
-        self._raw_settled = batch.raw_end
+        self._position = batch.position
         self._save(now=False)
-        self._report()
+        self._on_progress(self.place, self._position, "")
         if rejections and self._settings.strict:
             raise RejectedError(rejections[0])
 
     def _save(self, *, now: bool) -> None:
-        if self._state_file and (now or time.monotonic() - self._saved_at > self._settings.save_every_s):
+        if self._state_file and (now or time.monotonic() - self._saved_at > SAVE_EVERY_S):
             token = self._task.resume_token or self.place.resume_token
             self._state_file.save(replace(self.place, resume_token=token))
             self._saved_at = time.monotonic()
 
-    def _report(self, waiting: str = "") -> None:
-        self._on_progress(Progress(self.place, self._raw_settled, waiting))
-
-
-def check_batches(read: Iterable[Batch[ItemT]], rejected: RejectedFile) -> BulkReport:
-    """Reads an input as a run would, without a server: a dry run.
-
-    Returns:
-        What a run would do, as far as the client knows.
-    """
-    started = time.monotonic()
-    place = Place()
-    try:
-        for batch in read:
-            rejected.write(batch.rejections)
-            place = replace(
-                place,
-                num_records=place.num_records + batch.num_records,
-                num_rejected=place.num_rejected + len(batch.rejections),
-            )
-    finally:
-        rejected.close()
-    return BulkReport(place, time.monotonic() - started)
-
-
-ReplyT = TypeVar("ReplyT")
-
-
-@dataclass(slots=True)
-class _Answers(Generic[ItemT, ReplyT]):
-    replies: list[tuple[list[ItemT], ReplyT]] = field(default_factory=list)
-    rejections: list[Rejection] = field(default_factory=list)
-
 
 class CallTask(Generic[ItemT, ReplyT]):
-    """A task of the bulk runner whose batches are calls.
+    """A task whose batches are calls, each in a thread of its own.
 
     Args:
-        name: Of the items in a request, e.g. ``papers``.
-        read: Place -> the batches after it.
-        call: Asks for the items of one batch; from several threads when the window is larger than one.
-        take: Keeps a reply, durable on return, and returns what to count; called in the order of the input.
+        items_name: Name of the items in a request, e.g. ``papers``.
+        read: Returns the batches after a place.
+        call: Makes the call for some items.
+        take: Keeps a reply, durable on return; called in the order of the input.
         window: Calls under way at the same time.
         finish: Called after the last batch.
     """
@@ -363,15 +373,15 @@ class CallTask(Generic[ItemT, ReplyT]):
 
     def __init__(
         self,
-        name: str,
+        items_name: str,
         read: Callable[[Place], Iterator[Batch[ItemT]]],
         call: Callable[[list[ItemT]], ReplyT],
-        take: Callable[[list[ItemT], ReplyT], Mapping[str, int]],
+        take: Callable[[list[Record[ItemT]], ReplyT], Settled],
         *,
         window: int = 1,
         finish: Callable[[], None] = lambda: None,
     ) -> None:
-        self._name = name
+        self._items_name = items_name
         self.read = read
         self._call = call
         self._take = take
@@ -380,53 +390,57 @@ class CallTask(Generic[ItemT, ReplyT]):
         self._under_way: deque[Background[_Answers[ItemT, ReplyT]]] = deque()
 
     def send(self, batch: Batch[ItemT]) -> None:
-        """Makes the call of a batch in a thread."""
-        self._under_way.append(Background(partial(self._ask, list(batch.entries))))
+        """Begins with the call of a batch."""
+        self._under_way.append(Background(partial(self._ask, list(batch.records))))
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
-        """Waits for the oldest call and keeps what it returned."""
+        """Waits for the oldest call and keeps its reply."""
         answers = self._under_way.popleft().result()
+        rejections = list(answers.rejections)
         totals: Counter[str] = Counter()
-        for items, reply in answers.replies:
-            totals.update(self._take(items, reply))
-        return Settled(answers.rejections, totals)
+        for records, reply in answers.replies:
+            settled = self._take(records, reply)
+            rejections += settled.rejections
+            totals.update(settled.totals)
+        return Settled(rejections, totals)
 
     def abandon(self) -> None:
-        """Waits for no call any more; closing the client ends those that are under way."""
+        """Drops the calls under way; closing the client ends them."""
         self._under_way.clear()
 
-    def _ask(self, entries: list[Entry[ItemT]]) -> _Answers[ItemT, ReplyT]:
-        """The call without the items that the server refuses."""
-        answers: _Answers[ItemT, ReplyT] = _Answers()
-        while entries:
-            items = [entry.item for entry in entries]
+    def _ask(self, records: list[Record[ItemT]]) -> "_Answers[ItemT, ReplyT]":
+        """Makes the call, again without the items that the server refuses."""
+        rejections: list[Rejection] = []
+        while records:
             try:
-                answers.replies.append((items, self._call(items)))
-                break
+                return _Answers([(records, self._call([record.item for record in records]))], rejections)
             except (InvalidArgumentError, NotFoundError) as error:
-                refused = self._refused(error, len(entries))
+                refused = self._refused_items(error, len(records))
                 if refused:
-                    answers.rejections += [entries[i].rejected("refused", reason) for i, reason in refused.items()]
-                    entries = [entry for i, entry in enumerate(entries) if i not in refused]
+                    rejections += [records[index].rejected("refused", rule) for index, rule in refused.items()]
+                    records = [record for index, record in enumerate(records) if index not in refused]
                 elif not (isinstance(error, NotFoundError) and error.resource_type == "paper"):
                     raise
-                elif len(entries) == 1:
-                    answers.rejections.append(entries[0].rejected("refused", error.details))
-                    break
-                else:  # one of them names a paper that is not there: each alone, to find which
-                    for entry in entries:
-                        alone = self._ask([entry])
-                        answers.replies += alone.replies
-                        answers.rejections += alone.rejections
-                    break
-        return answers
+                elif len(records) == 1:
+                    return _Answers([], [*rejections, records[0].rejected("refused", error.details)])
+                else:  # one of them names an unknown paper, and only asking for each alone tells which
+                    parts = [self._ask([record]) for record in records]
+                    rejections += [rejection for part in parts for rejection in part.rejections]
+                    return _Answers([reply for part in parts for reply in part.replies], rejections)
+        return _Answers([], rejections)
 
-    def _refused(self, error: FacetsClientError, num_items: int) -> dict[int, str]:
-        """Place of each item that the server refuses, with the path in the item and the rule: ``title is empty``."""
+    def _refused_items(self, error: FacetsClientError, num_items: int) -> dict[int, str]:
+        """Index of each item that the server refuses, with the path in the item and the rule: ``title is empty``."""
         refused: dict[int, str] = {}
         for violation in error.field_violations:
             item, _, path = violation.field.partition(".")
-            place = index_of(item, self._name)
-            if place is not None and place < num_items:
-                refused.setdefault(place, f"{path} {violation.description}".lstrip())
+            index = index_of(item, self._items_name)
+            if index is not None and index < num_items:
+                refused.setdefault(index, f"{path} {violation.description}".lstrip())
         return refused
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers(Generic[ItemT, ReplyT]):
+    replies: Sequence[tuple[list[Record[ItemT]], ReplyT]]
+    rejections: Sequence[Rejection]

@@ -1,8 +1,24 @@
-"""Files that are replaced as a whole, never half written."""
+"""What a bulk run keeps on disk: the place it has reached, and its rejected records.
 
-from collections.abc import Iterator
+The place is kept in a small file, so that a run goes on after any interruption.
+"""
+
+import hashlib
+import json
+import os
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
+from typing import BinaryIO
+
+from facets_client.load.rows import Rejection
+
+_VERSION = 3
+
+
+class StateError(ValueError):
+    """The state file cannot be written."""
 
 
 @contextmanager
@@ -15,3 +31,127 @@ def whole_file(path: str | Path) -> Iterator[Path]:
         partial.replace(target)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """How far a run has come: every record up to here is stored, or written to the rejected file.
+
+    Attributes:
+        file: Files that are done.
+        line: Lines of the next file that are done.
+        num_records: Records that are done.
+        num_rejected: Those of them that were rejected.
+        rejected_bytes: Length of the rejected file.
+        totals: Other counts by name.
+        resume_token: The server's name for the stream, where there is one.
+    """
+
+    file: int = 0
+    line: int = 0
+    num_records: int = 0
+    num_rejected: int = 0
+    rejected_bytes: int = 0
+    totals: Mapping[str, int] = field(default_factory=dict)
+    resume_token: str = ""
+
+    @property
+    def num_done(self) -> int:
+        """Records that were not rejected."""
+        return self.num_records - self.num_rejected
+
+
+class StateFile:
+    """The file that holds the place of a run.
+
+    Args:
+        path: The file.
+        identity: JSON values that identify the input and the settings the place belongs to.
+    """
+
+    def __init__(self, path: Path, identity: Mapping[str, object]) -> None:
+        self.path = path
+        self.identity = dict(identity)
+
+    def load(self) -> tuple[Place, bool] | None:
+        """The saved place and whether it belongs to this input; None if nothing readable is saved."""
+        try:
+            saved = json.loads(self.path.read_bytes())
+            if saved["version"] != _VERSION:
+                return None
+            return Place(**saved["place"]), saved["identity"] == self.identity
+        except (OSError, ValueError, KeyError, TypeError):
+            return None  # starting over is always safe: storing a record twice changes nothing
+
+    def save(self, place: Place) -> None:
+        """Replaces what was saved.
+
+        Raises:
+            StateError: The file cannot be written.
+        """
+        text = json.dumps({"version": _VERSION, "identity": self.identity, "place": asdict(place)}, indent=1)
+        try:
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+            with whole_file(self.path) as partial:
+                partial.write_text(text)
+        except OSError as error:
+            raise StateError(f"{self.path}: cannot be written: {error.strerror}") from error
+
+    def remove(self) -> None:
+        """Deletes the file: the run is complete."""
+        self.path.unlink(missing_ok=True)
+
+
+def default_state_path(environment: Mapping[str, str], command: str, *names: str) -> Path:
+    """The state file of a command in ``XDG_STATE_HOME``: a different one for each server, input and collection."""
+    home = environment.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
+    key = hashlib.sha256("\0".join(names).encode("utf-8", "surrogateescape"))
+    return Path(home) / "facets" / command / f"{key.hexdigest()[:32]}.json"
+
+
+class RejectedFile:
+    """JSON lines of rejections, created with the first one.
+
+    Args:
+        path: The file.
+        keep_bytes: Length of an earlier part of the same run, which is kept; 0 deletes an old file.
+
+    Attributes:
+        path: As given.
+        num_bytes: Length of the file.
+
+    Raises:
+        OSError: An old file cannot be cut or deleted.
+    """
+
+    def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:
+        self.path = path
+        self.num_bytes = 0
+        self._stream: BinaryIO | None = None
+        if keep_bytes and path.is_file():
+            self.num_bytes = min(keep_bytes, path.stat().st_size)
+            os.truncate(path, self.num_bytes)
+        elif path.is_file():
+            path.unlink()
+
+    def write(self, rejections: Iterable[Rejection]) -> None:
+        """Appends rejections.
+
+        Raises:
+            OSError: The file cannot be written.
+        """
+        for rejection in rejections:
+            if self._stream is None:
+                self._stream = self.path.open("ab")
+            fields = {name: getattr(rejection, name) for name in ("line", "id", "reason", "message", "excerpt")}
+            if rejection.name:
+                fields = {"file": rejection.name, **fields}
+            self.num_bytes += self._stream.write(json.dumps(fields).encode("ascii") + b"\n")
+        if self._stream is not None:
+            self._stream.flush()
+
+    def close(self) -> None:
+        """Closes the file."""
+        if self._stream is not None:
+            self._stream.close()
+            self._stream = None

@@ -1,8 +1,7 @@
-"""A whole conference: the best candidates of every paper of a JSONL file, to a CSV file, in bounded memory.
+"""Recommendations for a whole conference: the best candidates of every paper of a JSON lines file, as a CSV file.
 
 Batches are asked for in parallel and written in the order of the input. Rows go to ``OUT.part``, which becomes ``OUT``
-once everything is done; beside it ``OUT.state`` says how far it has come, so that the same command goes on after any
-interruption.
+when it is complete. ``OUT.state`` says how far it has come, so that the same command goes on after an interruption.
 """
 
 import csv
@@ -15,10 +14,10 @@ from typing import TextIO
 
 from facets_client.client import FacetsClient
 from facets_client.generated.types import CandidateKind, Paper
-from facets_client.load.batches import Batch, Entry, Place, batches
-from facets_client.load.records import Rejection
-from facets_client.load.runner import BulkSettings, CallTask
-from facets_client.load.source import RecordSource
+from facets_client.load.rows import Record, Rejection
+from facets_client.load.runner import Batch, BulkSettings, CallTask, Settled, batches
+from facets_client.load.source import Source
+from facets_client.load.state import Place
 from facets_client.papers.records import read_papers
 from facets_client.papers.results import BulkCandidates, PaperOptions
 
@@ -31,8 +30,8 @@ class BulkPaperSettings:
         kind: ``authors`` or ``citations``.
         options: Which candidates, how many, how they are scored.
         model: Name; empty: the server's default model of papers.
-        own_excluded: Whether a paper's own authors are left out, when authors are asked for.
-        conflicts: Id of a paper -> further candidates left out.
+        own_excluded: Whether a paper's own authors are left out when authors are asked for.
+        conflicts: Id of a paper -> further candidates that are left out.
     """
 
     kind: CandidateKind = "authors"
@@ -42,31 +41,31 @@ class BulkPaperSettings:
     conflicts: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
     def digest(self) -> str:
-        """Tells these settings from others that give other rows."""
+        """Differs between settings that give different rows."""
         asked = (self.kind, self.options, self.model, self.own_excluded, sorted(self.conflicts.items()))
         return hashlib.sha256(repr(asked).encode("utf-8", "surrogatepass")).hexdigest()
 
 
 class CandidatesFile:
-    """The CSV file of candidates on its way; ``task`` fills it.
+    """The CSV file of candidates while ``task`` writes it.
 
     Args:
-        path: The CSV file to be made.
+        path: The CSV file.
         settings: What to ask for.
 
     Attributes:
-        part: The file until it is complete.
-        state_path: Where the place is kept.
-        unknown_candidates: Entries of the candidates that the server knows nobody by, the first of them.
+        path: As given.
+        state_path: File that holds the place.
+        unknown_candidates: The first entries of the candidates that the server does not know.
         num_unknown_candidates: How many there are.
-        is_resumed: Whether the file was begun by an earlier run.
+        is_resumed: Whether an earlier run began the file.
         unmatched_conflicts: Ids of the conflicts that no paper had so far.
     """
 
     def __init__(self, path: Path, settings: BulkPaperSettings) -> None:
         self.path = path
-        self.part = path.with_name(path.name + ".part")
         self.state_path = path.with_name(path.name + ".state")
+        self._part = path.with_name(path.name + ".part")
         self._settings = settings
         self._stream: TextIO | None = None
         self.is_resumed = False
@@ -75,23 +74,23 @@ class CandidatesFile:
         self.unmatched_conflicts = set(settings.conflicts)
 
     def holds(self, place: Place) -> bool:
-        """Whether the rows up to a place are there."""
+        """Whether the rows up to a place exist."""
         try:
-            return self.part.stat().st_size >= place.totals.get("out_bytes", 0) > 0
+            return self._part.stat().st_size >= place.totals.get("out_bytes", 0) > 0
         except OSError:
             return False
 
-    def task(self, client: FacetsClient, source: RecordSource, bulk: BulkSettings) -> CallTask[Paper, BulkCandidates]:
+    def task(self, client: FacetsClient, source: Source, bulk: BulkSettings) -> CallTask[Paper, BulkCandidates]:
         """The task of the bulk runner that asks for the candidates of an input's papers."""
-        wanted = self._settings
+        asked = self._settings
 
         def read(place: Place) -> Iterator[Batch[Paper]]:
             self._open(place)
-            papers = read_papers(source, need_id=True, line=place.line, end=place.byte)
-            return batches(map(self._with_conflicts, papers), size=bulk.batch_size)
+            papers = (record for record in read_papers(source, need_id=True) if record.line > place.line)
+            return batches(map(self._with_exclusions, papers), bulk, place)
 
         def call(papers: list[Paper]) -> BulkCandidates:
-            return client.recommend_bulk(wanted.kind, papers, wanted.options, model=wanted.model)
+            return client.recommend_bulk(asked.kind, papers, asked.options, model=asked.model)
 
         return CallTask("papers", read, call, self._write, window=bulk.window, finish=self._finish)
 
@@ -101,49 +100,46 @@ class CandidatesFile:
             self._stream.close()
 
     def _open(self, place: Place) -> None:
-        """Goes on behind the rows of a place; what a crash has left behind them is cut off."""
-        done = place.totals.get("out_bytes", 0)
-        self.is_resumed = bool(done)
-        if done:
-            with self.part.open("r+b") as stream:
-                stream.truncate(done)
-        self._stream = self.part.open("a" if done else "w", encoding="utf-8", newline="")
+        """Continues behind the rows of a place; cuts off what a crash has left behind them."""
+        num_bytes = place.totals.get("out_bytes", 0)
+        self.is_resumed = bool(num_bytes)
+        if num_bytes:
+            os.truncate(self._part, num_bytes)
+        self._stream = self._part.open("a" if num_bytes else "w", encoding="utf-8", newline="")
 
-    def _write(self, papers: list[Paper], found: BulkCandidates) -> dict[str, int]:
+    def _write(self, records: list[Record[Paper]], reply: BulkCandidates) -> Settled:
         stream = self._stream
         assert stream is not None
-        before = stream.tell()
+        start = stream.tell()
         writer = csv.writer(stream)
-        if not before:
+        if not start:
             writer.writerow(self._header())
-        for paper, candidates in zip(papers, found.results, strict=True):
-            writer.writerows((paper.id, candidate, f"{score:.6g}") for candidate, score in candidates)
+        for record, candidates in zip(records, reply.results, strict=True):
+            writer.writerows((record.item.id, candidate, f"{score:.6g}") for candidate, score in candidates)
         stream.flush()
-        self.unknown_candidates = found.unknown_candidates
-        self.num_unknown_candidates = found.num_unknown_candidates
-        return {
-            "num_rows": sum(map(len, found.results)),
-            "num_empty": sum(not candidates for candidates in found.results),
-            "out_bytes": stream.tell() - before,
-        }
+        self.unknown_candidates = reply.unknown_candidates
+        self.num_unknown_candidates = reply.num_unknown_candidates
+        num_empty = sum(not candidates for candidates in reply.results)
+        num_rows = sum(map(len, reply.results))
+        return Settled(totals={"num_rows": num_rows, "num_empty": num_empty, "out_bytes": stream.tell() - start})
 
     def _finish(self) -> None:
         assert self._stream is not None
         if not self._stream.tell():
             csv.writer(self._stream).writerow(self._header())
         self._stream.close()
-        os.replace(self.part, self.path)
+        os.replace(self._part, self.path)
 
     def _header(self) -> tuple[str, str, str]:
         return "paper", self._settings.kind.removesuffix("s"), "score"
 
-    def _with_conflicts(self, read: Entry[Paper] | Rejection) -> Entry[Paper] | Rejection:
-        if isinstance(read, Rejection):
-            return read
-        paper = read.item
+    def _with_exclusions(self, record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:
+        """The paper with all that is left out among its candidates, and without what only AddPapers reads."""
+        if isinstance(record, Rejection):
+            return record
+        paper = record.item
         self.unmatched_conflicts.discard(paper.id)
         own = paper.authors if self._settings.own_excluded and self._settings.kind == "authors" else ()
-        names = (author.id or author.name for author in own)
-        # Authors and who cites the paper are for AddPapers; here they would only travel.
-        excluded = (*paper.excluded_ids, *names, *self._settings.conflicts.get(paper.id, ()))
-        return replace(read, item=replace(paper, excluded_ids=excluded, authors=(), cited_by_ids=()))
+        own_ids = (author.id or author.name for author in own)
+        excluded_ids = (*paper.excluded_ids, *own_ids, *self._settings.conflicts.get(paper.id, ()))
+        return replace(record, item=replace(paper, excluded_ids=excluded_ids, authors=(), cited_by_ids=()))

@@ -1,28 +1,25 @@
 """Papers and authors from JSON lines.
 
-A paper is ``{"id", "title", "abstract", "authors", "cited_by", "year", "excluded"}``; only the title must be there, and
-an id where it is asked for. An author in a paper is a name or ``{"name", "id"}``. An author to add is ``{"name", "id",
-"papers": [paper, ...], "paper_ids": [...]}``. Other fields are passed over.
+A paper is ``{"id", "title", "abstract", "authors", "cited_by", "year", "excluded"}``; only the title is required, and
+an id where it is asked for. An author of a paper is a name or ``{"name", "id"}``. An author to add is ``{"name", "id",
+"papers": [paper, ...], "paper_ids": [...]}``. Other fields are ignored.
 """
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeVar
 
 from facets_client.generated.types import Author, NewAuthor, Paper
-from facets_client.load.batches import Entry
-from facets_client.load.records import Rejection, Row, read_objects
-from facets_client.load.source import RecordSource
+from facets_client.load.rows import Record, Rejection, read_jsonl
+from facets_client.load.source import Source
 from facets_client.papers.messages import new_author_message, paper_message
 
 ItemT = TypeVar("ItemT")
 
 
-def read_papers(
-    source: RecordSource, *, need_id: bool, line: int = 0, end: int = 0
-) -> Iterator[Entry[Paper] | Rejection]:
-    """Papers of an input after a line and its byte (uncompressed), in order; what is no paper comes as a rejection.
+def read_papers(source: Source, *, need_id: bool) -> Iterator[Record[Paper] | Rejection]:
+    """The papers of an input, in order.
 
-    Where an id is needed, so does a paper without one, or one whose id came before.
+    If an id is needed, a paper without one, or with the id of an earlier one, is rejected.
     """
 
     def read(fields: Mapping[str, object]) -> tuple[Paper, str]:
@@ -30,45 +27,48 @@ def read_papers(
         paper_message(paper)
         return paper, paper.id if need_id else ""
 
-    return _read(read_objects(source, line=line, end=end), read, "paper", "id")
+    return _read(source, read, "paper", "id")
 
 
-def read_authors(source: RecordSource, *, line: int = 0, end: int = 0) -> Iterator[Entry[NewAuthor] | Rejection]:
-    """Authors to add after a line, in order; what is none comes as a rejection, and so does one that came before."""
+def read_authors(source: Source) -> Iterator[Record[NewAuthor] | Rejection]:
+    """The authors of an input, in order. An author that came before is rejected."""
 
     def read(fields: Mapping[str, object]) -> tuple[NewAuthor, str]:
         author = new_author_of(fields)
         new_author_message(author)
         return author, author.author.id or author.author.name
 
-    return _read(read_objects(source, line=line, end=end), read, "author", "author")
+    return _read(source, read, "author", "author")
 
 
 def _read(
-    rows: Iterator[Row | Rejection], read: Callable[[Mapping[str, object]], tuple[ItemT, str]], kind: str, key: str
-) -> Iterator[Entry[ItemT] | Rejection]:
-    """What rows hold; each key only once, an empty one is none."""
-    seen: dict[str, int] = {}
-    for row in rows:
+    source: Source, read: Callable[[Mapping[str, object]], tuple[ItemT, str]], kind: str, key_name: str
+) -> Iterator[Record[ItemT] | Rejection]:
+    """What the rows hold. ``read`` returns an item and its key, which must be unique unless it is empty."""
+    lines: dict[str, int] = {}  # key -> line
+    for row in read_jsonl(source):
         if isinstance(row, Rejection):
             yield row
             continue
+        name = row.fields.get("id") or row.fields.get("name")
+        record_id = name if isinstance(name, str) else ""
+        unread = Record(None, record_id, row.line, row.excerpt)
         try:
-            item, name = read(row.fields)
+            item, key = read(row.fields)
         except (TypeError, ValueError) as error:
-            yield _rejection(row, f"invalid_{kind}", str(error))
+            yield unread.rejected(f"invalid_{kind}", str(error))
             continue
-        if name and seen.setdefault(name, row.line) != row.line:
-            yield _rejection(row, f"duplicate_{key}", f"{key} was there before, at line {seen[name]}")
+        if key and lines.setdefault(key, row.line) != row.line:
+            yield unread.rejected(f"duplicate_{key_name}", f"{key_name} was there before, at line {lines[key]}")
         else:
-            yield _entry(row, item)
+            yield Record(item, record_id, row.line, row.excerpt)
 
 
 def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:
     """A paper from a JSON object.
 
     Raises:
-        ValueError: A field is missing or holds something else.
+        ValueError: A field is missing or has a wrong type.
     """
     title, paper_id = _text(fields, "title"), _text(fields, "id")
     if not title.strip():
@@ -93,7 +93,7 @@ def new_author_of(fields: Mapping[str, object]) -> NewAuthor:
     """An author to add from a JSON object.
 
     Raises:
-        ValueError: A field is missing or holds something else.
+        ValueError: A field is missing or has a wrong type.
     """
     papers = []
     for i, value in enumerate(_list(fields, "papers")):
@@ -107,15 +107,6 @@ def new_author_of(fields: Mapping[str, object]) -> NewAuthor:
     if not papers and not paper_ids:
         raise ValueError("the author has no papers, expected at least one in 'papers' or 'paper_ids'")
     return NewAuthor(_author(fields), tuple(papers), paper_ids)
-
-
-def _entry(line: Row, item: ItemT) -> Entry[ItemT]:
-    record_id = line.fields.get("id") or line.fields.get("name")
-    return Entry(item, record_id if isinstance(record_id, str) else "", line.line, line.end, line.excerpt)
-
-
-def _rejection(line: Row, reason: str, message: str) -> Rejection:
-    return _entry(line, None).rejected(reason, message)
 
 
 def _author(value: object) -> Author:

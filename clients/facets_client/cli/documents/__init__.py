@@ -1,10 +1,9 @@
 """Commands for documents."""
 
-from facets_client.cli.documents.commands import collections_app, delete_documents, documents_app
+from facets_client.cli.documents.collections import collections_app, delete_documents, documents_app
 from facets_client.cli.documents.diagnosis import diagnose
-from facets_client.cli.documents.encode import encode
 from facets_client.cli.documents.export import export
-from facets_client.cli.documents.index import index
+from facets_client.cli.documents.index import encode, index
 from facets_client.cli.documents.search import rerank, search
 
 __all__ = ["COMMANDS"]

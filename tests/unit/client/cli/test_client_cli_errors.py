@@ -93,7 +93,6 @@ def test_a_bad_line_of_entailment_is_named_and_the_others_are_answered(facets, t
         "$ARG1 bought $ARG2\t$ARG1 owns $ARG2",
         "$ARG1 sold $ARG2",
         "",
-        "$ARG1 bought it\t$ARG1 owns $ARG2",
         "$ARG1 sold $ARG2\t",
         "$ARG1 REFUSE $ARG2\t$ARG1 owns $ARG2",
         "$ARG1 met $ARG2\t$ARG1 knows $ARG2",
@@ -105,10 +104,9 @@ def test_a_bad_line_of_entailment_is_named_and_the_others_are_answered(facets, t
     assert answers[0]["reason"]
     for number, why in [
         (2, "1 fields"),
-        (4, "$ARG2 once each in the premise"),
-        (5, "second text"),
-        (6, "refused"),
-        (8, "UTF-8"),
+        (4, "second text"),
+        (5, "refused"),
+        (7, "UTF-8"),
     ]:
         assert any(f"line {number}: " in line and why in line for line in done.stderr.splitlines()), done.stderr
     shown = facets("entail", "--file", "pairs.tsv", code=1).stdout

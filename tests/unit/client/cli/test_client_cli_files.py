@@ -305,7 +305,7 @@ def test_a_row_of_ten_megabytes_is_rejected(facets, stored, tmp_path):
     assert sorted(text for text, _ in stored().values()) == ["first", "last"]
     (item,) = rejected(tmp_path / "a.csv.rejected.jsonl")
     assert (item["line"], item["reason"]) == (3, "row_too_long")
-    assert "row has 10000003 bytes, the limit is 8388608" in item["message"]
+    assert "row has 10000003 characters, the limit is 8388608" in item["message"]
 
 
 def test_dry_run_shows_the_first_documents(facets, stored, tmp_path):

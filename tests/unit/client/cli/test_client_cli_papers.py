@@ -8,8 +8,8 @@ import threading
 import grpc
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.load.records import Rejection
-from facets_client.load.source import RecordSource
+from facets_client.load.rows import Rejection
+from facets_client.load.source import Source
 from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
 from fake_world import status_of
@@ -40,7 +40,7 @@ def test_authors_with_their_evidence(facets):
     assert "About [bold]boats" in out and "\x1b" not in out
     assert "Ann" not in out
     assert "boat" not in facets("authors", "a title", "--no-evidence").stdout
-    assert "nobody is left" in facets("authors", "t", "--candidate", "zz").stdout
+    assert "no author is left" in facets("authors", "t", "--candidate", "zz").stdout
 
 
 def test_json_is_one_object_a_paper(facets, tmp_path):
@@ -86,7 +86,6 @@ def test_find(facets):
         (["authors", "--file", "empty.jsonl"], "expected at least one paper"),
         (["authors", "a", "--abstract", "@nope.txt"], "No such file"),
         (["authors", "REFUSE"], "papers[0].title is refused"),
-        (["authors", "a", "--facet-weight", "2"], "--facet-weight"),
         (["papers", "--collection", "news"], "expected --author or --citing"),
         (["papers", "--author", "Ann"], "expected --collection or --file"),
         (["papers", "--author", "Ana", "--collection", "news"], "near: Ann"),
@@ -270,7 +269,7 @@ def test_papers_of_a_file(tmp_path):
         '{"id": "b", "title": 3}\n{"id": "b", "title": "t", "year": "2001"}\n'
         '{"id": "b", "title": "t", "cited_by": [""]}\n'
     )
-    with RecordSource(str(tmp_path / "p.jsonl")) as source:
+    with Source(str(tmp_path / "p.jsonl")) as source:
         first, *others = list(read_papers(source, need_id=True))
     assert [(author.name, author.id) for author in first.item.authors] == [("X", ""), ("Y", "y"), ("z", "z")]
     assert (first.item.abstract, first.item.year, first.item.cited_by_ids) == ("", 2001, ("c",))
@@ -282,7 +281,7 @@ def test_authors_of_a_file(tmp_path):
         '{"name": "X", "papers": [{"title": "t"}]}\n{"name": "X", "paper_ids": ["p"]}\n{"name": "Z"}\n'
         '{"papers": [{"title": "t"}]}\n{"name": "Q", "papers": [{"abstract": "t"}]}\n'
     )
-    with RecordSource(str(tmp_path / "a.jsonl")) as source:
+    with Source(str(tmp_path / "a.jsonl")) as source:
         found = list(read_authors(source))
     assert found[0].item.author.name == "X"
     assert [item.reason for item in found[1:]] == ["duplicate_author", *["invalid_author"] * 3]

@@ -51,11 +51,6 @@ def test_programs_get_every_hit_with_offsets(facets, answered):
     assert hits["far"]["confidence"] == 0.04
 
 
-@pytest.mark.parametrize("option", [("--min-confidence", "1.5"), ("--min-confidence", "x"), ("--diversify", "-1")])
-def test_shares_outside_0_to_1_are_refused(facets, option):
-    assert option[0] in facets("search", "x", "-c", "news", *option, code=2).stderr
-
-
 def hit(text, answer=None, words=()):
     spans = tuple(Span(text.index(word), text.index(word) + len(word)) for word in words)
     where = None if answer is None else Span(text.index(answer), text.index(answer) + len(answer))

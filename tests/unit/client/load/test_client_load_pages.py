@@ -4,11 +4,11 @@ import time
 from importlib.util import find_spec
 
 import pytest
-from facets_client.load.batches import Place
-from facets_client.load.files import ColumnChoice, DocumentFiles
+from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load.formats import find_files
-from facets_client.load.records import ReadOptions, Record
+from facets_client.load.rows import ReadOptions, Record
 from facets_client.load.source import InputError
+from facets_client.load.state import Place
 from made_docx import make_docx
 from made_pdf import make_pdf
 
@@ -17,10 +17,15 @@ pytestmark = pytest.mark.skipif(
 )
 
 
+def documents(path):
+    options = ReadOptions()
+    with DocumentFiles(find_files([str(path)], options), Columns(), options) as files:
+        return list(files.read(Place()))
+
+
 def read(path):
-    """The texts of a file, or why there is none, in order."""
-    with DocumentFiles(find_files([str(path)], None), ReadOptions(), choice=ColumnChoice(), form=None) as files:
-        return [item.text if isinstance(item, Record) else item.reason for item in files.read(Place())]
+    """The texts of a file, or the reasons of its rejections."""
+    return [record.item.text if isinstance(record, Record) else record.reason for record in documents(path)]
 
 
 @pytest.mark.parametrize(
@@ -131,8 +136,7 @@ def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
 def test_the_title_of_a_word_document_is_that_of_its_properties_or_its_first_heading(tmp_path):
     for name, title in (("a.docx", "The contract"), ("b.docx", "")):
         make_docx(tmp_path / name, styled("Terms", "Heading1") + styled("Pay."), title=title)
-    with DocumentFiles(find_files([str(tmp_path)], None), ReadOptions(), choice=ColumnChoice(), form=None) as files:
-        assert [item.payload["title"] for item in files.read(Place())] == ["The contract", "Terms"]
+    assert [record.item.payload["title"] for record in documents(tmp_path)] == ["The contract", "Terms"]
 
 
 def test_word_documents_that_are_none_are_told(tmp_path):
@@ -156,3 +160,24 @@ def test_word_documents_that_are_none_are_told(tmp_path):
 def test_a_word_document_that_unpacks_to_too_much_is_left_out(tmp_path):
     make_docx(tmp_path / "bomb.docx", styled("a " * 33_700_000))
     assert read(tmp_path / "bomb.docx") == ["file_too_long"]
+
+
+def test_html_shows_its_main_part_without_menus_and_scripts(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_text(
+        "<html><head><title>A\n page</title><style>p {}</style></head><body><nav>Menu</nav><p>Before</p>"
+        "<main><h1>Head</h1>One<br>two<aside>Aside</aside><svg><title>No</title></svg><ul><li>three</ul></main>"
+        "<main>second</main><footer>Foot</footer></body></html>"
+    )
+    assert read(path) == ["# Head\n\nOne two\n\n- three"]
+
+
+def test_html_has_the_encoding_that_it_declares(tmp_path):
+    path = tmp_path / "a.html"
+    path.write_bytes('<meta charset="koi8-r"><p>\u0441\u043b\u043e\u0432\u043e'.encode("koi8-r"))
+    assert read(path) == ["\u0441\u043b\u043e\u0432\u043e"]
+
+
+def test_html_that_is_nested_deeply_is_read(tmp_path):
+    (tmp_path / "deep.html").write_text("<html><body>" + "<div>" * 200_000 + "hello" + "</div>" * 200_000)
+    assert read(tmp_path / "deep.html") == ["hello"]

@@ -1,12 +1,19 @@
 """``facets collections`` and ``facets documents``."""
 
 import itertools
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.options import SearchFieldOption, WhereOption, parse_search_fields, parse_where
+from facets_client.cli.options import (
+    CollectionOption,
+    ProgressOption,
+    SearchFieldOption,
+    WhereOption,
+    parse_search_fields,
+    parse_where,
+)
 from facets_client.cli.output import (
     add_row,
     count_of,
@@ -21,13 +28,16 @@ from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
 collections_app = typer.Typer(invoke_without_command=True)
+documents_app = typer.Typer(invoke_without_command=True)
 
-Name = Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)]
+FacetsOption = Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON only).")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 
 @collections_app.callback()
 def collections(context: typer.Context) -> None:
-    """List, make, show, move and delete collections; without a subcommand: list.
+    """List, create, show, reindex and delete collections; without a subcommand: list.
 
     \b
     Examples:
@@ -56,11 +66,11 @@ def list_collections(context: typer.Context) -> None:
 @collections_app.command("create")
 def create_collection(
     context: typer.Context,
-    name: Name,
-    model: Annotated[str, typer.Option(help="Its model; the server's default for collections when not given.")] = "",
+    name: NameArgument,
+    model: Annotated[str, typer.Option(help="Its model.  [default: the server's for collections]")] = "",
     search_field: SearchFieldOption = None,
 ) -> None:
-    """Make an empty collection.
+    """Create an empty collection.
 
     \b
     Examples:
@@ -68,16 +78,16 @@ def create_collection(
       facets collections create papers --search-field title --search-field authors:1
       facets collections create news --model facets-en
     """
-    note, fields = settings_of(context).note, parse_search_fields(search_field)
+    note, search_fields = settings_of(context).note, parse_search_fields(search_field)
     ask(
         context,
-        lambda client: client.create_collection(name, model=model, search_fields=fields),
+        lambda client: client.create_collection(name, model=model, search_fields=search_fields),
         lambda made: note(f"made collection {made.name} with model {made.model} (space {made.space})"),
     )
 
 
 @collections_app.command("show")
-def show_collection(context: typer.Context, name: Name) -> None:
+def show_collection(context: typer.Context, name: NameArgument) -> None:
     """Show one collection.
 
     \b
@@ -90,15 +100,15 @@ def show_collection(context: typer.Context, name: Name) -> None:
 @collections_app.command("reindex")
 def reindex_collection(
     context: typer.Context,
-    name: Name,
-    model: Annotated[str, typer.Option(help="Model to move to; the served revision of its own when not given.")] = "",
+    name: NameArgument,
+    model: Annotated[str, typer.Option(help="The new model.  [default: the served revision of its own]")] = "",
     search_field: SearchFieldOption = None,
-    progress: Annotated[bool | None, typer.Option(help="Progress bar; by default only on a terminal.")] = None,
+    progress: ProgressOption = None,
 ) -> None:
-    """Move a collection to another model, to the served revision of its own, or to other fields that are searched.
+    """Move a collection to another model, to the served revision of its own, or to other search fields.
 
-    Its texts are encoded anew. Meanwhile it is searched and written as it was. When this is interrupted, run it again:
-    it goes on where it ended.
+    All texts are encoded again. Until then the collection is searched and written as before. If this is interrupted,
+    run it again: it goes on where it stopped.
 
     \b
     Examples:
@@ -107,26 +117,21 @@ def reindex_collection(
       facets collections reindex news --search-field title:2 --search-field authors:1
     """
     settings = settings_of(context)
-    fields = parse_search_fields(search_field)
+    search_fields = parse_search_fields(search_field)
     with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=None)
-        for step in client.reindex_collection(name, model=model, search_fields=fields):
+        for step in client.reindex_collection(name, model=model, search_fields=search_fields):
             moved = step.collection
             bar.update(task, completed=step.num_encoded, total=moved.num_documents)
     if settings.json:
         print_json(moved)
     else:
-        settings.note(
-            f"collection {name} with {count_of(moved.num_documents, 'document')} is of model {moved.model} now"
-        )
+        documents = count_of(moved.num_documents, "document")
+        settings.note(f"collection {name} with {documents} is of model {moved.model} now")
 
 
 @collections_app.command("delete")
-def delete_collection(
-    context: typer.Context,
-    name: Name,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")] = False,
-) -> None:
+def delete_collection(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:
     """Delete a collection with all its documents.
 
     \b
@@ -137,11 +142,8 @@ def delete_collection(
     settings = settings_of(context)
     with settings.connect() as client:
         if not yes:
-            found = client.get_collection(name)
-            question = f"Delete collection {name} with its {count_of(found.num_documents, 'document')}?"
-            if not is_interactive():
-                raise typer.BadParameter("--yes is needed where nobody can be asked")
-            typer.confirm(question, abort=True, err=True)
+            number = client.get_collection(name).num_documents
+            _confirm(f"Delete collection {name} with its {count_of(number, 'document')}?")
         done = client.delete_collection(name)
     if settings.json:
         print_json({"name": name, "num_documents": done.num_documents})
@@ -149,31 +151,21 @@ def delete_collection(
         settings.note(f"deleted collection {name} with {count_of(done.num_documents, 'document')}")
 
 
+def _confirm(question: str) -> None:
+    if not is_interactive():
+        raise typer.BadParameter("--yes is required where the user cannot be asked")
+    typer.confirm(question, abort=True, err=True)
+
+
 def _print_collections(collections: list[Collection]) -> None:
     columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
-    shown = table(*columns, right=("documents", "facets", "dim"))
+    rows = table(*columns, right=("documents", "facets", "dim"))
     for item in collections:
+        damaged = f" ({item.num_damaged} damaged)" if item.num_damaged else ""
         made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
-        add_row(
-            shown,
-            item.name,
-            f"{item.num_documents} ({item.num_damaged} damaged)" if item.num_damaged else item.num_documents,
-            item.model,
-            item.space,
-            item.num_facets,
-            item.dim,
-            item.index_kind,
-            made,
-        )
-    stdout().print(shown)
-
-
-documents_app = typer.Typer(invoke_without_command=True)
-
-CollectionOption = Annotated[
-    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=False)
-]
-Ids = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)]
+        cells = (item.model, item.space, item.num_facets, item.dim, item.index_kind)
+        add_row(rows, item.name, f"{item.num_documents}{damaged}", *cells, made)
+    stdout().print(rows)
 
 
 @documents_app.callback()
@@ -193,11 +185,11 @@ def documents(context: typer.Context) -> None:
 @documents_app.command("get")
 def get_documents(
     context: typer.Context,
-    ids: Ids,
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)],
     collection: CollectionOption,
-    facets: Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON only).")] = False,
+    facets: FacetsOption = False,
 ) -> None:
-    """Show documents by id; exit code 2 when one is not there.
+    """Show documents by id; exit code 2 if one does not exist.
 
     \b
     Examples:
@@ -208,14 +200,12 @@ def get_documents(
     with settings.connect() as client:
         found = client.get_documents(collection, ids, include_facets=facets)
     if settings.json:
-        documents = [_as_json(document) for document in found.documents]
-        print_json({"documents": documents, "missing_ids": found.missing_ids})
+        print_json({"documents": list(map(_to_json, found.documents)), "missing_ids": found.missing_ids})
     elif found.documents:
         _print_documents(list(found.documents), text_chars=2_000)
     if found.missing_ids:
-        missing = ", ".join(found.missing_ids)
-        sentence = f"collection {collection} has no document {missing}"
-        raise CommandError(Failure(sentence=sentence, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
+        message = f"collection {collection} has no document {', '.join(found.missing_ids)}"
+        raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
 
 
 @documents_app.command("list")
@@ -223,10 +213,10 @@ def list_documents(
     context: typer.Context,
     collection: CollectionOption,
     where: WhereOption = None,
-    limit: Annotated[int, typer.Option(help="Most documents to list; 0: all.", min=0)] = 20,
-    facets: Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON only).")] = False,
+    limit: Annotated[int, typer.Option(help="The most documents; 0: all.")] = 20,
+    facets: FacetsOption = False,
 ) -> None:
-    """List documents in the order of their ids; with --json one object a line.
+    """List documents in the order of their ids; with --json one object per line.
 
     \b
     Examples:
@@ -234,12 +224,14 @@ def list_documents(
       facets --json documents list -c news --limit 0 > news.jsonl
     """
     settings = settings_of(context)
+    if limit < 0:
+        raise typer.BadParameter(f"--limit must be at least 0, got {limit}")
     with settings.connect() as client:
         found = client.list_documents(collection, where=parse_where(where), include_facets=facets)
         documents = itertools.islice(found, limit or None)
         if settings.json:
             for document in documents:
-                print_json(_as_json(document))
+                print_json(_to_json(document))
         else:
             _print_documents(list(documents), text_chars=120)
 
@@ -269,9 +261,9 @@ def delete_documents(
         list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.", show_default=False)
     ] = None,
     where: WhereOption = None,
-    yes: Annotated[bool, typer.Option("--yes", "-y", help="Do not ask (with --where).")] = False,
+    yes: YesOption = False,
 ) -> None:
-    """Delete documents by id, or all that match conditions; ids that are not there are no error.
+    """Delete documents by id, or all that match conditions; an unknown id is no error.
 
     \b
     Examples:
@@ -284,10 +276,8 @@ def delete_documents(
         raise typer.BadParameter("expected ids, or --where CONDITION")
     with settings.connect() as client:
         if condition is not None and not yes:
-            if not is_interactive():
-                raise typer.BadParameter("--yes is needed where nobody can be asked")
-            number = client.count_documents(collection, where=condition)
-            typer.confirm(f"Delete {count_of(number, 'document')} of {collection}?", abort=True, err=True)
+            number = client.count_documents(collection, where=condition) if is_interactive() else 0
+            _confirm(f"Delete {count_of(number, 'document')} of {collection}?")
         done = client.delete_documents(collection, ids or (), where=condition)
     if settings.json:
         print_json({"num_deleted": done.num_documents, "index_revision": done.index_revision})
@@ -295,13 +285,8 @@ def delete_documents(
         settings.note(f"deleted {count_of(done.num_documents, 'document')}")
 
 
-def _as_json(document: Document) -> dict[str, object]:
-    fields: dict[str, object] = {
-        "id": document.id,
-        "text": document.text,
-        "payload": document.payload,
-        "revision": document.revision,
-    }
+def _to_json(document: Document) -> dict[str, Any]:
+    fields = {name: getattr(document, name) for name in ("id", "text", "payload", "revision")}
     if document.facet_embeddings is not None:
         fields["facet_embeddings"] = document.facet_embeddings
     return fields

@@ -77,7 +77,7 @@ def test_standard_output_takes_lines(facets, stored):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (("news", "there.jsonl"), "there.jsonl is there already"),
+        (("news", "there.jsonl"), "there.jsonl exists already"),
         (("news", "x.xml"), "FILE must end in"),
         (("news", "x.csv", "--facets"), "CSV holds no embeddings"),
         (("nowhere", "x.csv"), "does not exist"),

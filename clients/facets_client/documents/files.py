@@ -1,0 +1,419 @@
+"""The documents of many files, one after the other: which columns of a table become text, id, title and payload."""
+
+import difflib
+import hashlib
+import itertools
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Literal
+
+from facets_client.core.values import MAX_EXACT_INTEGER
+from facets_client.generated.types import Document
+from facets_client.load.formats import FORMATS, Format, InputFile, format_of, format_of_name
+from facets_client.load.rows import ReadOptions, Record, Rejection, Row, Rows, type_name
+from facets_client.load.source import InputError, Source
+from facets_client.load.state import Place
+
+# Names of columns, in lower case, the best first.
+_TEXT_NAMES = (
+    *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
+    *("note", "notes", "comment", "comments", "details"),
+)
+_TITLE_NAMES = ("title", "headline", "heading", "subject")
+_ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
+_MAX_COLUMNS_SHOWN = 20
+# The rows that decide about columns and their types: at most so many, and so many characters of a file or a stream.
+_FIRST_ROWS = 100
+_FIRST_CHARS = 2**16
+_FIRST_STREAM_CHARS = 2**12
+_MAX_FIRST_REJECTIONS = 1_000
+
+DocumentRecord = Record[Document] | Rejection
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Columns:
+    """Which columns become what; what is not said is decided by the names of the columns.
+
+    Attributes:
+        text: Columns of the text; several are joined by a blank line.
+        title: Column of the title; it becomes ``title`` of the payload.
+        id: Column of the id: a string, or an integer, which becomes a string.
+        payload: Columns of the payload; None: all others.
+        generated_ids: How ids are made where no column holds them: of the file's name and the row, or of the text.
+            Given by the caller, no column is used.
+        converters: For the columns of a format without types: what turns a string into a value, None for no value.
+    """
+
+    text: tuple[str, ...] = ()
+    title: str = ""
+    id: str = ""
+    payload: tuple[str, ...] | None = None
+    generated_ids: Literal["row", "content"] | None = None
+    converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        if self.id and self.generated_ids:
+            raise ValueError("--id and --ids exclude each other: ids are in a column or made")
+
+
+class ColumnError(InputError):
+    """A table lacks a column that is asked for, or has none that looks like a text."""
+
+
+class DocumentFiles:
+    """An input of the bulk runner: documents of files, which are opened one at a time.
+
+    Args:
+        files: At least one.
+        columns: Which columns of tables become what.
+        options: How the files are read.
+
+    Attributes:
+        files: As given.
+    """
+
+    def __init__(self, files: Sequence[InputFile], columns: Columns, options: ReadOptions) -> None:
+        self.files = files
+        self._columns = columns
+        self._options = options
+        self._sizes = [os.path.getsize(file.path) if os.path.isfile(file.path) else None for file in files]
+        self._bytes_before = 0  # of the files before the open one
+        self._source: Source | None = None
+        self._first: _OpenFile | None = None
+        self._last_note = ""
+
+    @property
+    def name(self) -> str:
+        """Path of the only file, else the folder that all files have in common."""
+        if len(self.files) == 1:
+            return self.files[0].path
+        return os.path.commonpath([os.path.dirname(os.path.abspath(file.path)) for file in self.files])
+
+    @property
+    def size(self) -> int | None:
+        """Bytes of all files; None if one is a stream."""
+        return None if None in self._sizes else sum(size or 0 for size in self._sizes)
+
+    @property
+    def digest(self) -> str:
+        """Digest of the only file's first bytes, else of the names, sizes and times of all files."""
+        if len(self.files) == 1:
+            return self._open_first().source.digest
+        stats = ((os.path.abspath(file.path), os.stat(file.path)) for file in self.files)
+        listed = "\0".join(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}" for path, stat in stats)
+        return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
+
+    @property
+    def position(self) -> int:
+        """Bytes of all files that were read so far."""
+        return self._bytes_before + (self._source.position if self._source else 0)
+
+    def check(self) -> None:
+        """Opens the first file and notes which columns become what, before anything is stored.
+
+        Raises:
+            InputError: It lacks a column that is asked for, or the only file cannot be read.
+            ImportError: The reader of one of the files is not installed.
+        """
+        asked = self._options.format
+        for form in {FORMATS[asked] if asked else format_of_name(file.path) for file in self.files}:
+            if form:
+                form.require_reader()
+        try:
+            self._open_first().decide(self._columns, self._note_columns)
+        except InputError as error:
+            if len(self.files) == 1 or isinstance(error, ColumnError):
+                raise
+            self.close()  # it is opened again and rejected in its turn
+            self._first = None
+
+    def read(self, place: Place) -> Iterator[DocumentRecord]:
+        """The documents after a place, in order. Among several files an unreadable one is one rejection."""
+        for index, file in enumerate(self.files):
+            self._bytes_before = sum(size or 0 for size in self._sizes[:index])
+            if index < place.file:
+                continue
+            after = place.line if index == place.file else 0
+            for record in self._read_file(file):
+                if record.line > after or record.line == 0:
+                    # A file that is rejected as a whole is done with its rejection.
+                    file_index = index + 1 if record.line == 0 else index
+                    yield replace(record, file=file_index, name=file.label if len(self.files) > 1 else "")
+        self._bytes_before = self.size or 0
+
+    def close(self) -> None:
+        """Closes what is open."""
+        for source in (self._first and self._first.source, self._source):
+            if source:
+                source.close()
+
+    def __enter__(self) -> "DocumentFiles":
+        return self
+
+    def __exit__(self, *exc_info: object) -> None:
+        self.close()
+
+    def _open_first(self) -> "_OpenFile":
+        """The first file, which stays open: standard input can be opened only once."""
+        if self._first is None:
+            self._first = _OpenFile(self.files[0], self._options)
+        return self._first
+
+    def _read_file(self, file: InputFile) -> Iterator[DocumentRecord]:
+        try:
+            opened = self._open_first() if file is self.files[0] else _OpenFile(file, self._options)
+            with opened.source as self._source:
+                opened.decide(self._columns, self._note_columns)
+                yield from opened.documents()
+        except (InputError, ImportError) as error:
+            if len(self.files) == 1:
+                raise
+            self._options.note(str(error))
+            yield Rejection(0, "unreadable_file", str(error))
+        finally:
+            self._source = None
+
+    def _note_columns(self, name: str, note: str) -> None:
+        """Notes what becomes of the columns unless the file before was the same."""
+        if note != self._last_note:
+            self._options.note(f"{name}: {note}")
+        self._last_note = note
+
+
+class _OpenFile:
+    """An opened file with its format and its rows."""
+
+    def __init__(self, file: InputFile, options: ReadOptions) -> None:
+        self.source = Source(file.path)
+        self._file = file
+        self._options = options
+        self._form: Format | None = None
+        self._rows: Rows = iter(())
+        self._columns = Columns(text=("text",), title="title")
+
+    def decide(self, asked: Columns, note: Callable[[str, str], None]) -> None:
+        """Detects the format and decides about the columns; does nothing the second time.
+
+        Raises:
+            InputError: The file has no rows, or lacks a column that is asked for.
+        """
+        if self._form is not None:
+            return
+        form = format_of(self.source, self._options.format)
+        form.require_reader()
+        self._rows = form.read(self.source, self._options)
+        if form.holds != "table":
+            self._columns = replace(self._columns, generated_ids=asked.generated_ids)
+        else:
+            items = list(self._take_first())
+            self._rows = itertools.chain(items, self._rows)
+            rows = [item for item in items if isinstance(item, Row)]
+            fault = next((item.message for item in items if isinstance(item, Rejection)), "")
+            if rows:
+                self._columns = _choose_columns(self.source.name, rows, asked, form)
+                if (self._columns.text, self._columns.id) != (("text",), "id"):
+                    note(self.source.name, _describe_columns(self._columns, rows))
+            elif fault and form.name == "jsonl":  # every line is rejected with its own reason
+                self._columns = replace(asked, text=asked.text or ("text",), id=asked.id or "id")
+            else:
+                why = f"none of its rows can be read: {fault}" if fault else "is empty: it has no rows"
+                raise InputError(f"{self.source.name}: {why}")
+        self._form = form
+
+    def documents(self) -> Iterator[DocumentRecord]:
+        """The documents of the rows."""
+        is_numbered = self._form is not None and self._form.holds != "text"
+        for row in self._rows:
+            if isinstance(row, Rejection):
+                yield row
+            else:
+                generated_id = f"{self._file.label}#{row.line}" if is_numbered else self._file.label
+                yield to_document_record(row, self._columns, generated_id)
+
+    def _take_first(self) -> Iterator[Row | Rejection]:
+        """The first rows, and the rejections between them."""
+        max_chars = _FIRST_STREAM_CHARS if self.source.size is None else _FIRST_CHARS
+        num_rows = num_rejections = num_chars = 0
+        while num_rows < _FIRST_ROWS and num_chars < max_chars and num_rejections < _MAX_FIRST_REJECTIONS:
+            item = next(self._rows, None)
+            if item is None:
+                return
+            if isinstance(item, Row):
+                num_rows += 1
+                num_chars += sum(len(value) for value in item.fields.values() if isinstance(value, str))
+            else:
+                num_rejections += 1
+            yield item
+
+
+def to_document_record(row: Row, columns: Columns, generated_id: str) -> DocumentRecord:
+    """The document that a row holds, or why it holds none.
+
+    Args:
+        row: The row; its id and text are taken out of it.
+        columns: Which columns become what.
+        generated_id: Id of the document where no column holds one and ids are not made of texts.
+    """
+    fields = row.fields
+    document_id = ""
+
+    def reject(reason: str, message: str) -> Rejection:
+        return Rejection(row.line, reason, message, document_id, row.excerpt)
+
+    if columns.id:
+        value = fields.pop(columns.id, None) if columns.id in fields else ...
+        if value is ...:
+            return reject("missing_id", f"field {columns.id!r} is missing")
+        if isinstance(value, int) and not isinstance(value, bool):
+            value = str(value)
+        if not isinstance(value, str):
+            return reject("invalid_id", f"field {columns.id!r} must be a string, got {type_name(value)}")
+        if not value:
+            return reject("invalid_id", f"field {columns.id!r} is empty")
+        document_id = value
+    is_joined = len(columns.text) > 1
+    shown = " and ".join(map(repr, columns.text))
+    if not any(name in fields for name in columns.text):
+        return reject("missing_text", f"fields {shown} are missing" if is_joined else f"field {shown} is missing")
+    texts = []
+    for name in columns.text:
+        value = fields.get(name)
+        if is_joined and value is None:
+            continue
+        if not isinstance(value, str):
+            return reject("invalid_text", f"field {name!r} must be a string, got {type_name(value)}")
+        if value.strip():
+            texts.append(value)
+    if not texts:
+        return reject("empty_text", f"fields {shown} have no text" if is_joined else f"field {shown} has no text")
+    text = "\n\n".join(texts)
+    if not document_id and columns.generated_ids == "content":
+        document_id = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    document = Document(document_id or generated_id, text, _payload(fields, columns))
+    return Record(document, document.id, row.line, row.excerpt)
+
+
+def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
+    """The payload, title first. Empty cells of a format without types are left out."""
+    title = fields.get(columns.title) if columns.title else None
+    names = columns.payload
+    if names is None:
+        names = tuple(name for name in fields if name not in (*columns.text, columns.title))
+    payload: dict[str, object] = {} if title in (None, "") else {"title": title}
+    for name in names:
+        if name in fields and not (name == "title" and "title" in payload):
+            value = fields[name]
+            if name in columns.converters and isinstance(value, str):
+                value = columns.converters[name](value)
+                if value is None:
+                    continue
+            payload[name] = value
+    return payload
+
+
+def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
+    """Which columns become what, decided by the first rows.
+
+    Raises:
+        ColumnError: A column that is asked for does not exist, or none looks like a text.
+    """
+    names = list(dict.fromkeys(name for row in rows for name in row.fields))
+
+    def named(option: str, *wanted: str) -> tuple[str, ...]:
+        """The columns of an option; commas separate them where no column has the whole as its name."""
+        parts = [
+            part
+            for whole in wanted
+            if whole
+            for part in ([whole] if whole in names else map(str.strip, whole.split(",")))
+        ]
+        return tuple(_column(file_name, names, option, part) for part in parts)
+
+    def first_of(candidates: Sequence[str]) -> str:
+        folded = {name.strip().casefold(): name for name in reversed(names)}
+        return next((folded[candidate] for candidate in candidates if candidate in folded), "")
+
+    text = named("--text", *asked.text) or (first_of(_TEXT_NAMES),)
+    if text == ("",):
+        raise _no_text_column(file_name, names, rows)
+    # A "subject" or "heading" of JSON is rather a value than a title.
+    default_title = first_of(_TITLE_NAMES[:1] if form.name in ("jsonl", "json") else _TITLE_NAMES)
+    payload = None if asked.payload is None else named("--payload", *asked.payload)
+    converted = [name for name in names if name not in text] if payload is None else payload
+    return Columns(
+        text=text,
+        title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
+        id="" if asked.generated_ids else "".join(named("--id", asked.id)) or first_of(_ID_NAMES),
+        payload=payload,
+        generated_ids=asked.generated_ids,
+        converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
+    )
+
+
+def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
+    """The column of a name; upper and lower case count only where two columns differ by it."""
+    same = [name for name in names if name.casefold() == wanted.casefold()]
+    if wanted in names or len(same) == 1:
+        return wanted if wanted in names else same[0]
+    folded = {name.casefold(): name for name in reversed(names)}
+    nearest = difflib.get_close_matches(wanted.casefold(), folded, 1)
+    raise ColumnError(
+        f"{file_name}: {option}: there is no column {wanted!r}; the columns are {_shown(names) or 'none'}",
+        hint=f"did you mean {folded[nearest[0]]!r}?" if nearest else "",
+    )
+
+
+def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -> ColumnError:
+    lengths = {name: sum(len(str(row.fields.get(name) or "")) for row in rows) for name in names}
+    longest = max(names, key=lambda name: lengths[name], default="")
+    quoted = longest if re.fullmatch(r"[\w.-]+", longest) else f"'{longest}'"
+    expected = ", ".join(_TEXT_NAMES[:4])
+    return ColumnError(
+        f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",
+        hint=f"say which holds the text: --text {quoted} has the longest ones" if longest else "",
+    )
+
+
+def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
+    """One line about what becomes of the columns."""
+    used = {*columns.text, columns.title, columns.id}
+    payload = columns.payload
+    if payload is None:
+        payload = tuple(name for name in dict.fromkeys(name for row in rows for name in row.fields) if name not in used)
+    title = f"title from {columns.title!r}, " if columns.title else ""
+    generated = "the digest of the text" if columns.generated_ids == "content" else "file name and row number"
+    return (
+        f"text from {' and '.join(map(repr, columns.text))}, {title}"
+        f"ids from {repr(columns.id) if columns.id else generated}, payload: {_shown(payload) or 'nothing'}"
+    )
+
+
+def _shown(names: Sequence[str]) -> str:
+    shown = ", ".join(name if len(name) <= 40 else f"{name[:37]}..." for name in names[:_MAX_COLUMNS_SHOWN])
+    num_more = len(names) - _MAX_COLUMNS_SHOWN
+    return f"{shown} and {num_more} more" if num_more > 0 else shown
+
+
+_NUMBER = re.compile(r"-?(?:0|[1-9]\d{0,15})(?:\.\d{1,15})?(?:[eE][+-]?\d{1,2})?")
+_BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE": True, "FALSE": False}
+
+
+def _converter(column: str, rows: Sequence[Row]) -> Callable[[str], object]:
+    """What turns the strings of a column into values, decided by the first rows; other strings stay strings."""
+    values = [value for row in rows if isinstance(value := row.fields.get(column), str) and value]
+    if values and all(value in _BOOLEANS for value in values):
+        return lambda value: _BOOLEANS.get(value, value or None)
+    if values and all(_NUMBER.fullmatch(value) for value in values):
+        return _number
+    return lambda value: value or None
+
+
+def _number(value: str) -> object:
+    """A number that JSON carries exactly. A code such as 007 stays a string."""
+    if not _NUMBER.fullmatch(value):
+        return value or None
+    number = float(value) if any(mark in value for mark in ".eE") else int(value)
+    return number if abs(number) <= MAX_EXACT_INTEGER else value

@@ -1,0 +1,307 @@
+"""Rows of an input, and what a bulk run makes of them: records and rejections. Reads JSON lines and JSON arrays.
+
+One bad row must not stop a million good ones: a row that cannot be read becomes a ``Rejection`` with its line and its
+reason, never an exception.
+"""
+
+import json
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Any, Generic, Literal, TextIO, TypeAlias, TypeVar
+
+from facets_client.load.source import DAMAGED, InputError, Source
+
+ItemT = TypeVar("ItemT")
+FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "markdown", "html", "docx", "pdf"]
+
+EXCERPT_CHARS = 200
+MAX_ROW_BYTES = 8 * 2**20  # longer rows are rejected without being held in memory
+_MAX_ID_CHARS = 512
+_TYPE_NAMES = {dict: "an object", list: "an array", str: "a string", int: "a number", float: "a number"}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ReadOptions:
+    """How files are read.
+
+    Attributes:
+        format: Format of all files; None: detected for each file.
+        encoding: Encoding of texts, as Python names it; empty: detected for each file.
+        delimiter: Character between the values of a row; empty: detected for each file.
+        note: Called with what a person should know about a file.
+    """
+
+    format: FormatName | None = None
+    encoding: str = ""
+    delimiter: str = ""
+    note: Callable[[str], None] = field(default=lambda sentence: None)
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """The fields of one row."""
+
+    fields: dict[str, Any]
+    line: int  # 1-based: line of the file, number of the record, or page
+    excerpt: str  # first characters
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """A row that cannot be used, and why."""
+
+    line: int  # as of a row; 0: the whole file
+    reason: str  # a stable word, e.g. invalid_json
+    message: str  # what, expected, got
+    id: str = ""
+    excerpt: str = ""
+    file: int = 0  # index of the file among the inputs
+    name: str = ""  # of the file, where there are several
+
+
+@dataclass(frozen=True, slots=True)
+class Record(Generic[ItemT]):
+    """A good row: what it holds, and where it stands in the input."""
+
+    item: ItemT
+    id: str
+    line: int
+    excerpt: str
+    num_bytes: int = 0  # on the wire
+    file: int = 0
+    name: str = ""
+
+    def rejected(self, reason: str, message: str) -> Rejection:
+        """The rejection of this record."""
+        return Rejection(self.line, reason, message, self.id[:_MAX_ID_CHARS], self.excerpt, self.file, self.name)
+
+
+Rows: TypeAlias = Iterator[Row | Rejection]
+
+
+def read_jsonl(source: Source, options: ReadOptions | None = None) -> Rows:
+    """Rows of JSON lines. Blank lines are skipped; damaged data ends the rows with one rejection."""
+    line = 0
+    while True:
+        line += 1
+        try:
+            raw, num_bytes = _read_line(source)
+        except DAMAGED as error:
+            message = f"the {source.compression} data is cut off or damaged after line {line - 1}: {error}"
+            yield Rejection(line, "damaged_input", message)
+            return
+        if not num_bytes:
+            return
+        if raw is None:
+            yield Rejection(line, "line_too_long", f"line has {num_bytes} bytes, the limit is {MAX_ROW_BYTES}")
+            continue
+        if line == 1:
+            raw = raw.removeprefix(b"\xef\xbb\xbf")
+        if raw.strip():
+            yield _json_row(raw, line)
+
+
+def _read_line(source: Source) -> tuple[bytes | None, int]:
+    """A line and its length; None in place of a line over the limit."""
+    piece = source.stream.readline(MAX_ROW_BYTES + 1)
+    if len(piece) <= MAX_ROW_BYTES or piece.endswith(b"\n"):
+        return piece, len(piece)
+    num_bytes = len(piece)
+    while piece and not piece.endswith(b"\n"):
+        piece = source.stream.readline(2**18)
+        num_bytes += len(piece)
+    return None, num_bytes
+
+
+def _json_row(raw: bytes, line: int) -> Row | Rejection:
+    excerpt = raw[: 4 * EXCERPT_CHARS].decode("utf-8", "replace").rstrip("\r\n")[:EXCERPT_CHARS]
+    try:
+        text = raw.decode("utf-8")
+    except UnicodeDecodeError as error:
+        message = f"invalid UTF-8: byte 0x{raw[error.start]:02x} at column {error.start + 1}"
+        return Rejection(line, "invalid_utf8", message, excerpt=excerpt)
+    constants: list[str] = []
+    try:
+        value = json.loads(text, parse_constant=constants.append)
+    except (ValueError, RecursionError) as error:
+        cut = "" if raw.endswith(b"\n") else "; the last line has no line end: it may be cut off"
+        return Rejection(line, "invalid_json", f"{_json_fault(error)}{cut}", excerpt=excerpt)
+    return _object_row(value, constants, line, excerpt)
+
+
+def _json_fault(error: Exception, start: int = 0) -> str:
+    if isinstance(error, json.JSONDecodeError):
+        return f"invalid JSON: {error.msg} at column {error.pos - start + 1}"
+    # A number of thousands of digits is a plain ValueError.
+    return "JSON is nested too deeply" if isinstance(error, RecursionError) else f"invalid JSON: {error}"
+
+
+def _object_row(value: object, constants: list[str], line: int, excerpt: str) -> Row | Rejection:
+    if constants:
+        return Rejection(line, "invalid_json", f"{constants[0]} is not JSON", excerpt=excerpt)
+    if not isinstance(value, dict):
+        message = f"expected a JSON object, got {type_name(value)}"
+        return Rejection(line, "not_an_object", message, excerpt=excerpt)
+    return Row(value, line, excerpt)
+
+
+def type_name(value: object) -> str:
+    """The type of a JSON value, for messages."""
+    if value is None or isinstance(value, bool):
+        return json.dumps(value)
+    return _TYPE_NAMES.get(type(value), type(value).__name__)
+
+
+def read_json(source: Source, options: ReadOptions) -> Rows:
+    """Objects of a JSON array; also of JSON lines in a file called ``.json``.
+
+    Raises:
+        InputError: The input is neither.
+    """
+    head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
+    if head.startswith(b"{"):
+        _check_is_lines(source.name, head)
+        yield from read_jsonl(source)
+    elif head.startswith(b"["):
+        yield from _ArrayReader(source.text("utf-8-sig")).rows()
+    elif head:
+        start = head[:20].decode("ascii", "replace")
+        raise InputError(f"{source.name}: expected a JSON array or JSON lines, got {start!r}")
+
+
+def _check_is_lines(name: str, head: bytes) -> None:
+    first_line = head.partition(b"\n")[0]
+    try:
+        json.loads(first_line)
+    except ValueError:
+        if b"\n" in head.strip():
+            raise InputError(
+                f"{name}: expected a JSON array of objects or one object a line, got one object over many lines",
+                hint="take the array out of it, or write each object on one line",
+            ) from None
+
+
+_ELEMENT = re.compile(r"[^\s,]")
+_INDENTATION = re.compile(r"\n[ \t]*\Z")
+_UNDECODABLE = re.compile("[\udc80-\udcff]")
+_MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory while the end of an element is looked for
+
+
+class _ArrayReader:
+    """Reads the elements of a JSON array one at a time.
+
+    After a broken element, reading goes on at the next line that begins as the elements do: with the same indentation
+    and a brace.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+        self._buffer = ""
+        self._position = 0
+        self._element_start = ""  # line end, indentation and brace
+        self._constants: list[str] = []
+        self._decoder = json.JSONDecoder(parse_constant=self._constants.append)
+
+    def rows(self) -> Rows:
+        """The rows, up to the end of the array or to where reading cannot go on."""
+        number = 0
+        try:
+            self._fill()
+            self._position = self._buffer.index("[") + 1
+            while not self._is_at_end():
+                number += 1
+                try:
+                    value, raw = self._decode()
+                except (ValueError, RecursionError) as error:
+                    fault = _json_fault(error, self._position)
+                    if not self._skip_element():
+                        raise EOFError(f"record {number}: {fault}") from error
+                    yield Rejection(number, "invalid_json", fault)
+                else:
+                    yield self._row(value, raw, number)
+        except DAMAGED as error:
+            message = f"the array is cut off or damaged: {error}"
+            yield Rejection(max(number, 1), "damaged_input", message)
+
+    def _row(self, value: object, raw: str, number: int) -> Row | Rejection:
+        excerpt = raw[:EXCERPT_CHARS]
+        if len(raw) > MAX_ROW_BYTES:
+            message = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
+            return Rejection(number, "row_too_long", message, excerpt=excerpt)
+        if has_undecodable(raw):
+            return Rejection(number, "invalid_utf8", "the record is not UTF-8")
+        return _object_row(value, self._constants, number, excerpt)
+
+    def _is_at_end(self) -> bool:
+        """Moves to the next element; True if there is none.
+
+        Raises:
+            EOFError: The array has no end, or something follows it.
+        """
+        start = self._position
+        while (start := _skip_separators(self._buffer, start)) == len(self._buffer):
+            if not self._fill():
+                raise EOFError("it does not end")
+            start = self._position
+        if self._buffer[start] != "]":
+            indentation = _INDENTATION.search(self._buffer[max(0, start - 200) : start])
+            if indentation and self._buffer[start] == "{" and not self._element_start:
+                self._element_start = f"{indentation[0]}{{"
+            self._position = start
+            return False
+        rest = self._buffer[start + 1 :]
+        while not rest.strip():
+            rest = self._stream.read(2**18)
+            if not rest:
+                return True
+        raise EOFError("something follows its end")
+
+    def _decode(self) -> tuple[object, str]:
+        """The element at the position, which moves behind it, as a value and as text.
+
+        Raises:
+            ValueError, RecursionError: It cannot be decoded.
+        """
+        while True:
+            self._constants.clear()
+            try:
+                value, end = self._decoder.raw_decode(self._buffer, self._position)
+            except json.JSONDecodeError as error:
+                num_chars = len(self._buffer) - self._position
+                # At the end of the buffer the element may only be incomplete.
+                may_go_on = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - 16
+                if not (may_go_on and num_chars < _MAX_ELEMENT_CHARS and self._fill()):
+                    raise
+            else:
+                raw = self._buffer[self._position : end]
+                self._position = end
+                return value, raw
+
+    def _skip_element(self) -> bool:
+        """Moves to the next line that begins as elements do; False if there is none."""
+        while self._element_start:
+            start = self._buffer.find(self._element_start, self._position + 1)
+            if start >= 0:
+                self._position = start
+                return True
+            if not self._fill():
+                break
+        return False
+
+    def _fill(self) -> bool:
+        """Reads on; False at the end of the input."""
+        kept = self._buffer[self._position :]
+        more = self._stream.read(max(2**18, len(kept)))
+        self._buffer, self._position = kept + more, 0
+        return bool(more)
+
+
+def _skip_separators(text: str, start: int) -> int:
+    found = _ELEMENT.search(text, start)
+    return found.start() if found else len(text)
+
+
+def has_undecodable(text: str) -> bool:
+    """Whether a text has bytes that are not of its encoding."""
+    return not text.isascii() and _UNDECODABLE.search(text) is not None

@@ -1,0 +1,207 @@
+"""Rows of JSON lines, JSON arrays and CSV files: good rows, bad rows, compressions, hostile files."""
+
+import gzip
+import io
+import json
+import lzma
+import subprocess
+import sys
+
+import pytest
+from facets_client.load.formats import find_files, format_of
+from facets_client.load.rows import MAX_ROW_BYTES, ReadOptions, Rejection, Row, read_json
+from facets_client.load.source import InputError, Source
+from hypothesis import given
+from hypothesis import strategies as st
+
+MEGABYTE = 2**20
+PROBE = """
+import resource, sys
+from facets_client.load.formats import format_of
+from facets_client.load.rows import ReadOptions
+from facets_client.load.source import Source
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+with Source(sys.argv[1]) as source:
+    rows = format_of(source, None).read(source, ReadOptions())
+    found = [getattr(row, "reason", "") or row.fields["text"] for row in rows]
+print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) // 1024, *found)
+"""
+
+
+def rows_of(name, data, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(data)
+    with Source(str(path)) as source:
+        return list(format_of(source, None).read(source, ReadOptions()))
+
+
+def texts_of(name, data, tmp_path):
+    """The texts of the rows, or the reasons of their rejections."""
+    return [row.fields["text"] if isinstance(row, Row) else row.reason for row in rows_of(name, data, tmp_path)]
+
+
+def read_in_process(path, environment):
+    """Megabytes that reading a file takes, and what is read."""
+    command = [sys.executable, "-c", PROBE, str(path)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True, env=environment, timeout=60)
+    megabytes, *found = done.stdout.split()
+    return int(megabytes), found
+
+
+GOOD = [json.dumps({"id": f"d{i}", "text": f"text{i}", "n": i}).encode() + b"\n" for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("bad", "reason", "message"),
+    [
+        (b'{"id": "x", "text": "caf\xe9"}\n', "invalid_utf8", "0xe9 at column 25"),
+        (b'{"id": "x", "text": "cut o\n', "invalid_json", "column"),
+        (b"[1, 2]\n", "not_an_object", "got an array"),
+        (b"null\n", "not_an_object", "got null"),
+        (b'{"text": "a", "n": NaN}\n', "invalid_json", "NaN"),
+        (b'{"text": "a", "n": ' + b"1" * 5000 + b"}\n", "invalid_json", "digits"),
+        (b'{"text": "a", "n": ' + b"[" * 100_000 + b"\n", "invalid_json", "deep"),
+        (b'{"text": "' + b"a" * MAX_ROW_BYTES + b'"}\n', "line_too_long", f"the limit is {MAX_ROW_BYTES}"),
+    ],
+)
+def test_a_bad_line_is_rejected_and_the_others_are_read(tmp_path, bad, reason, message):
+    rows = rows_of("a.jsonl", b"".join([*GOOD[:2], bad, *GOOD[2:]]), tmp_path)
+    assert [type(row) for row in rows] == [Row, Row, Rejection, Row, Row, Row]
+    assert (rows[2].line, rows[2].reason) == (3, reason)
+    assert message in rows[2].message and len(rows[2].excerpt) <= 200
+
+
+def test_blank_lines_windows_line_ends_byte_order_mark_and_a_cut_off_last_line(tmp_path):
+    data = b"\xef\xbb\xbf" + GOOD[0].replace(b"\n", b"\r\n") + b"\n  \r\n" + GOOD[1]
+    rows = rows_of("a.jsonl", data + GOOD[2][:12], tmp_path)
+    assert [(row.fields["id"], row.line) for row in rows[:2]] == [("d0", 1), ("d1", 4)]
+    assert "cut off" in rows[2].message
+    assert len(rows_of("a.jsonl", b"".join(GOOD).rstrip(b"\n"), tmp_path)) == 5
+
+
+class SlowPipe(io.RawIOBase):
+    """Standard input that gives a few bytes at a time."""
+
+    def __init__(self, data):
+        self.left = data
+
+    def readable(self):
+        return True
+
+    def readinto(self, buffer):
+        piece, self.left = self.left[:7], self.left[7:]
+        buffer[: len(piece)] = piece
+        return len(piece)
+
+
+@pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
+def test_compressions_are_known_by_their_content(tmp_path, compress):
+    data = compress(b"".join(GOOD[:2])) + compress(b"".join(GOOD[2:]))
+    assert texts_of("a.jsonl", data, tmp_path) == [f"text{i}" for i in range(5)]
+    with Source("-", io.BufferedReader(SlowPipe(data))) as source:
+        assert source.size is None
+        assert len(list(format_of(source, None).read(source, ReadOptions()))) == 5
+
+
+@pytest.mark.parametrize("compress", [gzip.compress, lzma.compress])
+def test_compressed_data_that_is_cut_off_or_damaged_ends_with_a_rejection(tmp_path, compress):
+    lines = b"".join(b'{"text": "text %d"}\n' % (i * 7919 % 10_007) for i in range(20_000))
+    whole = compress(lines)
+    rows = rows_of("a.jsonl", whole[: len(whole) // 2], tmp_path)
+    assert 1_000 < len(rows) < 20_000 and rows[-1].reason == "damaged_input"
+    damaged = bytearray(whole)
+    damaged[len(whole) // 2] ^= 0xFF
+    assert rows_of("a.jsonl", bytes(damaged), tmp_path)[-1].reason == "damaged_input"
+
+
+@pytest.mark.parametrize(("suffix", "opened"), [("gz", gzip.open), ("xz", lzma.open)])
+def test_a_line_that_unpacks_to_much_is_rejected_without_being_held(tmp_path, environment, suffix, opened):
+    path = tmp_path / f"line.jsonl.{suffix}"
+    with opened(path, "wb") as stream:
+        stream.write(b'{"id": "a", "text": "')
+        for _ in range(160):
+            stream.write(b"a" * MEGABYTE)
+        stream.write(b'"}\n{"id": "b", "text": "good"}\n')
+    megabytes, found = read_in_process(path, environment)
+    assert found == ["line_too_long", "good"] and megabytes < 120
+
+
+@pytest.mark.parametrize("name", ["nope.jsonl", "."])
+def test_an_input_that_cannot_be_opened(tmp_path, name):
+    with pytest.raises(InputError, match=r"No such file|folder"):
+        Source(str(tmp_path / name))
+
+
+# JSON arrays
+
+
+@pytest.mark.parametrize(
+    ("broken", "found"),
+    [
+        ('{"id": "b", "text": "open},', ["first", "invalid_json", "last"]),
+        ('{"id": "b", "text": ["open"},', ["first", "invalid_json", "last"]),
+        ('{"id": }, ]', ["first", "invalid_json", "last"]),
+        ('{"text": "x", "a": ' + "[" * 200_000 + "]" * 200_000 + "},", ["first", "invalid_json", "last"]),
+        ('{"text": "' + "w" * (MAX_ROW_BYTES + 9) + '"},', ["first", "row_too_long", "last"]),
+        ("5,", ["first", "not_an_object", "last"]),
+    ],
+    ids=["string", "bracket", "value", "deep", "long", "number"],
+)
+def test_a_broken_record_of_an_array_costs_itself(tmp_path, broken, found):
+    lines = ["[", '  {"id": "a", "text": "first"},', f"  {broken}", '  {"id": "c", "text": "last"}', "]"]
+    assert texts_of("a.json", "\n".join(lines).encode(), tmp_path) == found
+
+
+@pytest.mark.parametrize("end", ["", ', {"text": "la', '] [{"text": "b"}]', "] , x"])
+def test_an_array_that_is_cut_off_or_goes_on_is_damaged(tmp_path, end):
+    found = texts_of("a.json", f'[{{"text": "first"}}{end}'.encode(), tmp_path)
+    assert found == ["first", "damaged_input"]
+    assert texts_of("a.json", b'[{"text": "a"}]' + b"\n" * 300_000, tmp_path) == ["a"]
+
+
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text(),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
+    max_leaves=4,
+)
+
+
+@given(st.lists(st.dictionaries(st.text(min_size=1), PLAIN, max_size=3), max_size=5), st.sampled_from([None, 0, 2]))
+def test_records_of_an_array_are_what_json_reads(records, indent):
+    data = json.dumps(records, indent=indent, ensure_ascii=True).encode()
+    source = Source("-", io.BytesIO(data))
+    assert [row.fields for row in read_json(source, ReadOptions())] == records
+
+
+# CSV
+
+
+def test_a_quote_that_is_not_closed_costs_its_row(tmp_path):
+    rows = "".join(f"{n},good\n" for n in range(2, 60_000))
+    found = texts_of("a.csv", f'id,text\n1,"open\n{rows}'.encode(), tmp_path)
+    assert (found[0], found[1:]) == ("broken_row", ["good"] * 59_998)
+
+
+@given(st.lists(st.lists(st.text(st.characters(codec="utf-8", exclude_characters="\0\r")), min_size=2, max_size=2)))
+def test_rows_of_a_csv_file_are_what_was_written(table):
+    import csv
+
+    from facets_client.load.tables import read_csv
+
+    table = [row for row in table if any(value.strip() for value in row)]
+    file = io.StringIO(newline="")
+    csv.writer(file, lineterminator="\n").writerows([["text", "b"], *table])
+    source = Source("-", io.BytesIO(file.getvalue().encode()))
+    rows = list(read_csv(source, ReadOptions(encoding="utf-8", delimiter=",")))
+    assert [list(row.fields.values()) for row in rows] == table
+
+
+def test_files_that_arguments_name(tmp_path):
+    for name in ("a/x.txt", "b/x.txt", "b/.hidden.txt", "b/photo.png", "LICENSE"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("text")
+    notes = []
+    options = ReadOptions(note=notes.append)
+    names = [str(tmp_path / "a"), str(tmp_path / "b"), str(tmp_path / "LICEN*"), str(tmp_path / "a" / "x.txt")]
+    assert [file.label for file in find_files(names, options)] == ["a/x.txt", "b/x.txt", "LICENSE"]
+    assert len(notes) == 1 and ".png (1)" in notes[0]
