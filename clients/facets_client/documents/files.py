@@ -16,13 +16,13 @@ from facets_client.load.rows import ReadOptions, Record, Rejection, Row, Rows, t
 from facets_client.load.source import InputError, Source
 from facets_client.load.state import Place
 
-# Names of columns, in lower case, the best first.
-_TEXT_NAMES = (
+# Names of columns, in lower case, the best first. The playground knows the same ones.
+TEXT_NAMES = (
     *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
     *("note", "notes", "comment", "comments", "details"),
 )
-_TITLE_NAMES = ("title", "headline", "heading", "subject")
-_ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
+TITLE_NAMES = ("title", "headline", "heading", "subject")
+ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
 # The rows that decide about columns and their types: at most so many, and so many characters of a file or a stream.
 _FIRST_ROWS = 100
@@ -336,17 +336,17 @@ def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: F
         folded = {name.strip().casefold(): name for name in reversed(names)}
         return next((folded[candidate] for candidate in candidates if candidate in folded), "")
 
-    text = named("--text", *asked.text) or (first_of(_TEXT_NAMES),)
+    text = named("--text", *asked.text) or (first_of(TEXT_NAMES),)
     if text == ("",):
         raise _no_text_column(file_name, names, rows)
     # A "subject" or "heading" of JSON is rather a value than a title.
-    default_title = first_of(_TITLE_NAMES[:1] if form.name in ("jsonl", "json") else _TITLE_NAMES)
+    default_title = first_of(TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
     converted = [name for name in names if name not in text] if payload is None else payload
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
-        id="" if asked.generated_ids else "".join(named("--id", asked.id)) or first_of(_ID_NAMES),
+        id="" if asked.generated_ids else "".join(named("--id", asked.id)) or first_of(ID_NAMES),
         payload=payload,
         generated_ids=asked.generated_ids,
         converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
@@ -370,7 +370,7 @@ def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -
     lengths = {name: sum(len(str(row.fields.get(name) or "")) for row in rows) for name in names}
     longest = max(names, key=lambda name: lengths[name], default="")
     quoted = longest if re.fullmatch(r"[\w.-]+", longest) else f"'{longest}'"
-    expected = ", ".join(_TEXT_NAMES[:4])
+    expected = ", ".join(TEXT_NAMES[:4])
     return ColumnError(
         f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",
         hint=f"say which holds the text: --text {quoted} has the longest ones" if longest else "",

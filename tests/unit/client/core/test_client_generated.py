@@ -13,8 +13,8 @@ import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli.documents.search import search
 from facets_client.core.channel import SERVICES, TIMEOUTS_S, rpc_of
+from facets_client.documents.files import ID_NAMES, TEXT_NAMES, TITLE_NAMES
 from facets_client.filters import Equals
-from facets_client.load.files import IDS, TEXTS, TITLES
 from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
 from google.protobuf.message_factory import GetMessageClass
 from proto_files import SERVICES as DESCRIPTORS
@@ -98,7 +98,7 @@ def test_conditions_are_called_where():
 def test_the_page_and_the_command_know_the_same_columns():
     names = r"const {} = (\[.*?\]);"
     page = (ROOT / "server/facets_server/gateway/playground/js/records.js").read_text(encoding="utf-8")
-    for kind, known in (("TEXTS", TEXTS), ("TITLES", TITLES), ("IDS", IDS)):
+    for kind, known in (("TEXTS", TEXT_NAMES), ("TITLES", TITLE_NAMES), ("IDS", ID_NAMES)):
         assert json.loads(re.search(names.format(kind), page)[1]) == list(known)
 
 

@@ -4,7 +4,7 @@ import json
 
 import grpc
 import pytest
-from facets_client.errors import ErrorInfo, FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
+from facets_client.errors import FieldViolation, InvalidArgumentError, NotFoundError, UnavailableError
 from facets_client.load import runner
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings, CallTask, Settled, batches
@@ -100,8 +100,7 @@ def test_what_is_refused_is_left_out_and_the_rest_goes_on(tmp_path, window):
         bad = [i for i, item in enumerate(items) if item in ("item 2", "item 4", "item 9")]
         if bad:
             violations = tuple(FieldViolation(f"papers[{i}].title", "is bad") for i in bad)
-            info = ErrorInfo(reason="INVALID_INPUT", field_violations=violations)
-            raise InvalidArgumentError(grpc.StatusCode.INVALID_ARGUMENT, "bad", info=info)
+            raise InvalidArgumentError(grpc.StatusCode.INVALID_ARGUMENT, "bad", field_violations=violations)
         return items
 
     run = Run(call, tmp_path, window=window)
@@ -114,8 +113,7 @@ def test_what_is_refused_is_left_out_and_the_rest_goes_on(tmp_path, window):
 def test_what_names_an_unknown_paper_is_found_one_by_one(tmp_path):
     def call(items):
         if "item 6" in items:
-            info = ErrorInfo(reason="NOT_FOUND", resource_type="paper")
-            raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no known paper", info=info)
+            raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no known paper", resource_type="paper")
         return items
 
     run = Run(call, tmp_path)
@@ -124,7 +122,7 @@ def test_what_names_an_unknown_paper_is_found_one_by_one(tmp_path):
 
 def test_an_error_about_no_item_ends_the_run(tmp_path):
     def call(items):
-        raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no such model", info=ErrorInfo(resource_type="model"))
+        raise NotFoundError(grpc.StatusCode.NOT_FOUND, "no such model", resource_type="model")
 
     with pytest.raises(NotFoundError):
         Run(call, tmp_path)
