@@ -57,7 +57,7 @@ class SearchRequest:
         reasons: Whether hits say why they were found: evidence, answer and matched words, which are most of the work.
     """
 
-    top_k: int
+    top_k: int = 10
     facets: NDArray[np.float32] | None = None
     weights: NDArray[np.floating] | None = None
     texts: Sequence[str] | None = None

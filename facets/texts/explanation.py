@@ -57,19 +57,19 @@ class TextExplanation:
     truncated: bool  # the text has more than `max_tokens` tokens and its end was not read
 
 
-def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[TextExplanation]:
+def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> list[TextExplanation]:
     """Finds the tokens' attention and the facets' nearest words.
 
     Args:
         model: The model.
         texts: Any number of texts.
-        top_k: Nearest words, and attended tokens, of a facet; >= 1.
+        num_words: Nearest words, and attended tokens, of a facet; >= 1.
 
     Returns:
         One explanation a text, in order.
 
     Raises:
-        InvalidInputError: A text is blank (the field names it), or ``top_k`` is below 1.
+        InvalidInputError: A text is blank (the field names it), or ``num_words`` is below 1.
         TypeError: ``texts`` is one ``str``.
 
     References:
@@ -79,8 +79,8 @@ def explain(model: TextModel, texts: Sequence[str], *, top_k: int = 3) -> list[T
         raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
     for position, text in enumerate(texts):
         check_text(text, ("texts", position))
-    _check_top_k(top_k)
-    return explain_encoded(model, texts, model.encode(texts), top_k=top_k) if texts else []
+    _check_num_words(num_words)
+    return explain_encoded(model, texts, model.encode(texts), num_words=num_words) if texts else []
 
 
 def explain_encoded(
@@ -88,7 +88,7 @@ def explain_encoded(
     texts: Sequence[str],
     facets_TKD: NDArray[np.float32],
     *,
-    top_k: int,
+    num_words: int = 5,
     spans_TK2: NDArray[np.integer] | None = None,
 ) -> list[TextExplanation]:
     """``explain`` for texts that are encoded already.
@@ -97,22 +97,22 @@ def explain_encoded(
         model: The model.
         texts: Texts, each with at least one token.
         facets_TKD: Their facets, ``[T, K, D]``, in the same order.
-        top_k: As for ``explain``.
+        num_words: As for ``explain``.
         spans_TK2: Where each facet stands in its text, ``[T, K, 2]``; None: nowhere.
 
     Returns:
         One explanation a text, in order.
 
     Raises:
-        InvalidInputError: ``top_k`` is below 1.
+        InvalidInputError: ``num_words`` is below 1.
     """
-    _check_top_k(top_k)
+    _check_num_words(num_words)
     if not texts:
         return []
-    nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), top_k)
+    nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words)
     num_facets = facets_TKD.shape[1]
     explanations = [
-        _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], top_k)
+        _explain_text(model, tokens, facets_KD, nearest[i * num_facets : (i + 1) * num_facets], num_words)
         for i, (tokens, facets_KD) in enumerate(zip(_read_tokens(model, texts), facets_TKD, strict=True))
     ]
     if spans_TK2 is None:
@@ -139,9 +139,9 @@ def with_weights(explanation: TextExplanation, weights_L: NDArray[np.float32]) -
     return replace(explanation, tokens=tuple(tokens))
 
 
-def _check_top_k(top_k: int) -> None:
-    if top_k < 1:
-        raise InvalidInputError(f"must be >= 1, got {top_k}", path="top_k")
+def _check_num_words(num_words: int) -> None:
+    if num_words < 1:
+        raise InvalidInputError(f"must be >= 1, got {num_words}", path="num_words")
 
 
 def _explain_text(
@@ -149,7 +149,7 @@ def _explain_text(
     tokens: list[Token],
     facets_KD: NDArray[np.float32],
     nearest: list[list[tuple[str, float]]],
-    top_k: int,
+    num_words: int,
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
     words_LD = word_vectors(model, [token.text.lower() for token in read])
@@ -167,7 +167,7 @@ def _explain_text(
                 facet,
                 # Of a text without a known word, in Chinese for example, a facet says nothing about it.
                 tuple(NearestWord(word, cosine) for word, cosine in words_of_facet) if known_L.any() else (),
-                _strongest(cosines_L, top_k),
+                _strongest(cosines_L, num_words),
             )
             for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))
             if facets_KD[facet].any()

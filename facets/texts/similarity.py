@@ -117,7 +117,7 @@ def score_pairs(
     *,
     attention: bool = False,
     explain: bool = False,
-    num_words: int = 3,
+    num_words: int = 5,
     score_range: ScoreRange | None = None,
     encoder: TextEncoder | None = None,
 ) -> PairScores:
@@ -185,7 +185,7 @@ class PairScorer:
         """What the texts of each pair say of each other; none by methods that do not read them."""
         return self._texts.comparisons if method_named(method) is SimilarityMethod.ALIGNMENT else ()
 
-    def explanations(self, method: str, *, attention: bool = False, num_words: int = 3) -> tuple[PairExplanation, ...]:
+    def explanations(self, method: str, *, attention: bool = False, num_words: int = 5) -> tuple[PairExplanation, ...]:
         """One explanation a pair; see ``score_pairs``."""
         found = _checked(method, attention)
         texts = self._explained_texts(found, attention, num_words)
@@ -205,7 +205,7 @@ class PairScorer:
     def _explained_texts(self, method: SimilarityMethod, attention: bool, num_words: int) -> list[TextExplanation]:
         """The distinct texts, each token with the weight it has in the score."""
         texts = self._texts
-        explained = explain_encoded(texts.model, texts.texts, texts.facets.numpy(), top_k=num_words)
+        explained = explain_encoded(texts.model, texts.texts, texts.facets.numpy(), num_words=num_words)
         if method not in WORD_METHODS:
             return explained
         weights = texts.words.token_weights(texts.weights(method.row.weighting(attention)))

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 import facets
-from facets.errors import CheckpointError, ConfigError, ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import CheckpointError, ConfigError, ConflictError, NotFoundError, StorageError
 from facets.extras import require_extra
 
 if TYPE_CHECKING:
@@ -27,8 +27,8 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger("facets_server")
 
-_SHORTEST_S = 1.0
-_MOST_FOR_CLOSING_S = 2.0
+_MIN_DRAIN_S = 1.0
+_MAX_CLOSING_S = 2.0
 _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
@@ -41,7 +41,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Runs the server; returns the exit code."""
     try:
         app(argv, prog_name="facets-server")
-    except SystemExit as error:  # of the parser too, which has worded what was wrong with the arguments
+    except SystemExit as error:  # the parser has printed what is wrong with the arguments
         return error.code if isinstance(error.code, int) else EXIT_BAD_SETTING
     return EXIT_OK
 
@@ -54,7 +54,7 @@ def _print_version(wanted: bool) -> None:
 
 @app.callback(
     invoke_without_command=True,
-    epilog="Every setting may also stand in the configuration file (port = 50051) or in the environment "
+    epilog="Every setting can also be in the configuration file (port = 50051) or in the environment "
     "(FACETS_SERVER_PORT=50051); flags win over the environment, the environment over the file.",
 )
 def serve(
@@ -118,16 +118,16 @@ def backup(
     data_dir: DataDir = None,
     config: ConfigFile = None,
 ) -> None:
-    """Copy the data directory, also of a running server, and compare the copy with its checksums.
+    """Copy the data directory, also of a running server, and verify the checksums of the copy.
 
-    Without a folder it goes into the one that the setting backup_dir names, where backup_keep says how many stay.
-    Exit code 1 when something in it is damaged.
+    Without a folder the copy goes into the folder of the setting backup_dir; backup_keep says how many copies stay.
+    Exit code 1 when the copy is damaged.
     """
 
-    def work(upkeep: ModuleType, own: "ServerConfig") -> bool:
+    def work(upkeep: ModuleType, settings: "ServerConfig") -> bool:
         if destination is None:
-            return not upkeep.take_backup(own, typer.echo).problems
-        return bool(upkeep.back_up_directory(own.data_dir, destination, typer.echo))
+            return not upkeep.take_backup(settings, typer.echo).problems
+        return bool(upkeep.back_up_directory(settings.data_dir, destination, typer.echo))
 
     _upkeep(work, data_dir, config)
 
@@ -139,7 +139,11 @@ def restore(
     config: ConfigFile = None,
 ) -> None:
     """Put a backup into an empty data directory; no server may be using it."""
-    _upkeep(lambda upkeep, own: upkeep.restore_directory(source, own.data_dir, typer.echo) or True, data_dir, config)
+    _upkeep(
+        lambda upkeep, settings: upkeep.restore_directory(source, settings.data_dir, typer.echo) or True,
+        data_dir,
+        config,
+    )
 
 
 @app.command()
@@ -148,20 +152,20 @@ def verify(
     data_dir: DataDir = None,
     config: ConfigFile = None,
 ) -> None:
-    """Compare everything in a data directory, also of a running server, or in a backup with its checksums.
+    """Verify the checksums of a data directory, also of a running server, or of a backup.
 
-    Exit code 1 when something is damaged; each such thing is a line.
+    Prints a line for each damaged part. Exit code 1 when something is damaged.
     """
-    _upkeep(lambda upkeep, own: upkeep.verify_directory(folder or own.data_dir, typer.echo), data_dir, config)
+    _upkeep(lambda upkeep, settings: upkeep.verify_directory(folder or settings.data_dir, typer.echo), data_dir, config)
 
 
 @app.command()
 def doctor(data_dir: DataDir = None, config: ConfigFile = None) -> None:
-    """Look whether a server with these settings would start: data directory, PostgreSQL, index; changes nothing.
+    """Check whether a server with these settings would start: data directory, PostgreSQL, index; changes nothing.
 
-    Exit code 1 when there is a problem; each line says which dependency it is about.
+    Prints a line for each dependency. Exit code 1 when there is a problem.
     """
-    _upkeep(lambda upkeep, own: upkeep.examine(own, typer.echo), data_dir, config)
+    _upkeep(lambda upkeep, settings: upkeep.examine(settings, typer.echo), data_dir, config)
 
 
 @app.command()
@@ -173,31 +177,11 @@ def migrate(
 ) -> None:
     """Move the documents of a data directory into the PostgreSQL that the setting engine.store names, or back.
 
-    No server may be using the directory. Interrupted, the same command goes on where it ended.
+    No server may be using the directory. After an interruption, run the same command again to continue.
     """
-    _upkeep(lambda upkeep, own: upkeep.migrate_directory(own, typer.echo, back=back) or True, data_dir, config)
-
-
-@app.command()
-def diagnose(
-    source: Annotated[str, typer.Argument(metavar="FILE.npy|MODEL", help="[rows, dim] or [documents, facets, dim].")],
-    *,
-    hull: Annotated[
-        bool, typer.Option("--hull", help="Prove which rows no query ranks first by inner product.")
-    ] = False,
-    budget_s: Annotated[float | None, typer.Option(help="Seconds for --hull; what is open then is undecided.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="JSON instead of text.")] = False,
-) -> None:
-    """Describe vectors in a file, or a model's word vectors: duplicates, hubs, unreachable rows."""
-    try:
-        require_extra("server", *_MODULES)
-        from facets_server.runtime.diagnosis import diagnose_file
-
-        typer.echo(diagnose_file(source, hull=hull, budget_s=budget_s, as_json=as_json))
-    except (InvalidInputError, NotFoundError, OSError) as error:
-        _fail(error, EXIT_BAD_SETTING)
-    except (CheckpointError, ImportError) as error:
-        _fail(error, EXIT_CANNOT_OPEN)
+    _upkeep(
+        lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back) or True, data_dir, config
+    )
 
 
 @app.command()
@@ -212,7 +196,7 @@ def gateway(
 ) -> None:
     """Serve a running server over HTTP from another process or machine.
 
-    The file named by http.token_file, the same on both sides, makes the server believe whom the gateway calls for.
+    With the same http.token_file on both sides the server trusts the gateway to name the address of its clients.
     """
     flags = {"http.port": http_port, "host": host, "metrics_port": metrics_port}
     try:
@@ -236,6 +220,7 @@ def _log_to_stderr(level: str) -> None:
 
 
 def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path | None, config: Path | None) -> None:
+    """Runs a command that maintains a data directory; ``work`` returns False when something is damaged."""
     try:
         require_extra("server", *_MODULES)
         from facets_server.runtime import upkeep
@@ -252,13 +237,13 @@ def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path |
 
 def _serve(config: "ServerConfig") -> None:
     _check_port(config)
-    # Loading these takes seconds; a wrong setting or --help answers at once.
+    # Importing these takes seconds; a wrong setting or --help is answered before.
     from prometheus_client import CollectorRegistry
 
     from facets.documents import CollectionEngine
-    from facets_server.runtime.app import create_server
-    from facets_server.runtime.front import exposure
-    from facets_server.runtime.health import bound_heaps
+    from facets_server.runtime.app import FacetsServer
+    from facets_server.runtime.hosts import exposure
+    from facets_server.runtime.memory import bound_heaps
     from facets_server.runtime.metrics import BatchMetrics
     from facets_server.runtime.rooms import load_models
 
@@ -270,7 +255,7 @@ def _serve(config: "ServerConfig") -> None:
     with CollectionEngine.open(config.data_dir, config.engine_on_device) as engine:
         registry = CollectorRegistry()
         models = load_models(config, BatchMetrics(registry), engine.shared_database)
-        server = create_server(models, engine, config, registry=registry)
+        server = FacetsServer(models, engine, config, registry=registry)
         try:
             if config.metrics_port >= 0:
                 server.serve_metrics(config.metrics_port, host=config.host, allowed_hosts=config.http.allowed_hosts)
@@ -289,46 +274,46 @@ def _serve(config: "ServerConfig") -> None:
 
 
 class _Shutdown:
-    """Waits for SIGTERM or SIGINT; from then on the process has ``drain_s`` seconds to end by itself.
+    """Waits for SIGTERM or SIGINT; from then on the process ends within ``drain_s`` seconds.
 
-    After these it is ended, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
-    The kernel may hand a signal to any thread, and then nothing wakes the main one, which alone runs Python's handlers.
-    So a thread reads what the interpreter writes for each signal, whichever thread gets it.
+    After that it is ended, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
+    The kernel may deliver a signal to any thread, which does not wake the main thread, the only one that runs Python's
+    handlers. So a thread reads what the interpreter writes for each signal, whichever thread gets it.
     """
 
     def __init__(self, drain_s: float) -> None:
-        self._drain_s = max(drain_s, _SHORTEST_S)
-        self._asked = threading.Event()
+        self._drain_s = max(drain_s, _MIN_DRAIN_S)
+        self._signalled = threading.Event()
         self._deadline = float("inf")
         self._read, self._written = socket.socketpair()
 
     def install(self) -> None:
-        """Takes the signals over; called by the main thread."""
+        """Handles the signals; called by the main thread."""
         self._written.setblocking(False)
         signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _SIGNALS:
             signal.signal(number, lambda number, frame: None)
-        # Started now: later there may be no room for another thread.
+        # Started now: later the system may refuse another thread.
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
 
     @property
-    def is_asked(self) -> bool:
-        """True once a signal has come."""
-        return self._asked.is_set()
+    def is_signalled(self) -> bool:
+        """True once a signal has arrived."""
+        return self._signalled.is_set()
 
     def wait(self) -> None:
         """Waits for a signal."""
-        self._asked.wait()
+        self._signalled.wait()
 
     @property
     def grace_s(self) -> float:
-        """Seconds that calls may still take; some time is kept for closing files."""
-        closing_s = min(_MOST_FOR_CLOSING_S, self._drain_s / 4)
-        return max(0.0, self._deadline - closing_s - time.monotonic()) if self.is_asked else 0.0
+        """Seconds left for running calls; some time is kept for closing files."""
+        closing_s = min(_MAX_CLOSING_S, self._drain_s / 4)
+        return max(0.0, self._deadline - closing_s - time.monotonic()) if self.is_signalled else 0.0
 
     def end(self) -> None:
-        """Ends the process now that everything is closed; taking the interpreter apart may take seconds."""
-        if self.is_asked:
+        """Ends the process once everything is closed: the interpreter's own shutdown may take seconds."""
+        if self.is_signalled:
             logging.shutdown()
             sys.stdout.flush()
             os._exit(0)
@@ -337,16 +322,16 @@ class _Shutdown:
         while _SIGNALS.isdisjoint(self._read.recv(64)):
             pass
         self._deadline = time.monotonic() + self._drain_s
-        # The kernel's own: it ends the process even if no Python runs any more.
-        signal.setitimer(signal.ITIMER_REAL, self._drain_s + _SHORTEST_S)
-        self._asked.set()
+        # The kernel ends the process even if Python no longer runs.
+        signal.setitimer(signal.ITIMER_REAL, self._drain_s + _MIN_DRAIN_S)
+        self._signalled.set()
         time.sleep(self._drain_s)
-        logger.warning("what still runs after %.0f s is left behind: acknowledged writes are on disk", self._drain_s)
+        logger.warning("ending with calls still running after %.0f s: acknowledged writes are on disk", self._drain_s)
         os._exit(0)
 
 
 def _check_port(config: "ServerConfig") -> None:
-    """Finds a busy port before data and models are loaded; binding it later is what decides."""
+    """Finds a busy port before data and models are loaded; the later bind decides."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

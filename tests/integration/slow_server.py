@@ -5,7 +5,7 @@ import sys
 import threading
 from pathlib import Path
 
-from facets_server.runtime.app import create_server
+from facets_server.runtime.app import FacetsServer
 from facets_server.runtime.config import BatcherConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import ServedSentences
@@ -33,7 +33,7 @@ def main(port: str, data_dir: str, seconds: str) -> None:
     registry = CollectorRegistry()
     model = ServedSentences(SlowModel(float(seconds)), config.batcher, BatchMetrics(registry))
     engine = CollectionEngine.open(config.data_dir, EngineConfig(background=False))
-    server = create_server([model], engine, config, registry=registry)
+    server = FacetsServer([model], engine, config, registry=registry)
     stopped = threading.Event()
     signal.signal(signal.SIGTERM, lambda *_: stopped.set())
     server.start()

@@ -19,7 +19,7 @@ ALL = {
     "keys": {"secretName": "keys"},
     "metrics": {"serviceMonitor": {"enabled": True, "labels": {"release": "prometheus"}}},
     "models": ["facets-en", "facets-passages-en"],
-    "config": "[limits]\nmax_top_k = 50\n",
+    "config": "[limits]\nmax_text_bytes = 9000\n",
     "persistence": {"storageClassName": "fast", "annotations": {"a": "b"}},
     "imagePullSecrets": [{"name": "registry"}],
     "priorityClassName": "high",
@@ -84,7 +84,7 @@ def test_the_server_understands_what_the_chart_sets(values: dict, tmp_path: Path
     assert str(config.data_dir) in [mount["mountPath"] for mount in container["volumeMounts"]]
     assert config.host == "0.0.0.0" and list(config.models) == values.get("models", [])
     assert (config.security.tls_key is not None) == (config.security.api_keys_file is not None) == bool(values)
-    assert config.limits.max_top_k == (50 if values else load_config().limits.max_top_k)
+    assert config.limits.max_text_bytes == (9000 if values else load_config().limits.max_text_bytes)
 
 
 def test_pods_are_locked_down_and_end_in_peace() -> None:

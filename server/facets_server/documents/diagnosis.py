@@ -1,4 +1,4 @@
-"""A collection looked at as a whole: with questions that people ask, and as a map."""
+"""Diagnosis and map of a collection, on behalf of a call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -9,18 +9,22 @@ from facets.documents import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, Collecti
 from facets.model.contract import TextModel
 from facets_server.documents.searching import reader_of
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.limits import check_count
+from facets_server.runtime.requests import check_count
 from facets_server.texts.served import TextModels
+
+_MAX_KEPT_MAPS = 4
+_WORDS_PER_THEME = 3
+_NUM_CANDIDATE_WORDS = 12  # of which those of larger themes are left out
 
 
 def diagnose(
     name: str, queries: Sequence[str], engine: CollectionEngine, *, models: TextModels, call: CallContext
 ) -> tuple[CollectionDiagnosis, TextModel]:
-    """What is known of a collection, and the model that read the queries.
+    """Diagnosis of a collection, and the model that read the queries.
 
     Raises:
-        NotFoundError: No such collection, or its model is not served.
-        InvalidInputError: An empty collection, too many queries, one without a word.
+        NotFoundError: The collection does not exist, or its model is not served.
+        InvalidInputError: The collection is empty, there are too many queries, or one has no word.
     """
     record = engine.record(name)
     served = reader_of(record, models, "")
@@ -31,60 +35,46 @@ def diagnose(
         queries_QD = served.embed(queries, call)
     call.num_items = len(queries)
     with call.stages.measured("search", num_items=len(queries)):
-        found = engine.diagnose(record.name, queries_QD, seen=record)
-    return found, served.model
-
-
-_MAPS_KEPT = 4
-_THEME_WORDS = 3
-_WORDS_ASKED = 12  # of which those of larger themes are left out
+        return engine.diagnose(record.name, queries_QD, seen=record), served.model
 
 
 @dataclass(frozen=True, slots=True)
 class Theme:
-    """What a group of documents is about."""
+    """A group of documents: its nearest words with cosines, and its size."""
 
     words: tuple[tuple[str, float], ...]
     num_documents: int
 
 
-@dataclass(frozen=True, slots=True)
-class NamedMap:
-    """A map and its themes in words, the largest first."""
-
-    map: CollectionMap
-    themes: tuple[Theme, ...]
-
-
 class Maps:
-    """Maps of collections; the last few are kept until something is written."""
+    """Maps of collections with their themes, the largest first; the last few are kept until the next write."""
 
     def __init__(self, models: TextModels, engine: CollectionEngine) -> None:
         self._models = models
         self._engine = engine
-        self._kept: dict[tuple[str, int, int], NamedMap] = {}
+        self._kept: dict[tuple[str, int, int], tuple[CollectionMap, tuple[Theme, ...]]] = {}
 
-    def of(self, name: str, max_documents: int) -> NamedMap:
-        """The map of a collection; see ``map_collection`` for what it raises."""
+    def of(self, name: str, max_documents: int) -> tuple[CollectionMap, tuple[Theme, ...]]:
+        """The map of a collection and its themes; raises as ``CollectionEngine.map``."""
         key = (name, max_documents, self._engine.revision)
-        found = self._kept.get(key)
-        if found is None:
+        kept = self._kept.get(key)
+        if kept is None:
             record = self._engine.record(name)
             model = reader_of(record, self._models, "").model
-            drawn = self._engine.map(name, max_documents=max_documents, seen=record)
-            found = NamedMap(drawn, _themes(drawn, model))
-            self._kept = dict([*self._kept.items(), (key, found)][-_MAPS_KEPT:])
-        return found
+            collection_map = self._engine.map(name, max_documents=max_documents, seen=record)
+            kept = collection_map, _themes(collection_map, model)
+            self._kept = dict([*self._kept.items(), (key, kept)][-_MAX_KEPT_MAPS:])
+        return kept
 
 
-def _themes(drawn: CollectionMap, model: TextModel) -> tuple[Theme, ...]:
-    counts = np.bincount(drawn.document_themes, minlength=len(drawn.centers)).tolist()
-    said: set[str] = set()
+def _themes(collection_map: CollectionMap, model: TextModel) -> tuple[Theme, ...]:
+    centers = collection_map.centers
+    counts = np.bincount(collection_map.document_themes, minlength=len(centers)).tolist()
+    nearest = model.words.nearest(centers, _NUM_CANDIDATE_WORDS, exclude_stop_words=True)
+    used: set[str] = set()
     themes = []
-    for near, number in zip(
-        model.words.nearest(drawn.centers, _WORDS_ASKED, exclude_stop_words=True), counts, strict=True
-    ):
-        own = tuple((word, cosine) for word, cosine in near if word not in said)[:_THEME_WORDS]
-        said.update(word for word, _ in own)
-        themes.append(Theme(own, number))
+    for candidates, num_documents in zip(nearest, counts, strict=True):
+        words = tuple((word, cosine) for word, cosine in candidates if word not in used)[:_WORDS_PER_THEME]
+        used.update(word for word, _ in words)
+        themes.append(Theme(words, num_documents))
     return tuple(themes)

@@ -1,7 +1,7 @@
-"""Documents on their way into a collection: checked, encoded, stored; and on their way from one model to another.
+"""Documents on their way into a collection: checked, encoded and stored; and on their way from one model to another.
 
-The same for one call and for the batches of a stream. A call stores all of its documents or none; a batch
-of a stream stores the good ones and names the others with the reason.
+Upsert and the batches of UpsertStream share it. Upsert stores all of its documents or none; a batch of a stream stores
+the good documents and reports the others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from facets.documents import (
     CollectionEngine,
-    CollectionRecord,
     Document,
     DocumentPart,
     EncodedText,
@@ -27,10 +26,12 @@ from facets.documents.types import MAX_PAYLOAD_BYTES
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
-from facets_server.runtime.limits import raise_first, text_problem
+from facets_server.runtime.requests import raise_first, text_problem
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
 
-TEXTS_AT_A_TIME = 1024  # of a batch, encoded together: what the model makes of them is in memory at once
+TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
+_MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
+_SHARE_OF_DEADLINE = 0.5  # the rest is for the running batch and the last writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -38,16 +39,16 @@ class IncomingDocument:
     """A document as sent.
 
     Attributes:
-        id: Its id.
+        id: Id of the document.
         text: Its text.
         payload: Its payload.
-        facets: ``[K, D]`` when the caller has encoded it, else None; a long text may have more, with their spans.
-        spans: Where these facets stand in the text, ``[K, 2]``, when the caller says so, else None.
-        sections: Where sections and pages of the text begin as far as the caller knows; none: the text tells.
-        part_facets: How many of these facets are each part's; none: the spans tell.
-        num_tokens: Tokens of the text, as who made the facets counted them; None: nobody says.
+        facets: ``[K, D]`` if the caller has encoded it, else None; a long text with spans may have more.
+        spans: Character spans of these facets, ``[K, 2]``; None: not given.
+        sections: Where sections and pages begin; empty: found in the text.
+        part_facets: Number of these facets in each part; empty: found by the spans.
+        num_tokens: Tokens of the text, as counted by the caller's encoder; None: unknown.
         num_read: How many of them were read.
-        problem: What the conversion found wrong; None when nothing.
+        problem: Error of the conversion; None: no error.
     """
 
     id: str
@@ -64,13 +65,7 @@ class IncomingDocument:
 
 @dataclass(frozen=True, slots=True)
 class Rejection:
-    """A document that was not stored.
-
-    Attributes:
-        position: Its place in the batch.
-        id: Its id as sent.
-        error: Why.
-    """
+    """A document that was not stored: its position in the batch, its id and the reason."""
 
     position: int
     id: str
@@ -79,13 +74,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedDocument:
-    """A document that was stored, but not read to its end.
-
-    Attributes:
-        position: Its place in the batch.
-        id: Its id.
-        token_stats: What was read.
-    """
+    """A stored document whose end was not read: its position in the batch, its id and what was read."""
 
     position: int
     id: str
@@ -94,14 +83,7 @@ class TruncatedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A batch that is durable.
-
-    Attributes:
-        num_upserted: Documents stored.
-        rejected_documents: Documents not stored, by position.
-        index_revision: Revision that holds the batch.
-        truncated_documents: Documents stored but not read to their end, by position.
-    """
+    """A durable batch; the documents that were rejected or truncated are in the order of their positions."""
 
     num_upserted: int
     rejected_documents: tuple[Rejection, ...]
@@ -114,11 +96,11 @@ class PreparedBatch:
     """A checked batch whose texts wait for the model.
 
     Attributes:
-        good: Position of those that may be stored, the document and its parts; these are none where it is one.
-        rejections: The others.
-        pending: The first texts of the good ones without facets, a part each; None when there are none.
-        waiting: The other texts, which are encoded when the first ones are.
-        call: On whose behalf.
+        good: Position, document and parts (none for a short text) of each document that may be stored.
+        rejections: The other documents.
+        pending: The first texts of documents without facets, one per part; None: there are none.
+        waiting: The other texts, encoded after the first ones.
+        call: The call that stores the batch.
     """
 
     good: tuple[tuple[int, IncomingDocument, tuple[DocumentPart, ...]], ...]
@@ -132,43 +114,58 @@ class Ingest:
     """The way into one collection."""
 
     def __init__(
-        self, engine: CollectionEngine, served: ServedTexts, record: CollectionRecord, max_text_bytes: int
+        self,
+        engine: CollectionEngine,
+        models: TextModels,
+        collection: str,
+        *,
+        max_text_bytes: int,
+        encoded_by: tuple[str, str],
     ) -> None:
+        """Finds the collection and its model.
+
+        Args:
+            engine: The engine.
+            models: The served models.
+            collection: Name of the collection.
+            max_text_bytes: Limit of a document's text.
+            encoded_by: Name and revision of the model that made the callers' facets; empty: not given.
+
+        Raises:
+            NotFoundError: The collection does not exist, or its model is not served.
+            ModelMismatchError: The model, or the one of the callers' facets, has another revision.
+        """
+        record = engine.record(collection)
+        if any(encoded_by) and encoded_by != (record.model, record.model_revision):
+            raise ModelMismatchError(
+                f"collection {record.name!r} holds facets of revision {record.model_revision} of model {record.model}, "
+                f"got facets of revision {encoded_by[1]} of {encoded_by[0]}: encode with the model of the collection"
+            )
+        self.served = models.get(record.model)
+        if self.served.model.revision != record.model_revision:
+            raise ModelMismatchError(
+                f"collection {record.name!r} was made with revision {record.model_revision} of model {record.model}, "
+                f"the server has {self.served.model.revision}: move it with ReindexCollection (facets collections "
+                "reindex) or start the server with the old model"
+            )
         self._engine = engine
         self._record = record
         self._max_text_bytes = max_text_bytes
-        self.served = served
 
     def prepare(self, documents: Sequence[IncomingDocument], call: CallContext) -> PreparedBatch:
-        """Checks documents and hands their texts to the model, without waiting.
-
-        Args:
-            documents: The batch.
-            call: On whose behalf.
-        """
+        """Checks documents and hands their texts to the model, without waiting."""
         good: list[tuple[int, IncomingDocument, tuple[DocumentPart, ...]]] = []
         rejections: list[Rejection] = []
         texts: list[str] = []
         for position, document in enumerate(documents):
-            problem = document.problem or self._problem(document, position)
-            if problem is not None:
-                rejections.append(Rejection(position, document.id, problem))
-                continue
-            parts = (
-                ()
-                if document.facets is not None and document.spans is None
-                else split_text(document.text, document.sections)
-            )
-            if document.part_facets and len(document.part_facets) != len(parts):
-                rule = (
-                    f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part that the text has"
-                )
-                problem = InvalidInputError(rule, path=("documents", position, "part_facets"))
-                rejections.append(Rejection(position, document.id, problem))
+            try:
+                parts = self._checked_parts(document, ("documents", position))
+            except InvalidInputError as error:
+                rejections.append(Rejection(position, document.id, error))
                 continue
             good.append((position, document, parts))
             if document.facets is None:
-                texts += self._texts(document, parts)
+                texts += self._texts_to_read(document, parts)
         pending = self.served.submit(texts[:TEXTS_AT_A_TIME], call) if texts else None
         return PreparedBatch(tuple(good), tuple(rejections), pending, texts[TEXTS_AT_A_TIME:], call)
 
@@ -179,107 +176,105 @@ class Ingest:
             InvalidInputError: A document is bad; nothing was stored.
             StorageError: Nothing was stored.
         """
-        if batch.rejections:
-            raise_first(rejection.error for rejection in batch.rejections)
+        raise_first(rejection.error for rejection in batch.rejections)
         encoded = self._encoded(batch)
-        result = self._upsert(encoded, batch)
+        result = self._upsert(encoded, batch, check=None)
         return StoredBatch(len(encoded), (), result.revision, _truncated(encoded))
 
-    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None] | None = None) -> StoredBatch:
-        """Stores the good documents of the batch and names the others.
+    def store_good(self, batch: PreparedBatch, *, check: Callable[[], None]) -> StoredBatch:
+        """Stores the good documents of the batch and reports the others.
 
         ``check``: see :meth:`facets.documents.CollectionEngine.upsert`.
 
         Raises:
             StorageError: Nothing was stored.
         """
-        rejections = list(batch.rejections)
-        remaining = self._encoded(batch)
+        rejections, remaining = list(batch.rejections), self._encoded(batch)
+        revision = self._engine.revision
         while remaining:
             try:
-                result = self._upsert(remaining, batch, check)
+                revision = self._upsert(remaining, batch, check).revision
+                break
             except InvalidInputError as error:
-                match error.path:  # the engine names the first bad document by its place in what it was given
-                    case ("documents", int(place), *rest):
-                        position, document = remaining.pop(place)
+                match error.path:  # the engine names the first bad document by its index in the arguments
+                    case ("documents", int(index), *rest):
+                        position, document = remaining.pop(index)
                         problem = error.at(("documents", position, *rest))
                         rejections.append(Rejection(position, document.id, problem))
                     case _:
                         raise
-            else:
-                rejections.sort(key=lambda rejection: rejection.position)
-                return StoredBatch(len(remaining), tuple(rejections), result.revision, _truncated(remaining))
         rejections.sort(key=lambda rejection: rejection.position)
-        return StoredBatch(0, tuple(rejections), self._engine.revision)
+        return StoredBatch(len(remaining), tuple(rejections), revision, _truncated(remaining))
 
     def _upsert(
-        self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] | None = None
+        self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] | None
     ) -> UpsertResult:
         documents = [document for _, document in placed]
         with batch.call.stages.measured("store", num_items=len(documents)):
             return self._engine.upsert(self._record.name, documents, seen=self._record, check=check)
 
-    def _problem(self, document: IncomingDocument, position: int) -> InvalidInputError | None:
-        where = ("documents", position)
+    def _checked_parts(self, document: IncomingDocument, path: ErrorPath) -> tuple[DocumentPart, ...]:
+        """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
+        if document.problem is not None:
+            raise document.problem
         if not document.id:
-            return InvalidInputError("is empty, expected a name", path=(*where, "id"))
-        said = self._said(document)
-        problem = text_problem(
-            document.text if document.text.strip() else said.read, (*where, "text"), self._max_text_bytes
-        )
+            raise InvalidInputError("is empty, expected a name", path=(*path, "id"))
+        searched = self._searched(document)
+        text = document.text if document.text.strip() else searched.read
+        problem = text_problem(text, (*path, "text"), self._max_text_bytes)
         if problem is not None:
-            return problem
-        if len(said.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # before the model reads all of it in vain
-            return InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*where, "payload"))
-        if document.facets is None:
-            if document.spans is not None:
-                return InvalidInputError("must come with facet_embeddings", path=(*where, "facet_spans"))
-            rule = self.served.problem(said.read)
-            return InvalidInputError(rule, path=(*where, "text")) if rule else None
-        return self._facets_problem(document, document.facets, where)
+            raise problem
+        if len(searched.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # the engine would refuse it after encoding
+            raise InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*path, "payload"))
+        if document.facets is not None:
+            self._check_facets(document, document.facets, path)
+            if document.spans is None:
+                return ()
+        elif document.spans is not None:
+            raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
+        elif rule := self.served.problem(searched.read):
+            raise InvalidInputError(rule, path=(*path, "text"))
+        parts = split_text(document.text, document.sections)
+        if document.part_facets and len(document.part_facets) != len(parts):
+            rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
+            raise InvalidInputError(rule, path=(*path, "part_facets"))
+        return parts
 
-    def _facets_problem(
-        self, document: IncomingDocument, facets: NDArray[np.float32], where: ErrorPath
-    ) -> InvalidInputError | None:
-        expected = (self._record.num_facets, self._record.dim)
-        try:
-            # Those of a long text become those of its parts, which the engine checks
-            is_long = document.spans is not None and len(document.text) > LONGEST_WHOLE_CHARS
-            some = facets[: expected[0]] if is_long else facets
-            check_facets(some, expected, document.spans is not None, (*where, "facet_embeddings"))
-        except InvalidInputError as error:
-            return error
-        if document.spans is None:
-            return None
-        if len(document.spans) != len(facets):
-            rule = f"has {len(document.spans)} items, expected {len(facets)}, one a facet"
-            return InvalidInputError(rule, path=(*where, "facet_spans"))
-        starts, ends = document.spans.T
-        num_chars = self._said(document).num_chars
+    def _check_facets(self, document: IncomingDocument, facets: NDArray[np.float32], path: ErrorPath) -> None:
+        shape, spans = (self._record.num_facets, self._record.dim), document.spans
+        # Facets of a long text become those of its parts, which the engine checks.
+        is_long = spans is not None and len(document.text) > LONGEST_WHOLE_CHARS
+        check_facets(facets[: shape[0]] if is_long else facets, shape, spans is not None, (*path, "facet_embeddings"))
+        if spans is None:
+            return
+        if len(spans) != len(facets):
+            rule = f"has {len(spans)} items, expected {len(facets)}, one for each facet"
+            raise InvalidInputError(rule, path=(*path, "facet_spans"))
+        starts, ends = spans.T
+        num_chars = self._searched(document).num_chars
         wrong = np.flatnonzero((ends < starts) | (ends > num_chars))
         if len(wrong):
-            start, end = document.spans[wrong[0]].tolist()
+            start, end = spans[wrong[0]].tolist()
             rule = f"must be a part of the {num_chars} characters of text and fields, got {start} to {end}"
-            return InvalidInputError(rule, path=(*where, "facet_spans", int(wrong[0])))
-        return None
+            raise InvalidInputError(rule, path=(*path, "facet_spans", int(wrong[0])))
 
-    def _texts(self, document: IncomingDocument, parts: Sequence[DocumentPart]) -> list[str]:
-        """What the model is to read of a document: the parts that it can read, each with the fields."""
-        texts = [said.read for said in self._record.said(document.text, document.payload, parts)]
+    def _texts_to_read(self, document: IncomingDocument, parts: Sequence[DocumentPart]) -> list[str]:
+        """The text of each part that the model can read, with the searched fields."""
+        texts = [searched.read for searched in self._record.said(document.text, document.payload, parts)]
         return [text for text in texts if not self.served.problem(text)] if parts else texts
 
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
-        read = self._read(batch)
+        texts = self._encoded_texts(batch)
         documents: list[tuple[int, Document]] = []
         for position, document, parts in batch.good:
             if document.facets is not None:
-                documents.append((position, _as_given(document, document.facets, parts, self._record.num_facets)))
+                documents.append((position, _with_given_facets(document, parts, self._record.num_facets)))
             else:
-                documents.append((position, self._as_encoded(document, parts, read)))
+                documents.append((position, self._with_encoded_facets(document, parts, texts)))
         return documents
 
-    def _read(self, batch: PreparedBatch) -> Iterator[EncodedText]:
-        """What the model made of the texts of a batch, one by one, in their order."""
+    def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
+        """The encoded texts of a batch, one by one, in their order."""
         if batch.pending is None:
             return
         encoded, num_texts = batch.pending.result(), len(batch.pending.rows.rows)
@@ -288,42 +283,41 @@ class Ingest:
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
             encoded = self.served.encode(texts, batch.call)
             for row in range(len(texts)):
-                one = encoded_text(encoded, row)  # of the many texts of a book: in half precision
-                yield replace(one, facets=one.facets.astype(np.float16))
+                text = encoded_text(encoded, row)  # one of many texts of a book: kept in half precision
+                yield replace(text, facets=text.facets.astype(np.float16))
 
-    def _as_encoded(
-        self, document: IncomingDocument, parts: tuple[DocumentPart, ...], read: Iterator[EncodedText]
+    def _with_encoded_facets(
+        self, document: IncomingDocument, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]
     ) -> Document:
         nothing = EncodedText.of_nothing(self._record.num_facets, self._record.dim)
         said = self._record.said(document.text, document.payload, parts)
-        encoded = [nothing if parts and self.served.problem(one.read) else next(read) for one in said]
+        encoded = [nothing if parts and self.served.problem(part.read) else next(texts) for part in said]
         return from_encoded(document.id, document.text, document.payload, parts=parts, said=said, encoded=encoded)
 
-    def _said(self, document: IncomingDocument) -> SearchedText:
+    def _searched(self, document: IncomingDocument) -> SearchedText:
         return self._record.said(document.text, document.payload)[0]
 
 
 def encoded_text(encoded: Encoded, row: int) -> EncodedText:
-    """What the model made of one of the texts."""
+    """The result of the model for one of the texts."""
     stats = encoded.stats[row]
     return EncodedText(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
 
 
-def _as_given(
-    document: IncomingDocument, facets: NDArray[np.float32], parts: tuple[DocumentPart, ...], num_facets: int
-) -> Document:
-    made = Document(
+def _with_given_facets(document: IncomingDocument, parts: tuple[DocumentPart, ...], num_facets: int) -> Document:
+    assert document.facets is not None
+    given = Document(
         id=document.id,
         text=document.text,
         payload=document.payload,
-        facet_embeddings=facets,
+        facet_embeddings=document.facets,
         facet_spans=document.spans,
         num_tokens=document.num_tokens,
         num_read=document.num_read,
     )
     if document.part_facets:
-        return replace(made, parts=parts, part_facets=document.part_facets)
-    return with_parts(made, parts, num_facets=num_facets)
+        return replace(given, parts=parts, part_facets=document.part_facets)
+    return with_parts(given, parts, num_facets=num_facets)
 
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
@@ -334,75 +328,24 @@ def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocu
     )
 
 
-def open_ingest(
-    engine: CollectionEngine,
-    models: TextModels,
-    collection: str,
-    *,
-    max_text_bytes: int,
-    encoded_by: tuple[str, str] = ("", ""),
-) -> Ingest:
-    """The way into a collection.
-
-    Args:
-        engine: Has the collection.
-        models: Served.
-        collection: Its name.
-        max_text_bytes: Of a document.
-        encoded_by: Name and revision of the model that made facets which come with documents; empty: nobody says.
-
-    Raises:
-        NotFoundError: There is no such collection, or its model is not served.
-        ModelMismatchError: Its model is served in another revision, or facets that come are of another one.
-    """
-    record = engine.record(collection)
-    if any(encoded_by) and encoded_by != (record.model, record.model_revision):
-        raise ModelMismatchError(
-            f"collection {record.name!r} holds facets of revision {record.model_revision} of model {record.model}, "
-            f"got facets of revision {encoded_by[1]} of {encoded_by[0]}: encode with the model of the collection"
-        )
-    return Ingest(engine, writer_of(record, models), record, max_text_bytes)
-
-
-def writer_of(record: CollectionRecord, models: TextModels) -> ServedTexts:
-    """The model that encodes the documents of a collection: its own, so that all of them are alike.
-
-    Raises:
-        NotFoundError: It is not served.
-        ModelMismatchError: It is served in another revision.
-    """
-    served = models.get(record.model)
-    if served.model.revision != record.model_revision:
-        raise ModelMismatchError(
-            f"collection {record.name!r} was made with revision {record.model_revision} of model {record.model}, "
-            f"the server has {served.model.revision}: move it with ReindexCollection (facets collections reindex) "
-            "or start the server with the old model"
-        )
-    return served
-
-
-_LONGEST_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
-_SHARE_OF_DEADLINE = 0.5  # the rest is for the batch that is being encoded and for the last writes
-
-
 def step_budget_s(call: CallContext) -> float:
-    """Seconds after which the call returns though there is more to do."""
+    """Seconds after which a call of ReindexCollection returns though more is to be done."""
     remaining = call.time_remaining()
-    return _LONGEST_STEP_S if remaining is None else min(_LONGEST_STEP_S, _SHARE_OF_DEADLINE * remaining)
+    return _MAX_STEP_S if remaining is None else min(_MAX_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
 def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, call: CallContext) -> TargetModel:
-    """The model, encoding on behalf of the call, and the fields that are searched; None: as they are."""
+    """The model to move a collection to, encoding on behalf of the call; ``search_fields`` None: as they are."""
     model = served.model
 
     def encode(texts: Sequence[str]) -> list[EncodedText]:
-        known = [place for place, text in enumerate(texts) if not served.problem(text)]
-        found = [EncodedText.of_nothing(model.num_facets, model.dim)] * len(texts)
-        if known:
-            encoded = served.encode([texts[place] for place in known], call)
-            for row, place in enumerate(known):
-                found[place] = encoded_text(encoded, row)
-        return found
+        readable = [i for i, text in enumerate(texts) if not served.problem(text)]
+        results = [EncodedText.of_nothing(model.num_facets, model.dim)] * len(texts)
+        if readable:
+            encoded = served.encode([texts[i] for i in readable], call)
+            for row, i in enumerate(readable):
+                results[i] = encoded_text(encoded, row)
+        return results
 
     return TargetModel(
         name=model.name,

@@ -1,4 +1,4 @@
-"""Sampled recall: a share of the approximate searches is done again exactly, in the background, and compared."""
+"""Sampled recall: a share of the approximate searches is repeated exactly in the background and compared."""
 
 import logging
 import queue
@@ -12,43 +12,37 @@ from facets_server.runtime.metrics import RecallMetrics
 
 logger = logging.getLogger(__name__)
 
-_DUTY = 0.02  # of the time of one thread, at most, once a search was checked
+_DUTY = 0.02  # share of one thread's time at most
 _CLOSE_S = 1.0
-
-_WEIGHT = 0.05  # of the last query in what is known of its collection
+_WEIGHT = 0.05  # weight of the newest query in the running mean of its collection
 Check = tuple[int, SearchResult, Callable[[], SearchResult]]
 
 
 class RecallSampler:
-    """Checks searches one at a time; while one is checked, and for a while after it, none is taken."""
+    """Checks searches one at a time, with pauses between them."""
 
     def __init__(self, share: float, metrics: RecallMetrics) -> None:
-        """Starts a thread unless the share is 0.
-
-        Args:
-            share: Of the searches that are not exhaustive, in [0, 1].
-            metrics: Where the result is counted.
-        """
+        """Starts a thread unless the share of the approximate searches to check, in [0, 1], is 0."""
         self._share = share
         self._metrics = metrics
         self._random = random.Random()
         self._queue: queue.Queue[Check | None] = queue.Queue(maxsize=1)
         self._not_before = 0.0
-        self._known: dict[int, float] = {}  # number of a collection -> recall
+        self._recall: dict[int, float] = {}  # by number of the collection
         self._thread = threading.Thread(target=self._work, name="recall", daemon=True)
         if share:
             self._thread.start()
 
     def of(self, collection: int) -> float | None:
-        """Share of the exact hits that searches of a collection found of late; None: none was checked."""
-        return self._known.get(collection)
+        """Recent recall of the searches of a collection; None: none was checked."""
+        return self._recall.get(collection)
 
     def offer(self, found: SearchResult, search_exactly: Callable[[], SearchResult], *, of: int) -> None:
-        """Takes a search for checking, or not; never waits.
+        """May take a search for checking; never waits.
 
         Args:
-            found: What it found.
-            search_exactly: The same search, exhaustive.
+            found: Its result.
+            search_exactly: Runs the same search exhaustively.
             of: Number of the collection.
         """
         if (
@@ -64,7 +58,7 @@ class RecallSampler:
             return
 
     def close(self) -> None:
-        """Ends the thread after the search that it checks, if that does not take long."""
+        """Ends the thread, after the running check if that is short."""
         if not self._thread.is_alive():
             return
         self._share = 0.0
@@ -84,7 +78,7 @@ class RecallSampler:
     def _check(self, of: int, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
         try:
             self._compare(of, found, search_exactly())
-        except Exception as error:  # a collection that was deleted, a server that stops: the search itself was answered
+        except Exception as error:  # a deleted collection or a stopping server: the search itself was answered
             logger.debug("a search was not checked: %s", type(error).__name__)
             self._metrics.not_compared("failed")
 
@@ -94,7 +88,7 @@ class RecallSampler:
             return
         for hits, exact_hits in zip(found.hits, exact.hits, strict=True):
             if exact_hits:
-                wanted = {hit.id for hit in exact_hits}
-                recall = len(wanted & {hit.id for hit in hits}) / len(wanted)
+                expected = {hit.id for hit in exact_hits}
+                recall = len(expected & {hit.id for hit in hits}) / len(expected)
                 self._metrics.compared(recall)
-                self._known[of] = recall + (1 - _WEIGHT) * (self._known.get(of, recall) - recall)
+                self._recall[of] = recall + (1 - _WEIGHT) * (self._recall.get(of, recall) - recall)

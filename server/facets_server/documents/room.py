@@ -1,4 +1,4 @@
-"""The room of documents: they hold facets of texts, so the models are those of texts; of passages if there are any."""
+"""The room of documents, which hold facets of texts: its models are those of texts, of passages if there are any."""
 
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets_server.documents.recall import RecallSampler
@@ -9,6 +9,7 @@ from facets_server.runtime.rooms import Room, ServerParts
 from facets_server.texts.served import text_models
 
 _STREAMS_FILE = "ingest-streams.sqlite3"
+_TASKS = ("passages", "sentences")
 
 
 def _servicers(parts: ServerParts) -> list[object]:
@@ -18,18 +19,9 @@ def _servicers(parts: ServerParts) -> list[object]:
     parts.closing.callback(streams.close)
     recall = RecallSampler(config.observability.recall_share, parts.recall)
     parts.closing.callback(recall.close)
-    documents = DocumentService(
-        models,
-        parts.engine,
-        streams=streams,
-        admission=parts.admission,
-        limits=config.limits,
-        window=config.admission.max_stream_window,
-        recall=recall,
-    )
-    return [CollectionService(models, parts.engine, config.limits), documents]
+    collections = CollectionService(models, parts.engine, config.limits)
+    return [collections, DocumentService(models, parts, streams, recall)]
 
 
-_TASKS = ("passages", "sentences")
 _STORES = {_STREAMS_FILE: STREAMS, "documents.sqlite3": DOCUMENTS}
 ROOM = Room(tasks=_TASKS, servicers=_servicers, stores=_STORES)

@@ -1,24 +1,25 @@
-"""CollectionService and DocumentService: sets of documents; store, read, list and search them."""
+"""CollectionService and DocumentService: collections; storing, reading, listing and searching documents."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 from facets_proto.codec import to_message
 from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets.documents import CollectionEngine, CollectionInfo, DocumentPage
+from facets.documents import CollectionEngine, CollectionInfo
 from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import Maps, diagnose
-from facets_server.documents.ingest import Ingest, open_ingest, step_budget_s, target_of
+from facets_server.documents.ingest import Ingest, step_budget_s, target_of
 from facets_server.documents.recall import RecallSampler
-from facets_server.documents.replies import collection_to_message, hits_to_message
 from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_fields_of, search_of
 from facets_server.documents.searching import rerank_texts, search
 from facets_server.documents.stream_service import IngestStream
 from facets_server.documents.stream_store import StreamStore
-from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.limits import LimitsConfig, check_count, page_of, page_size_of
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.requests import check_count, page_of, page_size_of
+from facets_server.runtime.rooms import ServerParts
 from facets_server.texts.served import TextModels
 
 
@@ -33,12 +34,8 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
 
     def CreateCollection(self, request: pb.CreateCollectionRequest, call: CallContext) -> pb.CreateCollectionResponse:
         """Makes an empty collection for the facets of one model."""
-        info = self._created(request)
-        return pb.CreateCollectionResponse(collection=collection_to_message(info, self._engine.revision))
-
-    def _created(self, request: pb.CreateCollectionRequest) -> CollectionInfo:
         model = self._models.get(request.model).model
-        return self._engine.create_collection(
+        info = self._engine.create_collection(
             request.name,
             model=model.name,
             model_revision=model.revision,
@@ -47,20 +44,21 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             space=model.space,
             search_fields=search_fields_of(request),
         )
+        return pb.CreateCollectionResponse(collection=_collection(info, self._engine.revision))
 
     def GetCollection(self, request: pb.GetCollectionRequest, call: CallContext) -> pb.GetCollectionResponse:
         """One collection."""
         revision = self._engine.revision
-        info = self._engine.get_collection(request.name)
-        return pb.GetCollectionResponse(collection=collection_to_message(info, revision))
+        return pb.GetCollectionResponse(collection=_collection(self._engine.get_collection(request.name), revision))
 
     def ListCollections(self, request: pb.ListCollectionsRequest, call: CallContext) -> pb.ListCollectionsResponse:
         """All collections, by name."""
-        revision = self._engine.revision
-        limit = self._limits.max_page_size
-        page = page_of(self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit)
-        collections = [collection_to_message(info, revision) for info in page.items]
-        return pb.ListCollectionsResponse(collections=collections, next_page_token=page.next_token)
+        revision, limit = self._engine.revision, self._limits.max_page_size
+        infos, token = page_of(
+            self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit
+        )
+        collections = [_collection(info, revision) for info in infos]
+        return pb.ListCollectionsResponse(collections=collections, next_page_token=token)
 
     def DeleteCollection(self, request: pb.DeleteCollectionRequest, call: CallContext) -> pb.DeleteCollectionResponse:
         """Deletes a collection with its documents."""
@@ -72,68 +70,55 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     ) -> pb.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
         served = self._models.get(request.model or self._engine.record(request.name).model)
-        step = self._engine.reindex(
-            request.name, target_of(served, search_fields_of(request), call), budget_s=step_budget_s(call)
-        )
-        info = self._engine.get_collection(request.name)
-        return pb.ReindexCollectionResponse(
-            done=step.done, num_encoded=step.num_encoded, collection=collection_to_message(info, self._engine.revision)
-        )
+        target = target_of(served, search_fields_of(request), call)
+        step = self._engine.reindex(request.name, target, budget_s=step_budget_s(call))
+        collection = _collection(self._engine.get_collection(request.name), self._engine.revision)
+        return pb.ReindexCollectionResponse(done=step.done, num_encoded=step.num_encoded, collection=collection)
 
     def DiagnoseCollection(
         self, request: diagnosis_pb2.DiagnoseCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.DiagnoseCollectionResponse:
         """What is known of a collection as a whole."""
-        found, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
-        return to_message(found, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
+        diagnosis, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
+        return to_message(diagnosis, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
 
     def MapCollection(
         self, request: diagnosis_pb2.MapCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.MapCollectionResponse:
         """A collection as points of a plane."""
         with call.stages.measured("search"):
-            found = self._maps.of(request.name, request.max_documents)
-        call.num_items = len(found.map.ids)
-        return to_message(found.map, diagnosis_pb2.MapCollectionResponse, themes=found.themes, timings=call)
+            collection_map, themes = self._maps.of(request.name, request.max_documents)
+        call.num_items = len(collection_map.ids)
+        return to_message(collection_map, diagnosis_pb2.MapCollectionResponse, themes=themes, timings=call)
+
+
+def _collection(info: CollectionInfo, revision: int) -> pb.Collection:
+    return to_message(info, pb.Collection, index_revision=revision)
 
 
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     """Documents of all collections."""
 
-    def __init__(
-        self,
-        models: TextModels,
-        engine: CollectionEngine,
-        *,
-        streams: StreamStore,
-        admission: Admission,
-        limits: LimitsConfig,
-        window: int,
-        recall: RecallSampler,
-    ) -> None:
-        self._recall = recall
+    def __init__(self, models: TextModels, parts: ServerParts, streams: StreamStore, recall: RecallSampler) -> None:
         self._models = models
-        self._engine = engine
-        self._limits = limits
-        self._stream = IngestStream(models, engine, streams=streams, admission=admission, limits=limits, window=window)
+        self._engine = parts.engine
+        self._limits = parts.config.limits
+        self._recall = recall
+        self._stream = IngestStream(models, parts, streams)
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
-        ingest = self._ingest(request)
-        call.num_items = len(request.documents)
-        batch = ingest.prepare(incoming_of(request.documents), call)
-        stored = ingest.store_all(batch)
-        return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
-
-    def _ingest(self, request: pb.UpsertRequest) -> Ingest:
-        return open_ingest(
+        ingest = Ingest(
             self._engine,
             self._models,
             request.collection,
             max_text_bytes=self._limits.max_document_bytes,
             encoded_by=(request.encoded_by.name, request.encoded_by.revision),
         )
+        call.num_items = len(request.documents)
+        stored = ingest.store_all(ingest.prepare(incoming_of(request.documents), call))
+        return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
 
     def UpsertStream(
         self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
@@ -169,36 +154,36 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def CountDocuments(self, request: pb.CountDocumentsRequest, call: CallContext) -> pb.CountDocumentsResponse:
         """Number of documents that match."""
+        where, min_revision = filter_of(request), request.min_revision or None
         with call.stages.measured("store"):
-            result = self._engine.count(
-                request.collection, where=filter_of(request), min_revision=request.min_revision or None
-            )
+            result = self._engine.count(request.collection, where=where, min_revision=min_revision)
         return to_message(result, pb.CountDocumentsResponse)
 
     def ListDocuments(self, request: pb.ListDocumentsRequest, call: CallContext) -> pb.ListDocumentsResponse:
         """One page of the documents, by id."""
         with call.stages.measured("store"):
-            page = self._page(request)
+            page = self._engine.list_documents(
+                request.collection,
+                page_size=page_size_of(request.page_size, self._limits.max_page_size),
+                page_token=request.page_token,
+                where=filter_of(request),
+                include_facets=request.include_facets,
+                min_revision=request.min_revision or None,
+            )
         call.num_items = len(page.documents)
         return to_message(page, pb.ListDocumentsResponse)
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
-        wanted = search_of(request, self._limits)
-        found = search(wanted, self._engine, self._models, call, recall=self._recall)
-        return hits_to_message(found, wanted, call)
+        query = search_of(request, self._limits)
+        found = search(query, self._engine, self._models, call, recall=self._recall)
+        call.num_items = len(found.hits)
+        results = found.hits
+        if not query.include_document:
+            results = tuple(tuple(replace(hit, text="", payload=None) for hit in hits) for hits in results)
+        return to_message(found, pb.SearchResponse, results=results, timings=call)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """The texts of a request in the order in which they answer its query."""
-        found = rerank_texts(reranking_of(request, self._limits), self._models, call)
-        return to_message(found, pb.RerankResponse, timings=call)
-
-    def _page(self, request: pb.ListDocumentsRequest) -> DocumentPage:
-        return self._engine.list_documents(
-            request.collection,
-            page_size=page_size_of(request.page_size, self._limits.max_page_size),
-            page_token=request.page_token,
-            where=filter_of(request),
-            include_facets=request.include_facets,
-            min_revision=request.min_revision or None,
-        )
+        reranked = rerank_texts(reranking_of(request, self._limits), self._models, call)
+        return to_message(reranked, pb.RerankResponse, timings=call)

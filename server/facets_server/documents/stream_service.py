@@ -1,88 +1,79 @@
 """The protocol of UpsertStream: open, batches, durable acknowledgements, resume.
 
-While one batch is being stored the next ones are already being encoded. A batch is acknowledged after its
-documents and then its sequence number are durable, so that a client may forget what was acknowledged.
+While one batch is being stored the next ones are already being encoded. A batch is acknowledged after its documents and
+then its sequence number are durable, so a client may discard what was acknowledged.
 """
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
 from functools import partial
 
+from facets_proto.codec import to_message
 from facets_proto.v1 import documents_pb2 as pb
 
-from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
-from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch, open_ingest
-from facets_server.documents.replies import ack_to_message, opened_to_message
+from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch
 from facets_server.documents.requests import incoming_of
 from facets_server.documents.stream_store import OpenStream, StreamStore
-from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.errors import SequenceGapError
-from facets_server.runtime.limits import LimitsConfig, check_count
+from facets_server.runtime.errors import SequenceGapError, status_of
 from facets_server.runtime.messages import read_ahead
+from facets_server.runtime.requests import check_count
+from facets_server.runtime.rooms import ServerParts
 from facets_server.texts.served import TextModels
 
-
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    sequence: int
-    batch: PreparedBatch | None  # None: stored before
+_Begun = tuple[int, PreparedBatch | None]  # sequence number, and the batch unless it was stored before
 
 
 class IngestStream:
     """Runs UpsertStream calls."""
 
-    def __init__(
-        self,
-        models: TextModels,
-        engine: CollectionEngine,
-        *,
-        streams: StreamStore,
-        admission: Admission,
-        limits: LimitsConfig,
-        window: int,
-    ) -> None:
+    def __init__(self, models: TextModels, parts: ServerParts, streams: StreamStore) -> None:
         self._models = models
-        self._engine = engine
+        self._engine = parts.engine
+        self._admission = parts.admission
+        self._limits = parts.config.limits
+        self._window = parts.config.admission.max_stream_window
         self._streams = streams
-        self._admission = admission
-        self._limits = limits
-        self._window = window
 
     def run(self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext) -> Iterator[pb.UpsertStreamResponse]:
-        """Answers one stream.
-
-        Args:
-            requests: The opening request, then batches.
-            call: The whole stream.
+        """Answers one stream: the opening request, then batches.
 
         Raises:
-            InvalidInputError: The first request does not open the stream, or a later one is no batch.
-            NotFoundError: No such collection, model or resume token.
+            InvalidInputError: The first request does not open the stream, or a later one is not a batch.
+            NotFoundError: The collection, its model or the resume token is unknown.
             SequenceGapError: A batch is missing.
             ConflictError: The stream was opened again elsewhere.
         """
-        opening = next(requests, None)
-        if opening is None or opening.WhichOneof("message") != "open":
+        first = next(requests, None)
+        if first is None or first.WhichOneof("message") != "open":
             raise InvalidInputError("must be the first request of the stream, got another", path="open")
-        ingest = open_ingest(
+        opening = first.open
+        ingest = Ingest(
             self._engine,
             self._models,
-            opening.open.collection,
+            opening.collection,
             max_text_bytes=self._limits.max_document_bytes,
-            encoded_by=(opening.open.encoded_by.name, opening.open.encoded_by.revision),
+            encoded_by=(opening.encoded_by.name, opening.encoded_by.revision),
         )
-        stream = self._open(opening.open)
-        yield opened_to_message(stream, self._window)
-        begin = _Beginner(ingest, stream, admission=self._admission, limits=self._limits, call=call)
+        stream = self._open(opening)
+        yield pb.UpsertStreamResponse(
+            opened=pb.UpsertStreamOpened(
+                resume_token=stream.token,
+                last_acked_sequence=stream.last_sequence,
+                max_unacked_batches=self._window,
+            )
+        )
         size = pb.UpsertStreamRequest.ByteSize
-        for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
-            stored = None
-            if begun.batch is not None:
-                stored = ingest.store_good(begun.batch, check=partial(self._streams.check, stream))
-                self._streams.advance(stream, begun.sequence)
-            yield ack_to_message(begun.sequence, stored or StoredBatch(0, (), self._engine.revision), stored is None)
+        begin = self._beginner(ingest, stream.last_sequence, call)
+        for sequence, batch in read_ahead(
+            requests, begin, window=self._window, num_bytes=size, admission=self._admission
+        ):
+            if batch is None:
+                stored = StoredBatch(0, (), self._engine.revision)
+            else:
+                stored = ingest.store_good(batch, check=partial(self._streams.check, stream))
+                self._streams.advance(stream, sequence)
+            yield _acknowledgement(sequence, stored, already_stored=batch is None)
 
     def _open(self, message: pb.UpsertStreamOpen) -> OpenStream:
         created = self._engine.record(message.collection).created.isoformat()
@@ -90,40 +81,45 @@ class IngestStream:
             return self._streams.resume(message.resume_token, collection=message.collection, collection_created=created)
         return self._streams.begin(collection=message.collection, collection_created=created)
 
+    def _beginner(
+        self, ingest: Ingest, num_stored: int, call: CallContext
+    ) -> Callable[[pb.UpsertStreamRequest], _Begun]:
+        """A function that checks each batch on arrival and hands its texts to the model."""
+        expected = num_stored + 1
 
-class _Beginner:
-    """Checks the batches of one stream as they arrive and hands their texts to the model."""
+        def begin(request: pb.UpsertStreamRequest) -> _Begun:
+            nonlocal expected
+            if request.WhichOneof("message") != "batch":
+                raise InvalidInputError("must be each request of the stream after open", path="batch")
+            batch = request.batch
+            if 1 <= batch.sequence <= num_stored:
+                return batch.sequence, None
+            if batch.sequence != expected:
+                raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
+            check_count(batch.documents, ("batch", "documents"), self._limits.max_documents_per_upsert)
+            permit = self._admission.stream_permit(call.for_message())
+            try:
+                prepared = ingest.prepare(incoming_of(batch.documents), call.for_message())
+            except BaseException:
+                permit.release()
+                raise
+            if prepared.pending is None:
+                permit.release()
+            else:
+                prepared.pending.rows.when_ended(permit.release)
+            call.num_items += len(batch.documents)
+            expected += 1
+            return batch.sequence, prepared
 
-    def __init__(
-        self, ingest: Ingest, stream: OpenStream, *, admission: Admission, limits: LimitsConfig, call: CallContext
-    ) -> None:
-        self._ingest = ingest
-        self._stored = stream.last_sequence
-        self._expected = stream.last_sequence + 1
-        self._admission = admission
-        self._limits = limits
-        self._call = call
+        return begin
 
-    def __call__(self, request: pb.UpsertStreamRequest) -> _Begun:
-        """Begins the work on one batch."""
-        if request.WhichOneof("message") != "batch":
-            raise InvalidInputError("must be each request of the stream after open", path="batch")
-        batch = request.batch
-        if 1 <= batch.sequence <= self._stored:
-            return _Begun(batch.sequence, None)
-        if batch.sequence != self._expected:
-            raise SequenceGapError(f"batch.sequence must be {self._expected}, got {batch.sequence}")
-        check_count(batch.documents, ("batch", "documents"), self._limits.max_documents_per_upsert)
-        permit = self._admission.permit(self._call.for_message(), may_refuse=False)
-        try:
-            prepared = self._ingest.prepare(incoming_of(batch.documents), self._call.for_message())
-        except BaseException:
-            permit.release()
-            raise
-        if prepared.pending is None:
-            permit.release()
-        else:
-            prepared.pending.rows.when_ended(permit.release)
-        self._call.num_items += len(batch.documents)
-        self._expected += 1
-        return _Begun(batch.sequence, prepared)
+
+def _acknowledgement(sequence: int, stored: StoredBatch, *, already_stored: bool) -> pb.UpsertStreamResponse:
+    rejected = [
+        to_message(rejection, pb.RejectedDocument, error=status_of(rejection.error))
+        for rejection in stored.rejected_documents
+    ]
+    ack = to_message(
+        stored, pb.UpsertStreamAck, sequence=sequence, rejected_documents=rejected, already_stored=already_stored
+    )
+    return pb.UpsertStreamResponse(ack=ack)

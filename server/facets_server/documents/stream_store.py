@@ -1,8 +1,8 @@
-"""How far each ingest stream has got, durable beside the documents.
+"""Durable positions of ingest streams.
 
-A stream's position is written after its batch is durable in the document store and before the batch is
-acknowledged. So an acknowledged batch is never asked for again, and after a crash between the two writes
-one batch is stored twice under the same ids, which changes nothing.
+The position of a stream is written after its batch is durable in the document store and before the batch is
+acknowledged. So an acknowledged batch is never requested again. After a crash between the two writes one batch is
+stored twice under the same ids, which changes nothing.
 """
 
 import logging
@@ -22,7 +22,7 @@ CREATE TABLE streams (
     collection TEXT NOT NULL,
     collection_created TEXT NOT NULL,
     last_sequence INTEGER NOT NULL,
-    -- How often it was opened: who opened it last goes on with it.
+    -- How often it was opened: the last connection to open it continues it.
     generation INTEGER NOT NULL,
     updated REAL NOT NULL
 ) WITHOUT ROWID
@@ -35,17 +35,15 @@ SCHEMA = Schema(
     migrations=(tables_with_checksums(_TABLE, "streams"),),
     checked=("streams",),
 )
-_KEEP_S = 30 * 24 * 3600.0  # tokens not used for this long are forgotten when the server starts
+_KEEP_S = 30 * 24 * 3600.0  # older tokens are deleted when the server starts
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenStream:
-    """A stream as one connection has opened it.
+    """A stream opened by one connection.
 
-    Attributes:
-        token: Opens it again.
-        last_sequence: Last batch stored, 0: none.
-        generation: Tells this connection from a later one with the same token.
+    ``token`` opens it again, ``last_sequence`` is the last batch stored (0: none), ``generation`` tells this connection
+    from a later one with the same token.
     """
 
     token: str
@@ -54,13 +52,12 @@ class OpenStream:
 
 
 class StreamStore:
-    """Positions of ingest streams, in one small SQLite file or beside the documents; may be shared by threads."""
+    """Positions of ingest streams in a small SQLite file, or in the database of the documents; thread-safe."""
 
     def __init__(self, place: Path | SqlDatabase) -> None:
-        """Opens the file, creating it when absent, or takes the database that several servers share.
+        """Opens or creates the file, or uses the database that several servers share.
 
-        A damaged file is set aside: its tokens are unknown afterwards and their streams start again, which
-        loses nothing since documents are stored elsewhere and storing them again changes nothing.
+        A damaged file is set aside. Its tokens are then unknown, and their streams start again, which loses nothing.
 
         Raises:
             StorageError: The file cannot be written.
@@ -70,7 +67,7 @@ class StreamStore:
         self._write("DELETE FROM streams WHERE updated < ?", (time.time() - _KEEP_S,))
 
     def close(self) -> None:
-        """Closes the file; the database that others share stays open."""
+        """Closes the file; a shared database stays open."""
         if self._owned:
             self._database.close()
 
@@ -110,18 +107,18 @@ class StreamStore:
         return OpenStream(token=token, last_sequence=row[2], generation=row[3] + 1)
 
     def check(self, stream: OpenStream) -> None:
-        """Looks whether this connection may still store; no other one stores before the look and after it.
+        """Checks that this connection may still store.
 
         Raises:
             ConflictError: The stream was opened again by another connection.
         """
         with self._database.read() as connection:
-            found = connection.execute("SELECT generation FROM streams WHERE token = ?", (stream.token,)).fetchone()
-        if found is None or found[0] != stream.generation:
+            row = connection.execute("SELECT generation FROM streams WHERE token = ?", (stream.token,)).fetchone()
+        if row is None or row[0] != stream.generation:
             raise _opened_again()
 
     def advance(self, stream: OpenStream, sequence: int) -> None:
-        """Notes durably that the batch ``sequence`` and all before it are stored.
+        """Records durably that the batches up to ``sequence`` are stored.
 
         Raises:
             ConflictError: The stream was opened again by another connection.
@@ -140,7 +137,7 @@ class StreamStore:
 
 
 def _opened_again() -> ConflictError:
-    return ConflictError("the stream was opened again by another connection, which goes on with it")
+    return ConflictError("the stream was opened again by another connection, which continues it")
 
 
 def _opened(path: Path) -> Database:

@@ -18,7 +18,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request, internal_error
 from facets_server.gateway.upstream import request_id_of
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.front import is_loopback, is_name_of
+from facets_server.runtime.hosts import is_loopback, is_name_of
 
 logger = logging.getLogger(__name__)
 

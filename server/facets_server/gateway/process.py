@@ -23,7 +23,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from facets.errors import ConfigError
 from facets_server.gateway.server import Gateway, listen
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.front import exposure
+from facets_server.runtime.hosts import exposure
 from facets_server.runtime.keys import read_token
 from facets_server.runtime.metrics_server import MetricsServer
 

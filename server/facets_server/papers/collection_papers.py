@@ -1,8 +1,8 @@
-"""The documents of a collection as papers, encoded by a model of papers and kept for the next question.
+"""Documents of a collection as papers, encoded by a model of papers and kept for the next request.
 
-A collection holds texts and facets of a model for sentences; a model of papers needs its own. Each document is encoded
-once for each of its revisions; what is kept is bounded by a number of papers, the collection asked last staying
-longest. A call that runs out of time leaves what it has encoded, so that the next one goes on from there.
+A collection holds facets of another model, so each document is encoded once for each of its revisions. The number of
+kept papers is bounded; those of the collection used last stay longest. A call that runs out of time leaves what it has
+encoded to the next one.
 """
 
 import threading
@@ -24,14 +24,7 @@ _PAPERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class RankablePapers:
-    """Papers of a collection, in the order of their ids.
-
-    Attributes:
-        ids: Of the documents.
-        titles: Entry i belongs to ids[i].
-        facets: Row i belongs to ids[i].
-        index_revision: What was read.
-    """
+    """Papers of a collection in the order of their ids, and the revision that was read."""
 
     ids: tuple[str, ...]
     titles: tuple[str, ...]
@@ -39,10 +32,7 @@ class RankablePapers:
     index_revision: int
 
 
-@dataclass(frozen=True, slots=True)
-class _Kept:
-    revision: int
-    facets: PaperFacets  # of one paper
+_Encoded = tuple[int, PaperFacets]  # revision of a document, and its facets
 
 
 class CollectionPapers:
@@ -51,7 +41,7 @@ class CollectionPapers:
     def __init__(self, engine: CollectionEngine, *, max_papers: int) -> None:
         self._engine = engine
         self._max_papers = max_papers
-        self._kept: OrderedDict[tuple[str, str, str], dict[str, _Kept]] = OrderedDict()
+        self._kept: OrderedDict[tuple[str, str, str], dict[str, _Encoded]] = OrderedDict()
         self._lock = threading.Lock()
 
     def read(
@@ -67,34 +57,34 @@ class CollectionPapers:
         """The papers of a collection that match.
 
         Raises:
-            NotFoundError: No such collection.
+            NotFoundError: The collection does not exist.
             NotReadyError: ``min_revision`` lies in the future.
-            InvalidInputError: The collection has more papers than are kept, or a document has no words.
-            DeadlineExceededError: The time was up; ask again.
+            InvalidInputError: More papers match than are kept, or a document has no words.
+            DeadlineExceededError: The deadline passed; what was encoded is kept.
         """
         record = self._engine.record(collection)
         try:
             documents, revision = self._documents(collection, call, where, min_revision)
-        except InvalidInputError:  # a page may be one of another collection that was made meanwhile: that is no mistake
+        except InvalidInputError:  # the page token is invalid if the collection was made again between two pages
             self._engine.record(collection, record)
             raise
         documents = [document for document in documents if document.id not in excluded]
         key = (served.info.revision, collection, record.created.isoformat())
         bucket = self._bucket(key, len(documents))
         known = {document.id: bucket.get(document.id) for document in documents}
-        kept = {d.id: one for d in documents if (one := known[d.id]) is not None and one.revision == d.revision}
-        missing = [document for document in documents if document.id not in kept]
+        encoded = {d.id: entry for d in documents if (entry := known[d.id]) is not None and entry[0] == d.revision}
+        missing = [document for document in documents if document.id not in encoded]
         for start in range(0, len(missing), _PAPERS_AT_A_TIME):
             some = missing[start : start + _PAPERS_AT_A_TIME]
-            with served.exclusive(call) as papers_engine:
-                facets = papers_engine.encode([paper_of(document) for document in some])
-            new = {document.id: _Kept(document.revision, _row(facets, i)) for i, document in enumerate(some)}
-            kept |= new
+            with served.exclusive(call) as engine:
+                facets = engine.encode([paper_of(document) for document in some])
+            new = {document.id: (document.revision, _row(facets, i)) for i, document in enumerate(some)}
+            encoded |= new
             bucket.update(new)
         return RankablePapers(
             ids=tuple(document.id for document in documents),
             titles=tuple(paper_of(document).title for document in documents),
-            facets=_stack([kept[document.id].facets for document in documents]),
+            facets=_stack([encoded[document.id][1] for document in documents]),
             index_revision=revision,
         )
 
@@ -113,26 +103,25 @@ class CollectionPapers:
             revision = revision or page.index_revision
             token = page.next_page_token
             if len(documents) > self._max_papers:
-                raise InvalidInputError(
-                    f"{collection!r} has more than {self._max_papers} papers that match, the limit", path="collection"
-                )
+                rule = f"{collection!r} has more than {self._max_papers} papers that match, the limit"
+                raise InvalidInputError(rule, path="collection")
             if not token:
                 return documents, revision
 
-    def _bucket(self, key: tuple[str, str, str], num_needed: int) -> dict[str, _Kept]:
-        """What is kept of a collection; forgets others until there is room for ``num_needed`` papers of it."""
+    def _bucket(self, key: tuple[str, str, str], num_needed: int) -> dict[str, _Encoded]:
+        """The kept papers of a collection; forgets others until ``num_needed`` papers fit."""
         with self._lock:
             bucket = self._kept.setdefault(key, {})
             self._kept.move_to_end(key)
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) + num_needed > self._max_papers:
                 self._kept.popitem(last=False)
-            if len(bucket) + num_needed > 2 * self._max_papers:  # many of them of documents that are gone
+            if len(bucket) + num_needed > 2 * self._max_papers:  # many of deleted documents
                 bucket = self._kept[key] = {}
             return bucket
 
 
 def paper_of(document: StoredDocument) -> Paper:
-    """A document as a paper: its payload's title and abstract, else the first line of its text and the rest."""
+    """A document as a paper: title and abstract of its payload, else the first line of its text and the rest."""
     title, abstract = document.payload.get("title"), document.payload.get("abstract")
     if isinstance(title, str) and title.strip():
         return Paper(title, abstract if isinstance(abstract, str) else "", id=document.id)
@@ -141,21 +130,11 @@ def paper_of(document: StoredDocument) -> Paper:
 
 
 def _row(facets: PaperFacets, row: int) -> PaperFacets:
-    return PaperFacets(
-        facets.facets[row].copy(),
-        facets.author_magnitudes[row].copy(),
-        facets.citation_magnitudes[row].copy(),
-        facets.documents[row].copy(),
-    )
+    return PaperFacets(*(array[row].copy() for array in facets.arrays))
 
 
 def _stack(papers: Sequence[PaperFacets]) -> PaperFacets:
     if not papers:
         nothing = np.zeros((0, 1), np.float32)
         return PaperFacets(np.zeros((0, 1, 1), np.float32), nothing, nothing, nothing)
-    return PaperFacets(
-        np.stack([paper.facets for paper in papers]),
-        np.stack([paper.author_magnitudes for paper in papers]),
-        np.stack([paper.citation_magnitudes for paper in papers]),
-        np.stack([paper.documents for paper in papers]),
-    )
+    return PaperFacets(*(np.stack(arrays) for arrays in zip(*(paper.arrays for paper in papers), strict=True)))

@@ -1,4 +1,4 @@
-"""What the server serves for the task ``papers``."""
+"""The served models of papers."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -7,7 +7,7 @@ from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_lock import FairLock
+from facets_server.runtime.fair_queue import FairLock
 from facets_server.runtime.models import ServedModel, TaskModels
 
 _WARM_UP_PAPERS = (
@@ -17,7 +17,7 @@ _WARM_UP_PAPERS = (
 
 
 class ServedPapers(ServedModel[PaperEngine]):
-    """One engine for papers; one reader and one writer at a time, who do not wait for each other."""
+    """One engine for papers; one reader and one writer at a time, which do not wait for each other."""
 
     def __init__(self, info: ModelInfo, engine: PaperEngine) -> None:
         super().__init__(info, engine)
@@ -25,17 +25,17 @@ class ServedPapers(ServedModel[PaperEngine]):
 
     @contextmanager
     def writing(self, call: CallContext) -> Iterator[PaperEngine]:
-        """As ``exclusive``, for additions: waits until no other call adds."""
-        with self._writers.hold(call), self._counted():
+        """``exclusive`` for additions."""
+        with self._writers.hold(call), self.counting_failures():
             yield self.engine
 
     def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
-        """Those that are neither an id nor a name of a candidate, in the given order."""
+        """The given texts that are neither an id nor a name of a candidate."""
         table = self.engine.state.tables[kind]
         return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
 
     def probe(self, call: CallContext) -> None:
-        """Recommends for papers of our own."""
+        """Recommends for fixed papers."""
         options = PaperOptions(top_k=1, evidence=True)
         with self.exclusive(call) as engine:
             for kind, recommend in (
@@ -52,5 +52,4 @@ class ServedPapers(ServedModel[PaperEngine]):
         self.engine.close()
 
 
-# What the service about papers is given.
 PaperModels = TaskModels[ServedPapers]

@@ -1,24 +1,42 @@
-"""RecommendationService: who would write and who would cite a paper, and which papers suit somebody."""
+"""RecommendationService: likely authors and citing papers of a paper, and papers for an author or citing paper.
 
+Long work is done in parts, so that other calls do not wait for a bulk request.
+"""
+
+from collections.abc import Sequence
+
+import numpy as np
 from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import papers_pb2 as pb
 from facets_proto.v1 import papers_pb2_grpc
+from numpy.typing import NDArray
 
-from facets.papers.records import CandidateKind
+from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
-from facets_server.papers.ranking import rank_candidates, rank_candidates_in_bulk, rank_papers
-from facets_server.papers.replies import added_papers_to_message, bulk_to_message, rankings_to_message
 from facets_server.papers.requests import (
     added_papers_of,
-    bulk_kind_of,
     candidate_query_of,
-    name_query_of,
+    check_names,
+    kind_of,
     new_authors_of,
     paper_query_of,
 )
-from facets_server.papers.served import PaperModels
+from facets_server.papers.served import PaperModels, ServedPapers
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.limits import LimitsConfig
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.errors import ITEM, FieldNames, in_request
+from facets_server.runtime.requests import check_number
+
+_PAPERS_AT_A_TIME = 32
+_BULK_PAPERS_AT_A_TIME = 128  # more: each turn looks up the candidates again
+_MAX_UNKNOWN = 100  # unknown names that are returned; the others are counted
+# Arguments of the library -> fields of the requests for candidates, and of the request for papers.
+_CANDIDATE_FIELDS: FieldNames = {
+    "papers": ("papers", ITEM),
+    "candidates": ("options", "candidates", "ids"),
+    **{name: ("options", name) for name in ("positive_ids", "negative_ids", "excluded_ids")},
+}
+_PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM)}
 
 
 class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
@@ -32,8 +50,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
-        query = candidate_query_of(request, self._limits)
-        results = rank_candidates(served, CandidateKind.AUTHORS, query, call)
+        papers, options = candidate_query_of(request, self._limits)
+        results = _candidates(served, CandidateKind.AUTHORS, papers, options, call)
         return message_of(pb.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
 
     def RecommendCitations(
@@ -41,25 +59,71 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
-        query = candidate_query_of(request, self._limits)
-        results = rank_candidates(served, CandidateKind.CITATIONS, query, call)
+        papers, options = candidate_query_of(request, self._limits)
+        results = _candidates(served, CandidateKind.CITATIONS, papers, options, call)
         return message_of(pb.RecommendCitationsResponse, results=results, model=served.info, timings=call)
 
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
-        """Ids and scores for many papers."""
+        """Ids and scores for many papers; each id is sent once."""
         served = self._models.get(request.model)
-        kind = bulk_kind_of(request)
-        query = candidate_query_of(request, self._limits, is_bulk=True)
-        parts = rank_candidates_in_bulk(served, kind, query, call)
-        unknown = served.unknown(kind, query.options.candidates or ())
-        return bulk_to_message(parts, unknown, served.info, call)
+        kind = kind_of(request.kind)
+        papers, options = candidate_query_of(request, self._limits, is_bulk=True)
+        parts = []
+        for start in range(0, len(papers), _BULK_PAPERS_AT_A_TIME):
+            some = papers[start : start + _BULK_PAPERS_AT_A_TIME]
+            with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
+                parts.append(engine.recommend_bulk(kind, some, options))
+        call.num_items = len(papers)
+        candidate_ids, results = _joined(parts)
+        unknown = served.unknown(kind, options.candidates or ())
+        return message_of(
+            pb.RecommendBulkResponse,
+            candidate_ids=candidate_ids,
+            results=results,
+            unknown_candidates=unknown[:_MAX_UNKNOWN],
+            num_unknown_candidates=len(unknown),
+            model=served.info,
+            timings=call,
+        )
 
     def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
         served = self._models.get(request.model)
         query = paper_query_of(request, self._limits)
-        ranked = rank_papers(served, query, self._papers, call)
-        return rankings_to_message(ranked, served.info, call, is_collection=bool(query.collection))
+        call.num_items = len(query.ids)
+        if query.collection:
+            found = self._papers.read(
+                served,
+                query.collection,
+                call,
+                where=query.where,
+                excluded=query.excluded,
+                min_revision=query.min_revision,
+            )
+            with served.exclusive(call) as engine:
+                compared = found.facets if found.ids else ()
+                rankings = engine.rank_papers(query.kind, query.ids, compared, options=query.options)
+            ids, titles, revision = found.ids, found.titles, found.index_revision
+        else:
+            with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
+                rankings = engine.rank_papers(query.kind, query.ids, query.papers, options=query.options)
+            ids, titles = tuple(paper.id for paper in query.papers), tuple(paper.title for paper in query.papers)
+            revision = 0
+
+        def message(ranked: RankedPaper) -> pb.RankedPaper:
+            position = 0 if query.collection else ranked.position  # of a collection it means nothing to the caller
+            return to_message(
+                ranked, pb.RankedPaper, id=ids[ranked.position], title=titles[ranked.position], position=position
+            )
+
+        return message_of(
+            pb.RankPapersResponse,
+            rankings=[[message(ranked) for ranked in ranking] for ranking in rankings],
+            num_papers=len(ids),
+            index_revision=revision,
+            model=served.info,
+            timings=call,
+        )
 
     def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
@@ -68,7 +132,15 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         call.num_items = len(papers)
         with served.writing(call) as engine:
             result = engine.add_papers(papers)
-        return added_papers_to_message(result, served.info, call)
+        unknown = result.unknown_citations
+        return to_message(
+            result,
+            pb.AddPapersResponse,
+            unknown_citations=unknown[:_MAX_UNKNOWN],
+            num_unknown_citations=len(unknown),
+            model=served.info,
+            timings=call,
+        )
 
     def AddAuthors(self, request: pb.AddAuthorsRequest, call: CallContext) -> pb.AddAuthorsResponse:
         """Fits and stores authors."""
@@ -82,11 +154,40 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
         served = self._models.get(request.model)
-        query = name_query_of(request, self._limits)
-        call.num_items = len(query.texts)
-        found = []
-        for text in query.texts:
+        kind, limits = kind_of(request.kind), self._limits
+        check_names(request.texts, ("texts",), limits.max_queries_per_search)
+        options = {"top_k": request.top_k} if request.HasField("top_k") else {}
+        check_number(options.get("top_k", 1), ("top_k",), limits.max_top_k)
+        call.num_items = len(request.texts)
+        results = []
+        for text in request.texts:
             call.check()
-            found.append(served.engine.find(query.kind, text, top_k=query.top_k))
-        size, made = served.engine.size(query.kind), pb.FindCandidatesResponse
-        return message_of(made, results=found, num_candidates=size, model=served.info, timings=call)
+            results.append(served.engine.find(kind, text, **options))
+        size, made = served.engine.size(kind), pb.FindCandidatesResponse
+        return message_of(made, results=results, num_candidates=size, model=served.info, timings=call)
+
+
+def _candidates(
+    served: ServedPapers, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions, call: CallContext
+) -> list[list[RankedCandidate]]:
+    results: list[list[RankedCandidate]] = []
+    for start in range(0, len(papers), _PAPERS_AT_A_TIME):
+        with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
+            recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
+            results += recommend(papers[start : start + _PAPERS_AT_A_TIME], options)
+    call.num_items = len(results)
+    return results
+
+
+def _joined(parts: Sequence[BulkCandidates]) -> tuple[list[str], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:
+    """Distinct ids of the candidates, and for each paper the indices of its candidates in them with their scores."""
+    index_of_id: dict[str, int] = {}
+    results = []
+    for part in parts:
+        used = np.unique(part.rows[part.rows >= 0])
+        index_of_row = np.zeros(int(used[-1]) + 1 if len(used) else 1, np.int64)
+        for row in used:
+            index_of_row[row] = index_of_id.setdefault(part.candidate_ids[int(row)], len(index_of_id))
+        for rows, scores in zip(part.rows, part.scores, strict=True):
+            results.append((index_of_row[rows[rows >= 0]], scores[rows >= 0]))
+    return list(index_of_id), results

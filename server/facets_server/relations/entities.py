@@ -1,4 +1,4 @@
-"""Where the entities of a request come from: its own spans or names, or what the server is configured with."""
+"""Where the entities of a request come from: its spans or names, or the server's gazetteer or spaCy pipeline."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -11,34 +11,29 @@ from facets.relations.entities import EntityFinder, Gazetteer
 from facets.relations.recognizer import SpacyEntities
 from facets_server.runtime.config import RelationsConfig
 
-_KEPT_GAZETTEERS = 4  # a caller with many texts sends the same names again and again
+_MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with each request
 
 
 class EntitySource(StrEnum):
     """What finds the entities."""
 
-    ANY = ""  # the first that is there: spans, names, the server's gazetteer, NER
+    ANY = ""  # the first of: spans, names, the server's gazetteer, NER
     SPANS = "spans"
     GAZETTEER = "gazetteer"
     NER = "ner"
 
 
 class EntityFinders:
-    """Finders by source; what is read from files is read once, when first asked for. May be shared by threads."""
+    """Finders by source; files are read once, on first use. Thread-safe."""
 
     def __init__(self, config: RelationsConfig) -> None:
         self._config = config
         self._lock = threading.Lock()
-        self._own: dict[EntitySource, EntityFinder] = {}
-        self._of_names = lru_cache(maxsize=_KEPT_GAZETTEERS)(Gazetteer)
+        self._of_server: dict[EntitySource, EntityFinder] = {}
+        self._of_names = lru_cache(maxsize=_MAX_KEPT_GAZETTEERS)(Gazetteer)
 
     def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
-        """The finder for a request; None: its spans are the entities.
-
-        Args:
-            source: As asked for.
-            names: Gazetteer of the request; empty: none.
-            has_spans: Some text of the request has entities.
+        """The finder for a request with these gazetteer names; None: its spans are the entities.
 
         Raises:
             InvalidInputError: A name has no word.
@@ -54,14 +49,14 @@ class EntityFinders:
 
     def _read_once(self, source: EntitySource, read: Callable[[], EntityFinder]) -> EntityFinder:
         with self._lock:
-            if source not in self._own:
-                self._own[source] = read()
-            return self._own[source]
+            if source not in self._of_server:
+                self._of_server[source] = read()
+            return self._of_server[source]
 
     def _read_gazetteer(self) -> EntityFinder:
         file = self._config.gazetteer
         if file is None:
-            raise ConfigError("the server has no gazetteer of its own, expected gazetteer_names in the request")
+            raise ConfigError("the server has no gazetteer: expected gazetteer_names in the request")
         return Gazetteer(_names(file))
 
     def _read_pipeline(self) -> EntityFinder:
@@ -69,7 +64,7 @@ class EntityFinders:
             return SpacyEntities(self._config.ner_pipeline)
         except FacetsError as error:  # not installed, or without a recognizer
             raise ConfigError(
-                f"the server cannot find entities by itself ({error}): give entities or gazetteer_names"
+                f"the server cannot find entities itself ({error}): give entities or gazetteer_names"
             ) from error
 
 
@@ -77,7 +72,7 @@ def _names(file: Path) -> list[str]:
     try:
         names = [line.strip() for line in file.read_text(encoding="utf-8-sig").splitlines() if line.strip()]
     except (OSError, UnicodeDecodeError) as error:
-        raise ConfigError(f"gazetteer {file} cannot be read, expected UTF-8 with one name a line") from error
+        raise ConfigError(f"gazetteer {file} cannot be read, expected UTF-8 with one name per line") from error
     if not names:
-        raise ConfigError(f"gazetteer {file} holds no name, expected one a line")
+        raise ConfigError(f"gazetteer {file} holds no name, expected one per line")
     return names

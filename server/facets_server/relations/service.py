@@ -1,28 +1,25 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
-from collections.abc import Iterator
+from collections.abc import Iterable
+from dataclasses import replace
 
-from facets_proto.codec import message_of
+from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import relations_pb2 as pb
 from facets_proto.v1 import relations_pb2_grpc
 
+from facets.errors import InvalidInputError
+from facets.relations.assertion import AssertionStatus
+from facets.relations.results import EntityPair
 from facets_server.relations.entities import EntityFinders
-from facets_server.relations.replies import extractions_to_message, pattern_scores_to_message
-from facets_server.relations.requests import (
-    ExtractionQuery,
-    adding_of,
-    entailment_of,
-    extraction_of,
-    patterns_of,
-    slots_of,
-)
-from facets_server.relations.served import ReadText, RelationModels, ServedRelations
+from facets_server.relations.requests import ExtractionQuery, extraction_of, patterns_of, slots_of
+from facets_server.relations.served import ExtractedText, RelationModels
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.limits import LimitsConfig, page_of
+from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
 
 
 class RelationService(relations_pb2_grpc.RelationServiceServicer):
-    """Finds relations, fills slots, scores patterns, keeps relations that are added."""
+    """Finds relations, fills slots, scores patterns, adds relations."""
 
     def __init__(self, models: RelationModels, finders: EntityFinders, limits: LimitsConfig) -> None:
         self._models = models
@@ -34,9 +31,19 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = extraction_of(request, self._finders, self._limits)
         call.num_items = len(query.texts)
-        return extractions_to_message(
-            _extract(query, served, call), query, served.info, call, max_scores=self._limits.max_relation_scores
+        texts = served.extract(
+            query.texts,
+            query.entities,
+            call,
+            relations=query.relations or None,
+            limits=query.pair_limits,
+            max_relations_per_pair=query.max_relations_per_pair,
+            top_k=query.top_k or query.max_relations_per_pair,
+            evidence=query.evidence,
         )
+        reply = _extraction(texts, query, self._limits.max_relation_scores)
+        reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=served.info, timings=call))
+        return reply
 
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
@@ -57,48 +64,83 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         scores = served.score(
             query.patterns, call, relations=query.relations or None, top_k=query.top_k, evidence=query.evidence
         )
-        return pattern_scores_to_message(scores, served.info, call)
+        # One message after the other, so that only the messages are held.
+        reply = pb.ScoreRelationsResponse(scores=(to_message(score, pb.PatternScore) for score in scores))
+        reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=served.info, timings=call))
+        return reply
 
     def DetectEntailment(self, request: pb.DetectEntailmentRequest, call: CallContext) -> pb.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
-        served = self._models.get(request.model)
-        premises, hypotheses = entailment_of(request, self._limits)
+        served, limits = self._models.get(request.model), self._limits
+        check_pairs(
+            request.pairs, ("premise", "hypothesis"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes
+        )
+        premises, hypotheses = zip(*((pair.premise, pair.hypothesis) for pair in request.pairs), strict=True)
         call.num_items = len(premises)
         entailments = served.entailment(premises, hypotheses, call)
         return message_of(pb.DetectEntailmentResponse, entailments=entailments, model=served.info, timings=call)
 
     def ListRelations(self, request: pb.ListRelationsRequest, call: CallContext) -> pb.ListRelationsResponse:
         """The relations a model knows, by name."""
-        served = self._models.get(request.model)
-        page = page_of(
-            served.relations(), size=request.page_size, token=request.page_token, limit=self._limits.max_page_size
+        served, limit = self._models.get(request.model), self._limits.max_page_size
+        relations, token = page_of(
+            served.engine.relations(), size=request.page_size, token=request.page_token, limit=limit
         )
-        return message_of(
-            pb.ListRelationsResponse, relations=page.items, next_page_token=page.next_token, model=served.info
-        )
+        return message_of(pb.ListRelationsResponse, relations=relations, next_page_token=token, model=served.info)
 
     def AddRelation(self, request: pb.AddRelationRequest, call: CallContext) -> pb.AddRelationResponse:
         """Adds a relation by example patterns."""
-        served = self._models.get(request.model)
-        name, examples, threshold = adding_of(request, self._limits)
+        served, examples = self._models.get(request.model), list(request.examples)
+        check_list_of_texts(examples, "examples", len(examples), max_bytes=self._limits.max_text_bytes, least=0)
         call.num_items = len(examples)
-        info = served.add_relation(name, examples, threshold, call)
-        return message_of(pb.AddRelationResponse, relation=info, model=served.info)
+        threshold = request.threshold if request.HasField("threshold") else None
+        with served.exclusive(call) as engine:
+            relation = engine.add_relation(request.name, examples, threshold=threshold)
+        return message_of(pb.AddRelationResponse, relation=relation, model=served.info)
 
     def DeleteRelation(self, request: pb.DeleteRelationRequest, call: CallContext) -> pb.DeleteRelationResponse:
-        """Takes an added relation away."""
-        info = self._models.get(request.model).delete_relation(request.name, call)
-        return message_of(pb.DeleteRelationResponse, relation=info)
+        """Removes an added relation."""
+        with self._models.get(request.model).exclusive(call) as engine:
+            relation = engine.remove_relation(request.name)
+        return message_of(pb.DeleteRelationResponse, relation=relation)
 
 
-def _extract(query: ExtractionQuery, served: ServedRelations, call: CallContext) -> Iterator[ReadText]:
-    return served.extract(
-        query.texts,
-        query.entities,
-        call,
-        relations=query.relations or None,
-        limits=query.pair_limits,
-        max_relations_per_pair=query.max_relations_per_pair,
-        top_k=query.top_k or query.max_relations_per_pair,
-        evidence=query.evidence,
-    )
+def _extraction(texts: Iterable[ExtractedText], query: ExtractionQuery, max_scores: int) -> pb.ExtractRelationsResponse:
+    """Messages of one text after the other, so that only what is returned is held.
+
+    Raises:
+        InvalidInputError: More than ``max_scores`` relations would be returned.
+    """
+    reply, num_returned = pb.ExtractRelationsResponse(), 0
+    for text in texts:
+        pairs = [
+            _returned(pair, query)
+            for pair in text.pairs
+            if query.include_unrelated or pair.pattern_score.best is not None
+        ]
+        num_returned += sum(len(pair.pattern_score.relations) for pair in pairs)
+        if num_returned > max_scores:
+            raise InvalidInputError(
+                f"have more than {max_scores} relations of pairs of entities, the limit: "
+                "send fewer texts or a smaller top_k",
+                path="texts",
+            )
+        not_asserted = [p for p in text.pairs if p.pattern_score.assertion is not AssertionStatus.ASSERTED]
+        reply.texts.append(
+            message_of(
+                pb.TextRelations,
+                pairs=pairs,
+                num_pairs=len(text.pairs),
+                num_not_asserted=len(not_asserted),
+                entities=text.entities,
+            )
+        )
+    return reply
+
+
+def _returned(pair: EntityPair, query: ExtractionQuery) -> EntityPair:
+    """A pair with the accepted relations, or with the requested number of them."""
+    if query.top_k is not None:
+        return pair
+    accepted = tuple(score for score in pair.pattern_score.relations if score.accepted)
+    return replace(pair, pattern_score=replace(pair.pattern_score, relations=accepted))

@@ -1,11 +1,11 @@
 """Puts the server together.
 
-The life of a call: headers -> key, request id, deadline -> message -> admission -> a worker thread: conversion and
-checks -> tokens into the batcher -> forward pass with other calls -> engine -> reply; any error -> table -> status.
+A call passes: headers -> key, request id, deadline -> message -> admission -> a worker thread: reading and checks ->
+tokens into the batcher -> forward pass with other calls -> engine -> reply. Any error -> table of errors -> status.
 """
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
 
@@ -18,16 +18,17 @@ from facets.extras import require_extra
 from facets.model.contract import ModelInfo
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.calls import Calls
-from facets_server.runtime.config import SecurityConfig, ServerConfig
-from facets_server.runtime.front import Front, bind, local_address, options
-from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers, released_when_idle
-from facets_server.runtime.keys import GatewayTrust, Keys, gateway_tokens, read_keys
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.grpc_server import GrpcServer
+from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
+from facets_server.runtime.keys import GatewayTrust, gateway_tokens, read_keys
+from facets_server.runtime.memory import released_when_idle
 from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
 from facets_server.runtime.metrics_server import MetricsServer
+from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry, ServedModel
-from facets_server.runtime.observers import Tracing, make_observers
-from facets_server.runtime.rooms import ServerParts
-from facets_server.runtime.services import Service, services
+from facets_server.runtime.observability import Tracing, make_observers
+from facets_server.runtime.rooms import ServerParts, Service, services
 
 if TYPE_CHECKING:
     from facets_server.gateway.process import GatewayProcess
@@ -38,42 +39,78 @@ _LAST_REPLIES_S = 0.5
 
 
 class FacetsServer:
-    """A server that listens but is not yet SERVING; made by ``create_server``.
+    """A server; nothing is global, so a process may hold several.
 
     Attributes:
-        port: The port it listens on.
-        http_port: The port of the HTTP gateway; None when off.
-        metrics_port: The port of the Prometheus metrics; None when off.
+        port: Port of gRPC.
+        http_port: Port of the HTTP gateway; None: off.
+        metrics_port: Port of the Prometheus metrics; None: off.
         registry: Its metrics.
     """
 
     def __init__(
         self,
-        front: Front,
+        models: Sequence[ServedModel[Any]],
+        engine: CollectionEngine,
+        config: ServerConfig,
         *,
-        port: int,
-        handlers: Mapping[str, Any],
-        probes: Mapping[str, Any],
-        models: ModelRegistry,
-        admission: Admission,
-        health: HealthMonitor,
-        closing: ExitStack,
-        registry: CollectorRegistry,
-        gateway: "GatewayProcess | None",
+        registry: CollectorRegistry | None = None,
+        tracing: Tracing | None = None,
     ) -> None:
-        self._front = front
-        self._handlers = handlers
-        self._probes = probes
-        self._models = models
-        self._admission = admission
-        self._health = health
-        self._closing = closing
-        self._gateway = gateway
-        self._metrics: MetricsServer | None = None
-        self.port = port
-        self.http_port = None if gateway is None else gateway.port
+        """Builds the server and binds its port; ``start`` makes it answer.
+
+        Args:
+            models: Served models; the first is the default of the server, the first of each task that of the task. The
+                server closes them.
+            engine: The documents; the caller closes it after the server has stopped.
+            config: Checked settings.
+            registry: Metrics, those of the models included; None: a new registry.
+            tracing: Replaces the tracing of the settings.
+
+        Raises:
+            ImportError: The settings need a package that is not installed.
+            ConfigError: The port is in use, keys or certificates cannot be read, there is no model, or two have the
+                same name.
+            StorageError: The data directory cannot be written.
+        """
+        self.registry = registry if registry is not None else CollectorRegistry()
         self.metrics_port: int | None = None
-        self.registry = registry
+        self._models = ModelRegistry(models)
+        self._admission = Admission(config.admission)
+        self._metrics: MetricsServer | None = None
+        keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
+        tokens = gateway_tokens(config.http)
+        with ExitStack() as closing:  # if a step fails, what the steps before opened is closed
+            metrics = CallMetrics(self.registry, self._admission)
+            measure_process(self.registry, facets.__version__)
+            watch_data(self.registry, engine, config.data_dir)
+            parts = ServerParts(
+                models=self._models, engine=engine, admission=self._admission, config=config, closing=closing,
+                metrics=metrics, recall=RecallMetrics(self.registry),
+            )  # fmt: skip
+            table = [*services(parts), Service(ModelService(parts), self._models.is_healthy)]
+            observers = make_observers(config.observability, self.registry, tracing)
+            if observers is not None:
+                closing.callback(observers.close)
+            calls = Calls(
+                self._admission, metrics, config=config.admission, keys=keys, trust=GatewayTrust(tokens),
+                observers=observers,
+            )  # fmt: skip
+            closing.callback(calls.close)
+            closing.enter_context(released_when_idle(self._admission.is_idle))
+            self._grpc = GrpcServer(config)
+            closing.callback(self._grpc.stop, 0.0, is_idle=self._admission.is_idle, last_replies_s=0.0)
+            board = HealthBoard(self._grpc.loop)
+            self._health = _health_monitor(board, table, engine)
+            self._probes = probe_handlers(board, [service.name for service in table], config.admission, keys=keys)
+            self._handlers = calls.wrapped(
+                {method: handler for service in table for method, handler in service.handlers().items()},
+                {method: is_quick for service in table for method, is_quick in service.quick_calls().items()},
+            )
+            self.port = self._grpc.listen()
+            self._gateway = self._make_gateway(config, tokens[0])
+            self.http_port = None if self._gateway is None else self._gateway.port
+            self._closing = closing.pop_all()
 
     def start(self) -> None:
         """Answers calls, warms the models up, then turns SERVING.
@@ -81,7 +118,7 @@ class FacetsServer:
         Raises:
             Exception: What a model raises on its first texts.
         """
-        self._front.start(self._handlers, apart=self._probes)
+        self._grpc.start(self._handlers, probes=self._probes)
         if self._gateway is not None:
             self._gateway.start()
         for served in self._models.all():
@@ -89,11 +126,11 @@ class FacetsServer:
         self._health.start()
 
     def served_models(self) -> list[ModelInfo]:
-        """What is served, the default model first."""
+        """The served models, the default first."""
         return [served.info for served in self._models.all()]
 
     def serve_metrics(self, port: int, *, host: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serves the metrics over HTTP, to everybody who reaches the address; see ``MetricsServer``.
+        """Serves the metrics over HTTP, see ``MetricsServer``.
 
         Raises:
             ConfigError: The port is in use.
@@ -102,16 +139,12 @@ class FacetsServer:
         self.metrics_port = self._metrics.port
 
     def stop(self, grace_s: float) -> None:
-        """Turns NOT_SERVING, refuses new calls, lets running ones end, then closes. Idempotent.
-
-        Args:
-            grace_s: Seconds that running calls may take; then they are cancelled.
-        """
+        """Turns NOT_SERVING, refuses new calls, cancels those that still run after ``grace_s``, closes; idempotent."""
         self._health.drain()
         self._admission.drain()
         if self._gateway is not None:
             self._gateway.drain()
-        self._front.stop(grace_s, is_idle=self._admission.is_idle, last_replies_s=_LAST_REPLIES_S)
+        self._grpc.stop(grace_s, is_idle=self._admission.is_idle, last_replies_s=_LAST_REPLIES_S)
         if self._gateway is not None:
             self._gateway.stop(_LAST_REPLIES_S)
         self._models.close()
@@ -120,129 +153,40 @@ class FacetsServer:
             self._metrics.close()
             self._metrics = None
 
+    def _make_gateway(self, config: ServerConfig, token: str) -> "GatewayProcess | None":
+        if config.http.port < 0:
+            return None
+        require_extra("gateway", "starlette", "uvicorn")
+        from facets_server.gateway.process import GatewayProcess
 
-def create_server(
-    models: Sequence[ServedModel[Any]],
-    engine: CollectionEngine,
-    config: ServerConfig,
-    *,
-    registry: CollectorRegistry | None = None,
-    tracing: Tracing | None = None,
-) -> FacetsServer:
-    """Builds a server and binds its port; nothing is global, so a process may hold several.
-
-    Args:
-        models: What is served; the first is the server's default, the first of each task that task's. The server
-            closes them.
-        engine: The documents; the caller closes it after the server has stopped.
-        config: Checked settings.
-        registry: Where the metrics are counted, those of the models too; None: a new one.
-        tracing: Instead of the traces that the settings ask for.
-
-    Raises:
-        ImportError: The settings ask for what is not installed.
-        ConfigError: The port is in use, keys or certificates cannot be read, there is no model, or two have
-            the same name.
-        StorageError: The data directory cannot be written.
-    """
-    registry = registry if registry is not None else CollectorRegistry()
-    admission = Admission(config.admission)
-    keys, tokens = _keys(config.security), gateway_tokens(config.http)
-    served = ModelRegistry(models)
-    with ExitStack() as closing:  # when one room fails, what the others opened is closed
-        metrics, recall = _call_metrics(registry, admission), RecallMetrics(registry)
-        parts = ServerParts(
-            models=served, engine=engine, admission=admission, config=config,
-            closing=closing, metrics=metrics, recall=recall,
-        )  # fmt: skip
-        table = services(parts)
-        _measure(registry, engine, config)
-        observers = make_observers(config.observability, registry, tracing)
-        if observers is not None:
-            closing.callback(observers.close)
-        trust = GatewayTrust(tokens)
-        calls = Calls(admission, metrics, config=config.admission, keys=keys, trust=trust, observers=observers)
-        closing.callback(calls.close)
-        closing.enter_context(released_when_idle(admission.is_idle))
-        front = Front(options(config))
-        closing.callback(front.stop, 0.0, is_idle=admission.is_idle, last_replies_s=0.0)
-        board = HealthBoard(front.loop)
-        health = _health(board, table, engine)
-        probes = probe_handlers(board, [s.name for s in table], config.admission, keys=keys)
-        port, gateway = front.listen(lambda server: bind(server, config)), _gateway(front, config, tokens[0], registry)
-        return FacetsServer(
-            front,
-            port=port,
-            handlers=_handlers(calls, table),
-            probes=probes,
-            models=served,
-            admission=admission,
-            health=health,
-            closing=closing.pop_all(),
-            registry=registry,
-            gateway=gateway,
-        )
+        gateway = GatewayProcess(config, target=self._grpc.listen_locally(), token=token)
+        self.registry.register(gateway)
+        return gateway
 
 
-def _measure(registry: CollectorRegistry, engine: CollectionEngine, config: ServerConfig) -> None:
-    measure_process(registry, facets.__version__)
-    watch_data(registry, engine, config.data_dir)
-
-
-def _health(board: HealthBoard, table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
-    data = _Check(engine.check_directory)
+def _health_monitor(board: HealthBoard, table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
+    data_holds = _storage_check(engine.check_directory)
     return HealthMonitor(
         board,
-        {s.name: (s.health, data.holds) for s in table if s.health is not None},
-        dependencies={name: _Check(check).holds for name, check in engine.checks().items()},
+        {service.name: (service.health, data_holds) for service in table if service.health is not None},
+        dependencies={name: _storage_check(check) for name, check in engine.checks().items()},
     )
 
 
-def _handlers(calls: Calls, table: Sequence[Service]) -> dict[str, Any]:
-    quick = {method: is_quick for s in table for method, is_quick in s.quick_calls().items()}
-    return calls.wrapped({method: handler for s in table for method, handler in s.handlers().items()}, quick)
+def _storage_check(check: Callable[[], None]) -> Callable[[], bool]:
+    """True while ``check`` raises no StorageError; logs each new error once."""
+    logged = ""
 
-
-def _keys(security: SecurityConfig) -> Keys | None:
-    return None if security.api_keys_file is None else read_keys(security.api_keys_file)
-
-
-def _gateway(front: Front, config: ServerConfig, token: str, registry: CollectorRegistry) -> "GatewayProcess | None":
-    """The process of the gateway, which has a socket of its own to the server."""
-    if config.http.port < 0:
-        return None
-    require_extra("gateway", "starlette", "uvicorn")
-    from facets_server.gateway.process import GatewayProcess
-
-    target = local_address()
-    front.listen(lambda server: server.add_insecure_port(target))
-    gateway = GatewayProcess(config, target=target, token=token)
-    registry.register(gateway)
-    return gateway
-
-
-class _Check:
-    """Whether a check holds: of the data directory, where every service keeps something, or of a dependency."""
-
-    def __init__(self, check: Callable[[], None]) -> None:
-        self._check = check
-        self._logged = ""
-
-    def holds(self) -> bool:
+    def holds() -> bool:
+        nonlocal logged
         try:
-            self._check()
+            check()
         except StorageError as error:
-            if str(error) != self._logged:
+            if str(error) != logged:
                 logger.error("%s", error)
-            self._logged = str(error)
+            logged = str(error)
             return False
-        self._logged = ""
+        logged = ""
         return True
 
-
-def _call_metrics(registry: CollectorRegistry, admission: Admission) -> CallMetrics:
-    metrics = CallMetrics(registry)
-    metrics.watch("running", lambda: admission.num_running)
-    metrics.watch("waiting", lambda: admission.num_waiting)
-    metrics.watch("streams", lambda: admission.num_streams)
-    return metrics
+    return holds

@@ -1,42 +1,32 @@
-"""One running call as the services see it: who asks, how long there is, whether anyone still waits, where time goes.
+"""One running call as the services see it: caller, deadline, cancellation, and where the time went.
 
-Services get a ``CallContext`` in place of gRPC's context, so that they can be tested without gRPC and cannot set
-codes or metadata past the error table. What a call has waited for and done is noted in its ``Stages``, for metrics,
-traces and the access log.
+Handlers get a ``CallContext`` in place of gRPC's context, so tests need no gRPC and no handler bypasses the table of
+errors. The stages of a call feed metrics, traces and the access log.
 """
 
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 
-# What a call may wait for or have done, in this order; every stage of the server is one of these.
+# Every stage of a call, in the order in which calls pass through them.
 STAGES = {
     "queue": "waiting for admission, or for a model that takes one call at a time",
-    "tokenize": "text to tokens, before the model (models of passages do it within theirs)",
+    "tokenize": "text to tokens, before the model (models of passages tokenize within the model stage)",
     "batch": "waiting in the queue of the model's batches",
     "model": "forward passes, or the library call of a model that takes one call at a time",
     "search": "from facets and words to hits",
     "store": "reading and writing the document store",
 }
-_KEPT = 64  # stages of one call that a trace shows; a stream has no end of them
+_MAX_KEPT_STAGES = 64  # shown in a trace; a stream has any number of stages
 
 
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """One stage of one call.
-
-    Attributes:
-        name: A key of ``STAGES``.
-        started: By ``time.monotonic()``.
-        seconds: How long it took.
-        num_items: Texts, queries or documents it was about; 0: not known.
-    """
+class Stage(NamedTuple):
+    """One finished stage of a call; ``started`` is in the time of ``time.monotonic()``, 0 items means unknown."""
 
     name: str
     started: float
@@ -45,36 +35,32 @@ class Stage:
 
 
 class Stages:
-    """The stages of one call, of a stream those of all its messages; may be shared by threads.
+    """The stages of one call, or of all messages of a stream; thread-safe.
 
     Attributes:
-        kept: The first of them, in the order of their ends.
+        kept: The first stages, in the order in which they ended.
     """
 
     def __init__(self, observe: Callable[[str, float], None] | None = None) -> None:
-        """Begins without any.
-
-        Args:
-            observe: Told the name and the seconds of each stage that ends; None: nobody.
-        """
-        self.kept: deque[Stage] = deque()
+        """Starts empty; ``observe`` is called with name and seconds of each stage that ends."""
+        self.kept: list[Stage] = []
         self._observe = observe
         self._seconds: dict[str, float] = {}
         self._lock = threading.Lock()
 
     def add(self, name: str, started: float, seconds: float, *, num_items: int = 0) -> None:
-        """Notes a stage that has ended."""
+        """Records a stage that has ended."""
         assert name in STAGES, name
         with self._lock:
             self._seconds[name] = self._seconds.get(name, 0.0) + seconds
-            if len(self.kept) < _KEPT:
+            if len(self.kept) < _MAX_KEPT_STAGES:
                 self.kept.append(Stage(name, started, seconds, num_items))
         if self._observe is not None:
             self._observe(name, seconds)
 
     @contextmanager
     def measured(self, name: str, *, num_items: int = 0) -> Iterator[None]:
-        """Notes what happens within a ``with`` block, whether it ends well or not."""
+        """Records a ``with`` block as a stage, also when the block raises."""
         started = time.monotonic()
         try:
             yield
@@ -82,7 +68,7 @@ class Stages:
             self.add(name, started, time.monotonic() - started, num_items=num_items)
 
     def seconds(self) -> dict[str, float]:
-        """Seconds of each stage that there was, in the order of ``STAGES``."""
+        """Total seconds by stage, in the order of ``STAGES``."""
         with self._lock:
             return {name: self._seconds[name] for name in STAGES if name in self._seconds}
 
@@ -93,20 +79,19 @@ class CallContext:
 
     Attributes:
         method: Full name, ``/facets.v1.EmbeddingService/Embed``.
-        request_id: Of the caller, or made by the server.
-        deadline: When the caller gives up, by ``time.monotonic()``; None: never.
-        caller: Who asks: the name of a key, else an address without its port.
-        weight: What his share is measured by; that of a caller with 2 is twice that of one with 1.
-        peer: Address and port that the call came from.
-        trace_id: Of the trace it belongs to, 32 hexadecimal digits; empty: none.
-        span: OpenTelemetry's span of the call; None: no traces are made.
-        request_bytes: Bytes of the messages received so far.
-        reply_bytes: Bytes of the messages sent so far.
-        started: Arrival, by ``time.monotonic()``.
-        queue_ms: Milliseconds waited so far for admission and in the model's queue.
-        inference_ms: Milliseconds of forward passes so far.
-        num_items: Texts, pairs or documents in the request, for the log.
-        stages: Where the time went; of a stream those of all messages.
+        request_id: Request id of the caller, or one made by the server.
+        deadline: End of the caller's patience in the time of ``time.monotonic()``; None: no deadline.
+        caller: Name of the key, or address without port.
+        weight: Share of the caller relative to others.
+        peer: Address and port of the connection.
+        trace_id: Trace of the call, 32 hexadecimal digits; empty: none.
+        span: OpenTelemetry span; None: tracing is off.
+        request_bytes, reply_bytes: Bytes of the messages so far.
+        started: Arrival in the time of ``time.monotonic()``.
+        queue_ms: Milliseconds spent waiting for admission and for the model.
+        inference_ms: Milliseconds of forward passes.
+        num_items: Texts, pairs or documents in the request.
+        stages: Where the time went.
     """
 
     method: str = ""
@@ -124,12 +109,12 @@ class CallContext:
     inference_ms: float = 0.0
     num_items: int = 0
     stages: Stages = field(default_factory=Stages)
-    # Both shared by the messages of a stream.
-    _over: threading.Event = field(default_factory=threading.Event)
+    # The messages of a stream share both.
+    _is_over: threading.Event = field(default_factory=threading.Event)
     _waits: set[threading.Event] = field(default_factory=set)
 
     def for_message(self) -> "CallContext":
-        """The same call with a clock of its own: one message of a stream."""
+        """The same call with its own clock and counters, for one message of a stream."""
         return replace(self, started=time.monotonic(), queue_ms=0.0, inference_ms=0.0, num_items=0)
 
     def time_remaining(self) -> float | None:
@@ -142,19 +127,19 @@ class CallContext:
         return (time.monotonic() - self.started) * 1000
 
     def is_active(self) -> bool:
-        """False once the call has been answered, the caller has cancelled or the connection is gone."""
-        return not self._over.is_set()
+        """False once the call was answered or cancelled, or its connection is gone."""
+        return not self._is_over.is_set()
 
     def is_expired(self) -> bool:
         """True once the deadline has passed."""
         return self.deadline is not None and time.monotonic() >= self.deadline
 
     def is_wanted(self) -> bool:
-        """True while somebody waits for the answer."""
+        """True while the caller waits for the answer."""
         return not self.is_expired() and self.is_active()
 
     def check(self) -> None:
-        """Stops work nobody waits for.
+        """Stops work whose answer is no longer wanted.
 
         Raises:
             DeadlineExceededError: The deadline has passed.
@@ -169,14 +154,14 @@ class CallContext:
         """Waits for an event, at most until the deadline or the end of the call."""
         self._waits.add(event)
         try:
-            # Once in the set, the event is also set by the end of the call; before that, is_active says so.
+            # From here on the end of the call sets the event; is_active tells whether it came before.
             if self.is_active():
                 event.wait(self.time_remaining())
         finally:
             self._waits.discard(event)
 
     def end(self) -> None:
-        """The call is over: wakes everybody who waits on behalf of it."""
-        self._over.set()
+        """Ends the call and wakes every thread that waits on its behalf."""
+        self._is_over.set()
         for event in tuple(self._waits):
             event.set()

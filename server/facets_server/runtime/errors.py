@@ -1,12 +1,11 @@
-"""The errors of the server and the one table from error class to gRPC status (AIP-193).
+"""The errors of the server, and the table from error class to gRPC status (AIP-193).
 
-Details of every error: exactly one ErrorInfo (reason, domain ``facets.dev``); BadRequest for bad fields,
-ResourceInfo for missing things, RetryInfo when trying again later helps. Only messages of ``FacetsError``
-reach the caller. Everything else is our own bug: INTERNAL with a fixed text, and the log gets the stack but
-not the exception's message, which may hold a caller's words.
+Every error has exactly one ErrorInfo (reason, domain ``facets.dev``), BadRequest for bad fields, ResourceInfo for
+missing things, and RetryInfo when a later attempt may succeed. Only messages of ``FacetsError`` reach the caller. Any
+other exception is a bug of the server: INTERNAL with a fixed text; the log gets the stack but not the exception's
+message, which may hold a user's text.
 
-The library words an error with the path of its own arguments. A request has other names for the same things, and a
-long one is worked on in parts; what is called what is said once for each rpc, as data:
+The library words an error with the path of its own arguments. ``in_request`` translates it to the path in the request:
 
     FIELDS = {"premises": ("pairs", ITEM, "premise")}
 
@@ -16,7 +15,6 @@ long one is worked on in parts; what is called what is said once for each rpc, a
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import Enum, auto
 
 import grpc
@@ -48,8 +46,8 @@ from facets.errors import (
 
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
-# A status travels in HTTP/2 headers of at most 8 KiB, which gRPC drops whole when they are longer; there a message
-# is percent-encoded (three bytes for each that is not ASCII) and the details hold it once more.
+# A status travels in HTTP/2 headers, which gRPC drops above 8 KiB. There the message is percent-encoded (three bytes
+# for each byte that is not ASCII), and the details repeat it.
 _MAX_MESSAGE_BYTES = 600
 _MAX_FIELD_BYTES = 200
 _MAX_VIOLATIONS_BYTES = 2400
@@ -58,27 +56,27 @@ _NOT_READY_RETRY_S = 1.0
 
 
 class DeadlineExceededError(FacetsError):
-    """The caller's deadline passed before the work was done; it was dropped."""
+    """The deadline of the call passed before the work was done; the work was dropped."""
 
 
 class CallCancelledError(FacetsError):
-    """The caller cancelled; the work was dropped."""
+    """The caller cancelled the call; the work was dropped."""
 
 
 class UnauthenticatedError(FacetsError):
-    """The call carries no key or one that the server does not know."""
+    """The call carries no key, or an unknown one."""
 
 
 class PermissionDeniedError(FacetsError):
-    """The key of the call is known, but not good for it."""
+    """The key of the call does not allow it."""
 
 
 class SequenceGapError(FacetsError):
-    """A batch of a stream is not the one after the last; resume from the last acknowledged one."""
+    """A batch of a stream is missing; resume after the last acknowledged batch."""
 
 
 class ModelMismatchError(FacetsError):
-    """A collection was made with another revision of its model: its embeddings do not compare with new ones."""
+    """A collection was made with another revision of its model, so its embeddings do not compare with new ones."""
 
 
 class ModelFailureError(FacetsError):
@@ -86,11 +84,7 @@ class ModelFailureError(FacetsError):
 
 
 class InvalidFieldsError(InvalidInputError):
-    """Several fields of one request break their rules.
-
-    Attributes:
-        errors: One a field, in the order of the request.
-    """
+    """Several fields of one request break their rules; ``errors`` has one error per field, in their order."""
 
     def __init__(self, errors: Sequence[InvalidInputError]) -> None:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -98,39 +92,33 @@ class InvalidFieldsError(InvalidInputError):
         self.errors = tuple(errors)
 
 
-@dataclass(frozen=True, slots=True)
-class _Row:
-    error: type[FacetsError]
-    code: grpc.StatusCode
-    reason: str
-
-
+_Code = grpc.StatusCode
+_INTERNAL = (_Code.INTERNAL, "INTERNAL")
 # First match wins: a subclass stands before its base.
-_TABLE = (
-    _Row(InvalidInputError, grpc.StatusCode.INVALID_ARGUMENT, "INVALID_INPUT"),
-    _Row(NotFoundError, grpc.StatusCode.NOT_FOUND, "NOT_FOUND"),
-    _Row(ConflictError, grpc.StatusCode.ALREADY_EXISTS, "ALREADY_EXISTS"),
-    _Row(SequenceGapError, grpc.StatusCode.OUT_OF_RANGE, "SEQUENCE_GAP"),
-    _Row(OverloadedError, grpc.StatusCode.RESOURCE_EXHAUSTED, "OVERLOADED"),
-    _Row(NotReadyError, grpc.StatusCode.UNAVAILABLE, "NOT_READY"),
-    _Row(DeadlineExceededError, grpc.StatusCode.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
-    _Row(CallCancelledError, grpc.StatusCode.CANCELLED, "CANCELLED"),
-    _Row(UnauthenticatedError, grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED"),
-    _Row(PermissionDeniedError, grpc.StatusCode.PERMISSION_DENIED, "PERMISSION_DENIED"),
-    _Row(ModelMismatchError, grpc.StatusCode.FAILED_PRECONDITION, "MODEL_MISMATCH"),
-    _Row(DiskFullError, grpc.StatusCode.RESOURCE_EXHAUSTED, "DISK_FULL"),
-    _Row(DamagedError, grpc.StatusCode.DATA_LOSS, "STORAGE_DAMAGED"),
-    _Row(StoreClosedError, grpc.StatusCode.UNAVAILABLE, "STORE_CLOSED"),
-    _Row(StoreGoneError, grpc.StatusCode.DATA_LOSS, "STORE_GONE"),
-    _Row(WritesLostError, grpc.StatusCode.DATA_LOSS, "WRITES_LOST"),
-    _Row(StoreInUseError, grpc.StatusCode.UNAVAILABLE, "STORE_IN_USE"),
-    _Row(IndexAwayError, grpc.StatusCode.UNAVAILABLE, "INDEX_AWAY"),
-    _Row(StorageError, grpc.StatusCode.UNAVAILABLE, "STORAGE_FAILED"),
-    _Row(IndexFormatError, grpc.StatusCode.DATA_LOSS, "INDEX_DAMAGED"),
-    _Row(CheckpointError, grpc.StatusCode.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
-    _Row(ConfigError, grpc.StatusCode.FAILED_PRECONDITION, "MISCONFIGURED"),
-)
-_INTERNAL = _Row(FacetsError, grpc.StatusCode.INTERNAL, "INTERNAL")
+_TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
+    InvalidInputError: (_Code.INVALID_ARGUMENT, "INVALID_INPUT"),
+    NotFoundError: (_Code.NOT_FOUND, "NOT_FOUND"),
+    ConflictError: (_Code.ALREADY_EXISTS, "ALREADY_EXISTS"),
+    SequenceGapError: (_Code.OUT_OF_RANGE, "SEQUENCE_GAP"),
+    OverloadedError: (_Code.RESOURCE_EXHAUSTED, "OVERLOADED"),
+    NotReadyError: (_Code.UNAVAILABLE, "NOT_READY"),
+    DeadlineExceededError: (_Code.DEADLINE_EXCEEDED, "DEADLINE_EXCEEDED"),
+    CallCancelledError: (_Code.CANCELLED, "CANCELLED"),
+    UnauthenticatedError: (_Code.UNAUTHENTICATED, "UNAUTHENTICATED"),
+    PermissionDeniedError: (_Code.PERMISSION_DENIED, "PERMISSION_DENIED"),
+    ModelMismatchError: (_Code.FAILED_PRECONDITION, "MODEL_MISMATCH"),
+    DiskFullError: (_Code.RESOURCE_EXHAUSTED, "DISK_FULL"),
+    DamagedError: (_Code.DATA_LOSS, "STORAGE_DAMAGED"),
+    StoreClosedError: (_Code.UNAVAILABLE, "STORE_CLOSED"),
+    StoreGoneError: (_Code.DATA_LOSS, "STORE_GONE"),
+    WritesLostError: (_Code.DATA_LOSS, "WRITES_LOST"),
+    StoreInUseError: (_Code.UNAVAILABLE, "STORE_IN_USE"),
+    IndexAwayError: (_Code.UNAVAILABLE, "INDEX_AWAY"),
+    StorageError: (_Code.UNAVAILABLE, "STORAGE_FAILED"),
+    IndexFormatError: (_Code.DATA_LOSS, "INDEX_DAMAGED"),
+    CheckpointError: (_Code.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
+    ConfigError: (_Code.FAILED_PRECONDITION, "MISCONFIGURED"),
+}
 
 
 class _Status(grpc.Status):
@@ -145,25 +133,20 @@ class _Status(grpc.Status):
 
 
 def code_of(error: BaseException) -> grpc.StatusCode:
-    """The canonical code of an error."""
-    return _row_of(error).code
+    """The gRPC status code of an error."""
+    return _status_row(error)[0]
 
 
 def reason_of(error: BaseException) -> str:
-    """The ErrorInfo reason of an error; free of caller's words, so it may be logged."""
-    return _row_of(error).reason
+    """The ErrorInfo reason of an error; it holds no user text, so it may be logged."""
+    return _status_row(error)[1]
 
 
 def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Status:
-    """The error as google.rpc.Status with its details.
-
-    Args:
-        error: Any exception; those that are not in the table become INTERNAL with a fixed text.
-        request_id: Stands in ErrorInfo.metadata when not empty.
-    """
-    row = _row_of(error)
+    """Any exception as google.rpc.Status with its details; ErrorInfo.metadata holds a request id that is not empty."""
+    code, reason = row = _status_row(error)
     message = INTERNAL_TEXT if row is _INTERNAL else _shortened(str(error), _MAX_MESSAGE_BYTES)
-    info = error_details_pb2.ErrorInfo(reason=row.reason, domain=DOMAIN)
+    info = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)
     if request_id:
         info.metadata["request_id"] = request_id
     details: list[Message] = [info]
@@ -180,25 +163,25 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
         delay = duration_pb2.Duration()
         delay.FromMilliseconds(round(retry_after_s * 1000))
         details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    return status_pb2.Status(code=row.code.value[0], message=message, details=[_pack(d) for d in details])
+    return status_pb2.Status(code=code.value[0], message=message, details=[_pack(d) for d in details])
 
 
 def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status:
-    """The error as gRPC's own status; overload also says to gRPC's retry policy how long to wait."""
+    """The error as a status of gRPC, with the pushback that gRPC's retry policy reads."""
     status = rpc_status.to_status(status_of(error, request_id=request_id))
     metadata = tuple(status.trailing_metadata)
     retry_after_s = _retry_after_s(error)
     if retry_after_s is not None:
         metadata += (("grpc-retry-pushback-ms", str(round(retry_after_s * 1000))),)
     elif status.code is grpc.StatusCode.RESOURCE_EXHAUSTED:
-        metadata += (("grpc-retry-pushback-ms", "-1"),)  # a full disk: trying again at once is no use
+        metadata += (("grpc-retry-pushback-ms", "-1"),)  # a full disk: an immediate retry would fail, too
     if request_id:
         metadata += (("x-request-id", request_id),)
     return _Status(status.code, status.details, metadata)
 
 
-def _row_of(error: BaseException) -> _Row:
-    return next((row for row in _TABLE if isinstance(error, row.error)), _INTERNAL)
+def _status_row(error: BaseException) -> tuple[grpc.StatusCode, str]:
+    return next((row for kind, row in _TABLE.items() if isinstance(error, kind)), _INTERNAL)
 
 
 def _retry_after_s(error: BaseException) -> float | None:
@@ -210,16 +193,16 @@ def _retry_after_s(error: BaseException) -> float | None:
 def _bad_request(error: InvalidInputError) -> list[Message]:
     errors = error.errors if isinstance(error, InvalidFieldsError) else (error,)
     detail = error_details_pb2.BadRequest()
-    for one in errors[:_MAX_VIOLATIONS]:
-        if one.path and detail.ByteSize() < _MAX_VIOLATIONS_BYTES:
+    for violation in errors[:_MAX_VIOLATIONS]:
+        if violation.path and detail.ByteSize() < _MAX_VIOLATIONS_BYTES:
             detail.field_violations.add(
-                field=_shortened(one.field, _MAX_FIELD_BYTES), description=_shortened(one.rule, _MAX_MESSAGE_BYTES)
+                field=_shortened(violation.field, _MAX_FIELD_BYTES),
+                description=_shortened(violation.rule, _MAX_MESSAGE_BYTES),
             )
     return [detail] if detail.field_violations else []
 
 
 def _shortened(text: str, max_bytes: int) -> str:
-    """The beginning and the end of a text that is longer than ``max_bytes`` in UTF-8, else the text."""
     encoded = text.encode("utf-8", "replace")
     if len(encoded) <= max_bytes:
         return text
@@ -239,19 +222,19 @@ class _Item(Enum):
 
 
 ITEM = _Item.ITEM
-"""In the path of a field: the place of the item that the library was given."""
+"""In the path of a field: the index of the item that the library was given."""
 
 FieldNames = Mapping[str, tuple[str | int | _Item, ...]]
-"""Argument of the library -> path of the field; an argument that is not named keeps its name."""
+"""Argument of the library -> path in the request; other arguments keep their names."""
 
 
 @contextmanager
 def in_request(fields: FieldNames, *, start: int = 0) -> Iterator[None]:
-    """Words errors about arguments of the library as errors about fields of the request.
+    """Translates the paths of errors from arguments of the library to fields of the request.
 
     Args:
-        fields: What is called what.
-        start: Place in the request of the first item that the library was given.
+        fields: Arguments of the library and their paths in the request.
+        start: Index in the request of the first item that the library was given.
     """
     try:
         yield
@@ -272,6 +255,6 @@ def _moved(path: ErrorPath, fields: FieldNames, start: int) -> ErrorPath:
         elif rest and isinstance(rest[0], int):
             moved.append(rest[0] + start)
             del rest[0]
-        else:  # about all the items
+        else:  # the error is about the whole list
             break
     return (*moved, *rest)

@@ -1,19 +1,17 @@
-"""The one queue behind every wait of the server: for a permit, for the fair lock, for the model.
+"""Queue and lock that share a scarce resource fairly between callers.
 
-Callers take turns, whoever a caller is: a key, else an address. Next is the caller who has had least so far for his
-weight, and of his calls the one that has waited longest; a call that has more to do than one turn goes behind his
-others. So what another caller asks does not wait for the hundreds of calls that somebody else has made before, and who
-is alone may have everything. This is start-time fair queueing (Goyal, Vin and Cheng 1996): a caller who comes begins at
-the time of whoever is being served, neither with a credit for having been away nor without the debt of before.
-
-Nobody waits past the end of the call: a waiter ends once, by whoever comes first, the owner of the queue or the call
-itself, and a waiter that gave up is no longer in the queue.
+A caller is an API key, or a network address where the call has no key. The next turn goes to the caller with the least
+virtual time, and to the oldest waiter of that caller. A turn adds its cost, divided by the weight of the caller, to the
+caller's virtual time (start-time fair queueing, Goyal, Vin and Cheng 1996). A caller that arrives starts at the virtual
+time of the caller being served: it gets no credit for the time it was away. A lone caller gets the full capacity.
 """
 
 import asyncio
 import threading
+import time
 from collections import Counter, deque
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import ClassVar, Generic, TypeVar
 from weakref import WeakKeyDictionary, ref
 
@@ -21,20 +19,22 @@ from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-_MOST_DEBTS = 1024  # of callers who have gone
+_MAX_REMEMBERED_CALLERS = 1024  # callers that wait for nothing but are still ahead of the clock
 
 
 class QueueFullError(FacetsError):
-    """As many wait as may wait."""
+    """The queue holds as many waiters as it may."""
 
 
 class Waiter:
-    """One call that waits for something.
+    """A call that waits for a turn.
+
+    The wait ends once, by the owner of the queue or by the end of the call, whichever comes first.
 
     Attributes:
-        call: Its deadline and cancellation end the wait; its caller has turns.
-        kind: Waiters of one kind wait for the same, and are taken in turn.
-        may_give_way: Whether it may be refused after all, for a caller who has fewer places.
+        call: Its deadline or cancellation ends the wait.
+        kind: Waiters of different kinds wait in separate queues.
+        may_give_way: Whether the waiter may be refused in favour of a caller with fewer waiters.
     """
 
     def __init__(self, call: CallContext, *, kind: str = "", may_give_way: bool = False) -> None:
@@ -46,10 +46,10 @@ class Waiter:
         self._has_ended = False
         self._error: Exception | None = None
         self._when_ended: Callable[[], None] | None = None
-        self._leave: Callable[[], None] | None = None
+        self._leave_queue: Callable[[], None] | None = None
 
     def is_wanted(self) -> bool:
-        """True while somebody waits."""
+        """True while the wait has not ended and the caller still wants an answer."""
         return not self._has_ended and self.call.is_wanted()
 
     def was_granted(self) -> bool:
@@ -57,15 +57,15 @@ class Waiter:
         return self._has_ended and self._error is None
 
     def end(self, error: Exception | None = None) -> bool:
-        """Ends the wait, with an error or with what was waited for.
+        """Ends the wait, with an error or successfully.
 
         Returns:
-            False when it had ended before; then this changes nothing.
+            False when the wait had ended before; then the call changes nothing.
         """
         with self._lock:
             if self._has_ended:
                 return False
-            self._error, self._has_ended = error, True  # in this order: wait looks at them without the lock
+            self._error, self._has_ended = error, True  # in this order: wait reads them without the lock
             callback, self._when_ended = self._when_ended, None
         self._woken.set()
         if callback is not None:
@@ -73,7 +73,7 @@ class Waiter:
         return True
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Calls back once when the wait ends, at once when it has ended."""
+        """Calls back once when the wait ends, immediately when it has ended."""
         with self._lock:
             if not self._has_ended:
                 self._when_ended = callback
@@ -81,33 +81,33 @@ class Waiter:
         callback()
 
     def wait(self) -> None:
-        """Waits for the end, at most until the end of the call.
+        """Waits in a worker thread, at most until the end of the call.
 
         Raises:
             DeadlineExceededError: The deadline passed first.
             CallCancelledError: The caller cancelled first.
             NotReadyError: The queue was closed first.
-            Exception: What ``end`` was given.
+            Exception: The error given to ``end``.
         """
         while not self._has_ended:
-            self.call.wait(self._woken)  # also woken by the end of the call
-            self._look_at_call()
+            self.call.wait(self._woken)  # the end of the call sets it, too
+            self._check_call()
             if not self._has_ended:
                 self._woken.clear()
         if self._error is not None:
             raise self._error
 
     async def ended(self) -> None:
-        """The same on an event loop, which stays free; in place of ``when_ended``.
+        """``wait`` for a coroutine; replaces ``when_ended``.
 
         Raises:
-            asyncio.CancelledError: The task was cancelled; the wait has ended unless it ended well just before.
+            asyncio.CancelledError: The task was cancelled; the wait may have been granted just before.
         """
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
-        wakes = _Wakes.of(loop)
-        self.when_ended(lambda: wakes.wake(woken))
-        timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self._look_at_call)
+        waker = _LoopWaker.of(loop)
+        self.when_ended(lambda: waker.wake(woken))
+        timer = None if self.call.deadline is None else loop.call_at(self.call.deadline, self._check_call)
         try:
             await woken
         except asyncio.CancelledError:
@@ -119,38 +119,31 @@ class Waiter:
         if self._error is not None:
             raise self._error
 
-    def give_up(self, error: Exception) -> bool:
-        """Ends the wait and leaves the queue.
+    def give_up(self, error: Exception) -> None:
+        """Ends the wait with an error and leaves the queue; does nothing when the wait has ended."""
+        if self.end(error) and self._leave_queue is not None:
+            self._leave_queue()
 
-        Returns:
-            False when it had ended before; then this changes nothing.
-        """
-        if not self.end(error):
-            return False
-        if self._leave is not None:
-            self._leave()
-        return True
-
-    def _look_at_call(self) -> None:
+    def _check_call(self) -> None:
         try:
             self.call.check()
         except FacetsError as error:
             self.give_up(error)
 
 
-class _Wakes:
-    """Wakes coroutines of one loop from other threads: those of a whole batch with one message to the loop."""
+class _LoopWaker:
+    """Wakes coroutines of one event loop from other threads; a whole batch of them costs one message to the loop."""
 
-    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, "_Wakes"]] = WeakKeyDictionary()
+    _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, "_LoopWaker"]] = WeakKeyDictionary()
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = ref(loop)
         self._woken: deque[asyncio.Future[None]] = deque()
-        self._is_told = False
+        self._is_scheduled = False
 
     @classmethod
-    def of(cls, loop: asyncio.AbstractEventLoop) -> "_Wakes":
-        """The one of a loop, which must be running in this thread."""
+    def of(cls, loop: asyncio.AbstractEventLoop) -> "_LoopWaker":
+        """The waker of a loop; called in the thread of the loop."""
         if loop not in cls._of_loops:
             cls._of_loops[loop] = cls(loop)
         return cls._of_loops[loop]
@@ -158,12 +151,12 @@ class _Wakes:
     def wake(self, woken: "asyncio.Future[None]") -> None:
         self._woken.append(woken)
         loop = self._loop()
-        if not self._is_told and loop is not None:
-            self._is_told = True
+        if not self._is_scheduled and loop is not None:
+            self._is_scheduled = True
             loop.call_soon_threadsafe(self._run)
 
     def _run(self) -> None:
-        self._is_told = False  # first: what comes from now on is told anew
+        self._is_scheduled = False  # first, so that a future added from now on schedules another run
         while self._woken:
             woken = self._woken.popleft()
             if not woken.done():
@@ -173,94 +166,74 @@ class _Wakes:
 WaiterT = TypeVar("WaiterT", bound=Waiter)
 
 
-class _Line(Generic[WaiterT]):
-    """The waiters of one caller, of one kind."""
-
-    def __init__(self, passed: float) -> None:
-        self.passed = passed  # what he has had, for his weight, on the clock of all
-        self.waiters: deque[WaiterT] = deque()
-
-
 class _Turns(Generic[WaiterT]):
-    """The callers who wait for one kind of thing."""
+    """Waiters of one kind by caller, and the virtual times of the callers."""
 
     def __init__(self) -> None:
-        self.lines: dict[str, _Line[WaiterT]] = {}  # of callers with a waiter at least
-        self._clock = 0.0  # what whoever is being served had had before
-        self._debts: dict[str, float] = {}  # of callers who have gone, and have had more than that
+        self.waiters: dict[str, deque[WaiterT]] = {}  # no caller without a waiter
+        self._clock = 0.0  # virtual time of the caller served last
+        self._virtual_times: dict[str, float] = {}
 
     def put(self, waiter: WaiterT) -> None:
         caller = waiter.call.caller
-        if caller not in self.lines:
-            self.lines[caller] = _Line(max(self._clock, self._debts.pop(caller, 0.0)))
-        self.lines[caller].waiters.append(waiter)
+        if caller not in self.waiters:
+            self.waiters[caller] = deque()
+            self._virtual_times[caller] = max(self._clock, self._virtual_times.get(caller, 0.0))
+        self.waiters[caller].append(waiter)
 
     def take(self, may_have: Callable[[str], bool], cost: Callable[[WaiterT], float]) -> WaiterT | None:
-        """The next waiter, whose caller pays; None: nobody who may have it waits."""
-        able = [caller for caller in self.lines if may_have(caller)]
-        if not able:
+        callers = [caller for caller in self.waiters if may_have(caller)]
+        if not callers:
             return None
-        line = self.lines[min(able, key=lambda caller: self.lines[caller].passed)]
-        waiter = line.waiters[0]
-        self._clock = max(self._clock, line.passed)
-        line.passed += cost(waiter) / waiter.call.weight
+        caller = min(callers, key=self._virtual_times.__getitem__)
+        waiter = self.waiters[caller][0]
+        self._clock = max(self._clock, self._virtual_times[caller])
+        self._virtual_times[caller] += cost(waiter) / waiter.call.weight
         self.remove(waiter)
         return waiter
 
     def remove(self, waiter: WaiterT) -> bool:
-        line = self.lines.get(waiter.call.caller)
-        if line is None or waiter not in line.waiters:
+        caller = waiter.call.caller
+        waiters = self.waiters.get(caller, deque())
+        if waiter not in waiters:
             return False
-        line.waiters.remove(waiter)
-        if not line.waiters:
-            del self.lines[waiter.call.caller]
-            if line.passed > self._clock:
-                self._owe(waiter.call.caller, line.passed)
+        waiters.remove(waiter)
+        if not waiters:
+            del self.waiters[caller]
+            if len(self._virtual_times) > _MAX_REMEMBERED_CALLERS + len(self.waiters):
+                self._forget_absent_callers()
         return True
 
-    def _owe(self, caller: str, passed: float) -> None:
-        self._debts[caller] = passed
-        if len(self._debts) > _MOST_DEBTS:  # callers come and go without end
-            self._debts = {who: owed for who, owed in self._debts.items() if owed > self._clock}
-            while len(self._debts) > _MOST_DEBTS:
-                del self._debts[next(iter(self._debts))]
-
-
-def _anybody(_: str) -> bool:
-    return True
-
-
-def _one(_: object) -> float:
-    return 1.0
+    def _forget_absent_callers(self) -> None:
+        """Keeps memory bounded: the number of callers over time is not."""
+        absent = {c: t for c, t in self._virtual_times.items() if c not in self.waiters and t > self._clock}
+        kept = list(absent.items())[-_MAX_REMEMBERED_CALLERS // 2 :]
+        self._virtual_times = {c: t for c, t in self._virtual_times.items() if c in self.waiters} | dict(kept)
 
 
 class FairQueue(Generic[WaiterT]):
-    """Waiters, whose callers take turns; may be shared by threads.
+    """Thread-safe queue whose callers take turns.
 
     Attributes:
-        changed: Held while the queue changes, notified when a waiter comes and when the queue closes; the owner keeps
-            what belongs together with the queue under it.
-        is_closed: True once nobody may wait any more.
+        changed: Held while the queue changes; notified when a waiter arrives and when the queue closes. The owner may
+            hold it to keep its own state consistent with the queue.
+        is_closed: True once no further waiter is accepted.
     """
 
     def __init__(self, on_leave: Callable[[WaiterT], None] | None = None) -> None:
-        """Makes an empty queue.
-
-        Args:
-            on_leave: Called with a waiter that gave up and has left the queue.
-        """
+        """Creates an empty queue; ``on_leave`` is called with each waiter that gives up."""
         self._on_leave = on_leave
         self.changed = threading.Condition()
         self.is_closed = False
         self._turns: dict[str, _Turns[WaiterT]] = {}  # by kind
         self._num_waiters = 0
-        self._notified_at = 1  # so many waiters
+        self._notify_at = 1  # number of waiters that wakes the owner
 
     def __len__(self) -> int:
         return self._num_waiters
 
     def put(self, waiter: WaiterT) -> None:
-        """Puts a waiter behind those of its caller.
+        """Adds a waiter.
 
         Raises:
             NotReadyError: The queue is closed.
@@ -268,71 +241,70 @@ class FairQueue(Generic[WaiterT]):
         with self.changed:
             if self.is_closed:
                 raise NotReadyError("the server is shutting down")
-            waiter._leave = lambda: self._discard(waiter)
+            waiter._leave_queue = lambda: self._discard(waiter)
             self.put_back(waiter)
-            if self._num_waiters >= self._notified_at:
+            if self._num_waiters >= self._notify_at:
                 self.changed.notify_all()
 
     def put_back(self, waiter: WaiterT) -> None:
-        """The same with a waiter that was taken, and has had its turn."""
+        """Adds a waiter that was taken and needs more turns, behind the other waiters of its caller."""
         with self.changed:
             self._turns.setdefault(waiter.kind, _Turns()).put(waiter)
             self._num_waiters += 1
 
     def wait_for_waiters(self, num_waiters: int, *, timeout_s: float | None = None) -> None:
-        """Waits until so many wait or the queue is closed; for its only owner, who holds ``changed``."""
-        self._notified_at = num_waiters
+        """Waits until the queue has so many waiters or is closed; the calling thread holds ``changed``."""
+        self._notify_at = num_waiters
         try:
             self.changed.wait_for(lambda: self._num_waiters >= num_waiters or self.is_closed, timeout_s)
         finally:
-            self._notified_at = 1
+            self._notify_at = 1
 
     def take(
-        self, kind: str = "", *, may_have: Callable[[str], bool] = _anybody, cost: Callable[[WaiterT], float] = _one
+        self,
+        kind: str = "",
+        *,
+        may_have: Callable[[str], bool] = lambda caller: True,
+        cost: Callable[[WaiterT], float] = lambda waiter: 1.0,
     ) -> WaiterT | None:
-        """Takes out the waiter whose turn it is.
+        """Removes and returns the waiter whose turn it is; None when there is none.
 
         Args:
-            kind: Of the waiter.
-            may_have: Which callers may have their turn now.
-            cost: What the caller's turn costs, so that shares are equal in it; evaluated for the one who is taken.
-
-        Returns:
-            None when no such waiter is there.
+            kind: Kind of the waiter.
+            may_have: Which callers may have a turn now.
+            cost: Cost of the turn, evaluated for the waiter that is taken.
         """
         with self.changed:
             turns = self._turns.get(kind)
-            found = turns.take(may_have, cost) if turns is not None else None
-            if found is not None:
+            waiter = turns.take(may_have, cost) if turns is not None else None
+            if waiter is not None:
                 self._num_waiters -= 1
-            return found
+            return waiter
 
     def give_way(self, call: CallContext) -> WaiterT | None:
-        """Takes out the newest waiter of the caller who has most places for his weight, for a call of another.
+        """Removes the newest waiter of the caller with the most waiters for its weight, to make room for a call.
 
         Returns:
-            None when nobody has more places than the caller of the call would have; then he has to go.
+            None when no caller has more waiters than the caller of the call would have.
         """
         with self.changed:
-            found = self._who_gives_way(call)
-            if found is not None:
-                self._remove(found)
-            return found
+            waiter = self._which_gives_way(call)
+            if waiter is not None:
+                self._remove(waiter)
+            return waiter
 
     def would_give_way(self, call: CallContext) -> bool:
-        """Whether somebody would leave his place to the call."""
+        """True when ``give_way`` would remove a waiter."""
         with self.changed:
-            return self._who_gives_way(call) is not None
+            return self._which_gives_way(call) is not None
 
     def snapshot(self) -> list[WaiterT]:
-        """Who waits now: by caller, in his order."""
+        """The waiters, grouped by caller."""
         with self.changed:
-            return [
-                waiter for turns in self._turns.values() for line in turns.lines.values() for waiter in line.waiters
-            ]
+            return [waiter for turns in self._turns.values() for line in turns.waiters.values() for waiter in line]
 
     def close(self) -> None:
-        """Lets nobody wait any more."""
+        """Accepts no further waiter."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
@@ -343,25 +315,153 @@ class FairQueue(Generic[WaiterT]):
             if self._remove(waiter):
                 waiter.end(error)
 
-    def _who_gives_way(self, call: CallContext) -> WaiterT | None:
+    def _which_gives_way(self, call: CallContext) -> WaiterT | None:
         counts: Counter[str] = Counter()
         newest: dict[str, WaiterT] = {}
         for waiter in self.snapshot():
             counts[waiter.call.caller] += 1
             if waiter.may_give_way:
                 newest[waiter.call.caller] = waiter
-        places = {caller: counts[caller] / waiter.call.weight for caller, waiter in newest.items()}
-        longest = max(places, key=places.__getitem__, default="")
-        if not places or places[longest] <= (counts[call.caller] + 1) / call.weight:
+        shares = {caller: counts[caller] / waiter.call.weight for caller, waiter in newest.items()}
+        largest = max(shares, key=shares.__getitem__, default="")
+        if not shares or shares[largest] <= (counts[call.caller] + 1) / call.weight:
             return None
-        return newest[longest]
+        return newest[largest]
 
     def _remove(self, waiter: WaiterT) -> bool:
         with self.changed:
-            is_here = waiter.kind in self._turns and self._turns[waiter.kind].remove(waiter)
-            self._num_waiters -= is_here
-            return is_here
+            was_removed = waiter.kind in self._turns and self._turns[waiter.kind].remove(waiter)
+            self._num_waiters -= was_removed
+            return was_removed
 
     def _discard(self, waiter: WaiterT) -> None:
         if self._remove(waiter) and self._on_leave is not None:
             self._on_leave(waiter)
+
+
+class FairLock:
+    """Lock that up to ``num_holders`` calls hold at a time; waiting callers take turns.
+
+    It guards the permits of admission control, and models whose work is one library call instead of rows that a
+    batcher can fuse.
+    """
+
+    def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
+        """Creates a free lock.
+
+        Args:
+            num_holders: How many calls may hold the lock at a time.
+            num_reserved: How many of these places are kept for callers that hold fewer than this number.
+        """
+        self._num_holders = num_holders
+        self._num_reserved = num_reserved
+        self._held: Counter[str] = Counter()  # by caller
+        self._queue: FairQueue[Waiter] = FairQueue()
+
+    @property
+    def num_held(self) -> int:
+        """Number of calls that hold the lock."""
+        return self._held.total()
+
+    @property
+    def num_waiting(self) -> int:
+        """Number of calls that wait for the lock."""
+        return len(self._queue)
+
+    def is_idle(self) -> bool:
+        """True when no call holds the lock or waits for it."""
+        with self._queue.changed:
+            return not (self._held or len(self._queue))
+
+    @contextmanager
+    def hold(self, call: CallContext) -> Iterator[None]:
+        """Holds the lock for a ``with`` block and adds both times to the call; raises as ``Waiter.wait``."""
+        self.acquire(call)
+        started = time.monotonic()
+        try:
+            call.check()
+            yield
+        finally:
+            seconds = time.monotonic() - started
+            call.inference_ms += seconds * 1000
+            call.stages.add("model", started, seconds)
+            self.release(call)
+
+    def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """Takes the lock in a worker thread; the taker calls ``release``.
+
+        Args:
+            call: The taker; its ``queue_ms`` grows by the wait.
+            max_waiting: With this many waiters, either one of a caller with more waiters is refused or this call;
+                None: no limit.
+
+        Raises:
+            QueueFullError: The call was refused.
+            DeadlineExceededError, CallCancelledError, NotReadyError: As for ``Waiter.wait``.
+        """
+        started = time.monotonic()
+        waiter = self._request(call, max_waiting)
+        if waiter is not None:
+            waiter.wait()
+        _add_queue_time(call, started)
+
+    async def acquired(self, call: CallContext, *, max_waiting: int | None = None) -> None:
+        """``acquire`` for a coroutine."""
+        started = time.monotonic()
+        waiter = self._request(call, max_waiting)
+        if waiter is not None:
+            try:
+                await waiter.ended()
+            except asyncio.CancelledError:
+                if waiter.was_granted():
+                    self.release(call)
+                raise
+        _add_queue_time(call, started)
+
+    def has_room(self, call: CallContext, max_waiting: int) -> bool:
+        """True when ``acquire`` would not refuse the call at once."""
+        with self._queue.changed:
+            has_room = self._may_have(call.caller) or len(self._queue) < max_waiting
+            return has_room or self._queue.would_give_way(call)
+
+    def release(self, call: CallContext) -> None:
+        """Gives the lock back, straight to the waiter whose turn it is."""
+        with self._queue.changed:
+            self._held[call.caller] -= 1
+            self._held += Counter()  # drops callers that hold nothing
+            while (waiter := self._queue.take(may_have=self._may_have)) is not None:
+                if waiter.end():
+                    self._held[waiter.call.caller] += 1
+
+    def close(self) -> None:
+        """Refuses every call from now on; current holders keep the lock until they release it."""
+        self._queue.close()
+        self._queue.fail_all(NotReadyError("the server is shutting down"))
+
+    def _request(self, call: CallContext, max_waiting: int | None) -> Waiter | None:
+        """Takes the lock if it is free, else joins the queue and returns the waiter."""
+        with self._queue.changed:
+            # Waiters may exist while places are free: the free ones are reserved for other callers.
+            if self._may_have(call.caller) and not self._queue.is_closed:
+                self._held[call.caller] += 1
+                return None
+            refused = None
+            if max_waiting is not None and len(self._queue) >= max_waiting:
+                refused = self._queue.give_way(call)
+                if refused is None:
+                    raise QueueFullError(f"{len(self._queue)} calls wait, the limit is {max_waiting}")
+            waiter = Waiter(call, may_give_way=max_waiting is not None)
+            self._queue.put(waiter)
+        if refused is not None:
+            refused.end(QueueFullError(f"{max_waiting} calls wait, and other callers have fewer of them"))
+        return waiter
+
+    def _may_have(self, caller: str) -> bool:
+        num_free = self._num_holders - self._held.total()
+        return num_free > (0 if self._held[caller] < self._num_reserved else self._num_reserved)
+
+
+def _add_queue_time(call: CallContext, started: float) -> None:
+    seconds = time.monotonic() - started
+    call.queue_ms += seconds * 1000
+    call.stages.add("queue", started, seconds)

@@ -1,9 +1,8 @@
-"""Who calls: bearer keys, what for and on which collections; and gateways, that call on behalf of others.
+"""API keys with their roles and collections, and the trust in gateways, which call on behalf of others.
 
-A file of keys has one a line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key alone may do everything;
-names of collections bind it to these; a key of weight 2 has twice the share of one of weight 1 where both want more
-than there is. Lines that begin with ``#`` are comments. A gateway is believed when it knows
-a secret.
+A key file has one key per line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key without a role is an
+admin key. Names of collections restrict the key to these. Under load a key of weight 2 gets twice the share of a key of
+weight 1. Lines that begin with ``#`` are comments. A gateway is trusted when it presents a shared secret.
 """
 
 import hashlib
@@ -24,19 +23,65 @@ from facets_server.runtime.messages import metadata_of
 TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
-_LEAST_WEIGHT, _MOST_WEIGHT = 0.01, 100
+_MIN_WEIGHT, _MAX_WEIGHT = 0.01, 100
 _TOKEN = re.compile(r"[\x21-\x7e]{16,1000}")
-_LOCAL_SOCKET = "unix"  # peers of the socket that is there for our gateway alone
+_LOCAL_SOCKET = "unix"  # prefix of peers on the socket of the server's own gateway
 
 Context = Any  # grpc.aio.ServicerContext
 
 
 class Role(IntEnum):
-    """What a key is good for; each includes the ones before."""
+    """What a key may do; each role includes the ones before."""
 
     READ = 1
     WRITE = 2
     ADMIN = 3
+
+
+class Right(NamedTuple):
+    """What a method requires of a key: the least role, and whether the key must be for all collections."""
+
+    role: Role
+    of_server: bool = False
+
+
+_METHODS = {
+    Right(Role.READ): (
+        "ModelService/ListModels ModelService/GetModel EmbeddingService/Embed EmbeddingService/EmbedStream "
+        "EmbeddingService/Explain SimilarityService/Score SummarizationService/Summarize TopicService/SuggestTopics "
+        "CollectionService/GetCollection CollectionService/DiagnoseCollection CollectionService/MapCollection "
+        "DocumentService/GetDocuments DocumentService/CountDocuments DocumentService/ListDocuments "
+        "DocumentService/Search DocumentService/Rerank "
+        "RecommendationService/RecommendAuthors RecommendationService/RecommendCitations "
+        "RecommendationService/RankPapers RecommendationService/RecommendBulk RecommendationService/FindCandidates "
+        "RelationService/ExtractRelations RelationService/FillSlots RelationService/ScoreRelations "
+        "RelationService/DetectEntailment RelationService/ListRelations"
+    ),
+    Right(Role.READ, of_server=True): "ModelService/GetServerStatus CollectionService/ListCollections",
+    Right(Role.WRITE): "DocumentService/Upsert DocumentService/UpsertStream DocumentService/DeleteDocuments",
+    Right(Role.WRITE, of_server=True): (
+        "RecommendationService/AddPapers RecommendationService/AddAuthors RelationService/AddRelation "
+        "RelationService/DeleteRelation"
+    ),
+    Right(Role.ADMIN): (
+        "CollectionService/CreateCollection CollectionService/DeleteCollection CollectionService/ReindexCollection"
+    ),
+    Right(Role.ADMIN, of_server=True): "ModelService/TakeBackup",
+}
+RIGHTS = {f"/facets.v1.{method}": right for right, methods in _METHODS.items() for method in methods.split()}
+
+
+def right_of(method: str) -> Right:
+    """What a method requires; a method that is not in the table requires an admin key for all collections."""
+    return RIGHTS.get(method, Right(Role.ADMIN, of_server=True))
+
+
+def collection_of(method: str, request: Any) -> str:
+    """The collection that a request names; empty: none."""
+    if "/facets.v1.CollectionService/" in method:
+        return str(getattr(request, "name", ""))
+    opening = getattr(request, "open", request)  # of UpsertStream
+    return str(getattr(opening, "collection", ""))
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,10 +89,10 @@ class Key:
     """One key.
 
     Attributes:
-        caller: Name of whoever has it, for limits and the log; not the key.
-        role: What it is good for.
-        collections: On which collections; empty: on all, and on what belongs to none.
-        weight: What its share is measured by.
+        caller: Name of the holder for limits and the log, never the key itself.
+        role: What the key may do.
+        collections: The collections that it may use; empty: all, and the whole server.
+        weight: Its share of the server under load, relative to other keys.
     """
 
     caller: str
@@ -55,66 +100,54 @@ class Key:
     collections: frozenset[str] = frozenset()
     weight: float = 1.0
 
-    def check_role(self, role: Role, *, of_server: bool) -> None:
-        """Checks that the key is good for a method.
-
-        Args:
-            role: What the method needs.
-            of_server: Whether it concerns all collections, or models.
+    def check_right(self, right: Right) -> None:
+        """Checks that the key may call a method.
 
         Raises:
-            PermissionDeniedError: It is not.
+            PermissionDeniedError: It may not.
         """
-        if self.role < role:
+        if self.role < right.role:
             raise PermissionDeniedError(
-                f"the key is good to {self.role.name.lower()}, the call needs {role.name.lower()}"
+                f'this key has role "{self.role.name.lower()}"; the call requires "{right.role.name.lower()}"'
             )
-        if of_server and self.collections:
-            raise PermissionDeniedError("the key is good for some collections, the call concerns the whole server")
+        if right.of_server and self.collections:
+            raise PermissionDeniedError("this key is for some collections; the call concerns the whole server")
 
     def check_collection(self, name: str) -> None:
-        """Checks that the key is good for a collection.
+        """Checks that the key may use a collection.
 
         Raises:
-            PermissionDeniedError: It is not, whether or not there is such a collection.
+            PermissionDeniedError: It may not, whether or not the collection exists.
         """
         if self.collections and name not in self.collections:
-            raise PermissionDeniedError("the key is not good for this collection")
+            raise PermissionDeniedError("this key is not for this collection")
 
 
 class Keys:
-    """The keys that a server knows."""
+    """The keys that a server knows; it holds their digests only."""
 
     def __init__(self, keys: Iterable[tuple[str, Key]]) -> None:
-        """Keeps no key, only their digests.
-
-        Args:
-            keys: What each is good for.
-        """
-        self._keys = {_digest(key): good_for for key, good_for in keys}
+        self._keys = {_digest(secret): key for secret, key in keys}
 
     def find(self, authorization: str) -> Key:
-        """The key that a call carries.
-
-        Args:
-            authorization: Value of the metadata ``authorization``: ``Bearer KEY``.
+        """The key in the metadata ``authorization``: ``Bearer KEY``.
 
         Raises:
-            UnauthenticatedError: There is none, or an unknown one.
+            UnauthenticatedError: There is no key, or an unknown one.
         """
-        scheme, _, sent = authorization.partition(" ")
-        digest = _digest(sent.strip())
-        found = [key for ours, key in self._keys.items() if hmac.compare_digest(digest, ours)]
-        if scheme.lower() != "bearer" or not found:
+        scheme, _, secret = authorization.partition(" ")
+        digest = _digest(secret.strip())
+        keys = [key for known, key in self._keys.items() if hmac.compare_digest(digest, known)]
+        if scheme.lower() != "bearer" or not keys:
             raise UnauthenticatedError("the call needs metadata 'authorization: Bearer KEY' with a known key")
-        return found[0]
+        return keys[0]
 
 
 def read_keys(file: Path) -> Keys:
     """Reads a file of keys.
 
     Raises:
-        ConfigError: It cannot be read, holds no key, or a line is none.
+        ConfigError: The file cannot be read or holds no key, or a line is not a key.
     """
     try:
         text = file.read_text(encoding="utf-8")
@@ -125,19 +158,19 @@ def read_keys(file: Path) -> Keys:
     lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
     keys = [_key(parts, f"{file}, line {number}") for number, parts in lines if parts and parts[0][0] != "#"]
     if not keys:
-        raise ConfigError(f"api_keys_file {file} holds no key, expected one a line")
+        raise ConfigError(f"api_keys_file {file} holds no key, expected one per line")
     return Keys(keys)
 
 
 def _key(parts: list[str], where: str) -> tuple[str, Key]:
     key, role, *rest = [*parts, "admin"] if len(parts) == 1 else parts
-    if role.upper() not in Role.__members__:  # not the word: it may be a part of a key
+    if role.upper() not in Role.__members__:  # the message leaves the word out: it may be part of a key
         raise ConfigError(f"api_keys_file {where}: expected read, write or admin after the key")
     weight = 1.0
     if rest and rest[0].startswith(_WEIGHT):
         number = rest.pop(0).removeprefix(_WEIGHT)
-        if not _NUMBER.fullmatch(number) or not _LEAST_WEIGHT <= float(number) <= _MOST_WEIGHT:
-            raise ConfigError(f"api_keys_file {where}: weight is a number from {_LEAST_WEIGHT} to {_MOST_WEIGHT}")
+        if not _NUMBER.fullmatch(number) or not _MIN_WEIGHT <= float(number) <= _MAX_WEIGHT:
+            raise ConfigError(f"api_keys_file {where}: weight is a number from {_MIN_WEIGHT} to {_MAX_WEIGHT}")
         weight = float(number)
     return key, Key(f"key-{_digest(key).hex()[:8]}", Role[role.upper()], frozenset(rest), weight)
 
@@ -147,11 +180,7 @@ def _digest(key: str) -> bytes:
 
 
 def gateway_tokens(http: HttpConfig) -> list[str]:
-    """The secrets of gateways: one made for the server's own, then that of the file, for one elsewhere.
-
-    Raises:
-        ConfigError: The file cannot be read, or holds no secret.
-    """
+    """Secrets that gateways present: a new one for the server's own gateway, then the one in ``http.token_file``."""
     tokens = [secrets.token_urlsafe(32)]
     return tokens if http.token_file is None else [*tokens, read_token(http.token_file)]
 
@@ -160,7 +189,7 @@ def read_token(file: Path) -> str:
     """The secret in a file.
 
     Raises:
-        ConfigError: It cannot be read, or holds none.
+        ConfigError: The file cannot be read, or holds no secret.
     """
     try:
         token = file.read_text(encoding="ascii").strip()
@@ -174,101 +203,21 @@ def read_token(file: Path) -> str:
 
 
 class GatewayTrust:
-    """The secrets of gateways."""
+    """Tells calls of a gateway, which presents one of the tokens, from direct calls."""
 
     def __init__(self, tokens: Sequence[str]) -> None:
-        """Believes whoever knows one of the tokens."""
         self._tokens = tuple(token.encode() for token in tokens)
 
     def caller_of(self, context: Context) -> str:
-        """The address of who asks, without its port.
+        """The address of the caller without its port; for a call of a gateway, that of the gateway's client.
 
         Raises:
-            UnauthenticatedError: The call comes over the socket of the gateway, but not from the gateway.
+            UnauthenticatedError: The call comes over the gateway's socket, but not from the gateway.
         """
         peer = str(context.peer())
-        sent = metadata_of(context, TOKEN_METADATA).encode()
-        if sent and any(hmac.compare_digest(sent, token) for token in self._tokens):
+        presented = metadata_of(context, TOKEN_METADATA).encode()
+        if presented and any(hmac.compare_digest(presented, token) for token in self._tokens):
             return metadata_of(context, ADDRESS_METADATA) or "gateway"
         if peer.startswith(_LOCAL_SOCKET):
-            raise UnauthenticatedError("this socket is for the gateway of the server, expected its token")
+            raise UnauthenticatedError("this socket is for the gateway of the server: expected its token")
         return peer.rpartition(":")[0]
-
-
-class Right(NamedTuple):
-    """What a method needs.
-
-    Attributes:
-        role: The least role of a key.
-        of_server: Whether the method concerns all collections, or models: not for keys of some collections.
-    """
-
-    role: Role
-    of_server: bool = False
-
-
-_READ, _WRITE, _ADMIN = Right(Role.READ), Right(Role.WRITE), Right(Role.ADMIN)
-_READ_ALL, _WRITE_ALL, _ALL = (Right(role, of_server=True) for role in Role)
-
-# By the full name of the method.
-RIGHTS = {
-    f"/facets.v1.{service}/{method}": right
-    for service, methods in {
-        "ModelService": {"ListModels": _READ, "GetModel": _READ, "GetServerStatus": _READ_ALL, "TakeBackup": _ALL},
-        "EmbeddingService": {"Embed": _READ, "EmbedStream": _READ, "Explain": _READ},
-        "SimilarityService": {"Score": _READ},
-        "SummarizationService": {"Summarize": _READ},
-        "TopicService": {"SuggestTopics": _READ},
-        "CollectionService": {
-            "CreateCollection": _ADMIN,
-            "GetCollection": _READ,
-            "ListCollections": _READ_ALL,
-            "DeleteCollection": _ADMIN,
-            "ReindexCollection": _ADMIN,
-            "DiagnoseCollection": _READ,
-            "MapCollection": _READ,
-        },
-        "DocumentService": {
-            "Upsert": _WRITE,
-            "UpsertStream": _WRITE,
-            "GetDocuments": _READ,
-            "DeleteDocuments": _WRITE,
-            "CountDocuments": _READ,
-            "ListDocuments": _READ,
-            "Search": _READ,
-            "Rerank": _READ,
-        },
-        "RecommendationService": {
-            "RecommendAuthors": _READ,
-            "RecommendCitations": _READ,
-            "RankPapers": _READ,
-            "RecommendBulk": _READ,
-            "AddPapers": _WRITE_ALL,
-            "AddAuthors": _WRITE_ALL,
-            "FindCandidates": _READ,
-        },
-        "RelationService": {
-            "ExtractRelations": _READ,
-            "FillSlots": _READ,
-            "ScoreRelations": _READ,
-            "DetectEntailment": _READ,
-            "ListRelations": _READ,
-            "AddRelation": _WRITE_ALL,
-            "DeleteRelation": _WRITE_ALL,
-        },
-    }.items()
-    for method, right in methods.items()
-}
-
-
-def right_of(method: str) -> Right:
-    """What a method needs; one that nobody has thought of needs a key that may do everything."""
-    return RIGHTS.get(method, Right(Role.ADMIN, of_server=True))
-
-
-def collection_of(method: str, request: Any) -> str:
-    """The collection that a request names; empty: none."""
-    if "/facets.v1.CollectionService/" in method:
-        return str(getattr(request, "name", ""))
-    opening = getattr(request, "open", request)  # of UpsertStream
-    return str(getattr(opening, "collection", ""))

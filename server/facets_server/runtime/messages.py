@@ -1,11 +1,11 @@
-"""What a call brings: its metadata and its messages, read on the event loop, never without end.
+"""Metadata and messages of calls, read on the event loop within bounds.
 
-``WaitLimit`` bounds how many callers are waited for at once, and how long. A call that has begun and says nothing
-costs little, but not nothing: whoever has been waited for longest gives way to the next, so that silent calls cannot
-keep others out, however many they are.
+``WaitLimit`` bounds how many callers the server waits for at once, and how long. A call that never sends its message
+costs little, but not nothing: the oldest silent call is ended when a new one exceeds the bound, so silent calls cannot
+keep others out.
 
-A stream is served by a thread: ``StreamBridge`` lets it read and write as if it were alone, ``read_ahead`` begins the
-next requests while the answer to the first is still being made. Answers keep the order of the requests.
+A worker thread serves a stream: ``StreamBridge`` gives it blocking reads and writes, ``read_ahead`` starts the next
+requests while the first is being answered. Answers keep the order of the requests.
 """
 
 import asyncio
@@ -26,104 +26,94 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
 
 _RETRY_AFTER_S = 1.0
-_END_S = 0.02
-_MOMENT_S = 0.25  # what comes with its headers has come by then, on a machine that is not overloaded ten times
+_CANCELLATION_S = 0.02
+_SLOW_S = 0.25  # a message sent together with its headers has arrived by then
 
 Context = Any  # grpc.aio.ServicerContext
 ValueT = TypeVar("ValueT")
 MessageT = TypeVar("MessageT")
-Request = TypeVar("Request")
-Work = TypeVar("Work")
+RequestT = TypeVar("RequestT")
+WorkT = TypeVar("WorkT")
 
 
 class WaitLimit:
-    """Bounds waits of one kind; used by one event loop."""
+    """Bounds the waits of one kind on one event loop."""
 
     def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
-        """Nobody waits yet.
+        """Sets the bounds.
 
         Args:
             what: What is waited for, for messages: ``"a message"``.
-            most: How many may wait at once.
-            timeout_s: How long each may wait, in seconds; None: without end.
-            most_slow: How many may wait for more than a moment; None: all of them.
+            most: Waits at once.
+            timeout_s: Longest wait in seconds; None: unbounded.
+            most_slow: Waits of more than a quarter of a second at once; None: ``most``.
         """
         self._what = what
         self._most = most
         self._timeout_s = timeout_s
         self._most_slow = most if most_slow is None else most_slow
-        self._waiting: dict[asyncio.Task[object], float] = {}  # since when; the oldest first
-        self._given_up: dict[asyncio.Task[object], Exception] = {}
+        self._period_s = _SLOW_S if timeout_s is None or most_slow is not None else min(timeout_s / 4, 10.0)
+        self._started: dict[asyncio.Task[object], float] = {}  # oldest first
+        self._errors: dict[asyncio.Task[object], Exception] = {}
         self._timer: asyncio.TimerHandle | None = None
-        self._slow_timer: asyncio.TimerHandle | None = None
 
     def __len__(self) -> int:
-        return len(self._waiting)
+        return len(self._started)
 
     async def wait(self, awaitable: Awaitable[ValueT]) -> ValueT:
-        """Awaits on behalf of the running task.
+        """Awaits within the bounds.
 
         Raises:
-            DeadlineExceededError: It took too long.
-            OverloadedError: Others came, and this has waited longest.
+            DeadlineExceededError: The wait took too long.
+            OverloadedError: Others arrived, and this wait was the oldest.
         """
         task = asyncio.current_task()
         assert task is not None
-        self._begin(task)
+        loop = asyncio.get_running_loop()
+        self._started[task] = loop.time()
+        if len(self._started) > self._most:
+            self._end_for_others(next(iter(self._started)), self._most)
+        if self._timer is None and (self._timeout_s is not None or self._most_slow < self._most):
+            self._timer = loop.call_later(self._period_s, self._check)
         try:
             return await awaitable
         except asyncio.CancelledError:
-            error = self._given_up.get(task)
+            error = self._errors.get(task)
             if error is None:
                 raise  # the caller has gone
             task.uncancel()
             raise error from None
         finally:
-            self._waiting.pop(task, None)
-            self._given_up.pop(task, None)
+            self._started.pop(task, None)
+            self._errors.pop(task, None)
 
-    def _begin(self, task: "asyncio.Task[object]") -> None:
+    def _check(self) -> None:
         loop = asyncio.get_running_loop()
-        self._waiting[task] = loop.time()
-        if len(self._waiting) > self._most:
-            self._give_way(next(iter(self._waiting)), self._most)
-        if self._most_slow < self._most and self._slow_timer is None:
-            self._slow_timer = loop.call_later(_MOMENT_S, self._look_at_slow)
-        if self._timeout_s is not None and self._timer is None:
-            self._timer = loop.call_later(self._timeout_s, self._look)
-
-    def _look(self) -> None:
-        loop = asyncio.get_running_loop()
-        self._timer = None
-        for task, since in list(self._waiting.items()):
-            if (until := since + (self._timeout_s or 0.0)) > loop.time():
-                self._timer = loop.call_at(until, self._look)
-                return
-            self._give_up(task, DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s"))
-
-    def _look_at_slow(self) -> None:
-        loop = asyncio.get_running_loop()
-        slow = [task for task, since in self._waiting.items() if since <= loop.time() - _MOMENT_S]
+        now = loop.time()
+        if self._timeout_s is not None:
+            for task in [task for task, started in self._started.items() if now - started >= self._timeout_s]:
+                self._end(task, DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s"))
+        slow = [task for task, started in self._started.items() if now - started >= _SLOW_S]
         for task in slow[: max(0, len(slow) - self._most_slow)]:
-            self._give_way(task, self._most_slow)
-        self._slow_timer = loop.call_later(_MOMENT_S, self._look_at_slow) if self._waiting else None
+            self._end_for_others(task, self._most_slow)
+        self._timer = loop.call_later(self._period_s, self._check) if self._started else None
 
-    def _give_way(self, task: "asyncio.Task[object]", most: int) -> None:
+    def _end_for_others(self, task: "asyncio.Task[object]", most: int) -> None:
         message = f"the server waits for {self._what} of {most} other calls"
-        self._give_up(task, OverloadedError(message, retry_after_s=_RETRY_AFTER_S))
+        self._end(task, OverloadedError(message, retry_after_s=_RETRY_AFTER_S))
 
-    def _give_up(self, task: "asyncio.Task[object]", error: Exception) -> None:
-        del self._waiting[task]
-        self._given_up[task] = error
+    def _end(self, task: "asyncio.Task[object]", error: Exception) -> None:
+        del self._started[task]
+        self._errors[task] = error
         task.cancel()
 
 
 async def first_message(context: Context, waits: WaitLimit) -> bytes:
-    """The first message of a call, as bytes.
+    """The first message of a call.
 
     Raises:
         InvalidInputError: The caller has closed its side without one.
-        DeadlineExceededError, OverloadedError: It did not come in time.
+        DeadlineExceededError, OverloadedError: It did not arrive in time.
     """
     data = await next_message(context, waits)
     if data is None:
@@ -132,14 +122,10 @@ async def first_message(context: Context, waits: WaitLimit) -> bytes:
 
 
 async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
-    """The next message of a call, as bytes; None when the caller has closed its side.
-
-    Raises:
-        DeadlineExceededError, OverloadedError: It did not come in time.
-    """
+    """The next message of a call; None when the caller has closed its side; raises as ``first_message``."""
     data = await waits.wait(context.read())
     if data is grpc.aio.EOF:
-        await asyncio.sleep(_END_S)  # a call that was cancelled reads like this too, and then this raises
+        await asyncio.sleep(_CANCELLATION_S)  # a cancelled call reads like this, too; then this line raises
         return None
     return bytes(data)
 
@@ -148,7 +134,7 @@ def decoded(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
     """Bytes as a message.
 
     Raises:
-        InvalidInputError: They are none: the caller's fault, for which gRPC itself would answer INTERNAL.
+        InvalidInputError: They are not a message; gRPC itself would answer INTERNAL.
     """
     try:
         return decode(data)
@@ -163,27 +149,16 @@ def metadata_of(context: Context, name: str) -> str:
 
 
 class StreamBridge:
-    """Reads and writes the messages of one stream, as bytes."""
+    """Reads and writes the messages of one stream from a worker thread; created on the event loop."""
 
-    def __init__(self, context: Any, call: CallContext, waits: WaitLimit) -> None:
-        """Made on the loop.
-
-        Args:
-            context: Of grpc.aio.
-            call: The stream; once it has ended, reading and writing fail.
-            waits: Bounds the wait for a message.
-        """
+    def __init__(self, context: Context, call: CallContext, waits: WaitLimit) -> None:
         self._loop = asyncio.get_running_loop()
         self._context = context
         self._call = call
         self._waits = waits
 
     def messages(self, first: bytes | None, decode: Callable[[bytes], ValueT]) -> Iterator[ValueT]:
-        """Every message of the caller until it has closed its side; for one thread at a time.
-
-        Args:
-            first: The one that has come already; None: there is none.
-            decode: Bytes of a message -> the message.
+        """Every message until the caller closes its side; ``first`` has arrived already, None: there is none.
 
         Raises:
             CallCancelledError: The call has ended.
@@ -211,97 +186,93 @@ class StreamBridge:
             raise CallCancelledError("the caller cancelled the stream") from error
 
 
-class _Reader(Generic[Request, Work]):
-    """The thread that takes requests from gRPC and begins the work on them."""
+class _Reader(Generic[RequestT, WorkT]):
+    """Thread that reads requests and begins the work on them."""
 
     def __init__(
         self,
-        requests: Iterator[Request],
-        begin: Callable[[Request], Work],
+        requests: Iterator[RequestT],
+        begin: Callable[[RequestT], WorkT],
+        num_bytes: Callable[[RequestT], int],
         *,
         window: int,
         max_bytes: int,
-        num_bytes: Callable[[Request], int],
     ) -> None:
-        self.begun: queue.SimpleQueue[Work | Exception | None] = queue.SimpleQueue()
+        self.begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
         self._requests = requests
         self._begin = begin
+        self._num_bytes = num_bytes
         self._window = window
         self._max_bytes = max_bytes
-        self._num_bytes = num_bytes
-        self._held: deque[int] = deque()  # bytes of the requests begun and not yet answered
+        self._unanswered: deque[int] = deque()  # bytes of each request
         self._changed = threading.Condition()
-        self._abandoned = False
-        context = copy_context()  # who waits for the work is known there
+        self._is_abandoned = False
+        context = copy_context()  # interruption by the call is known there
         threading.Thread(target=context.run, args=(self._read,), name="stream-reader", daemon=True).start()
 
-    def free_place(self) -> None:
-        """The oldest request has been answered."""
+    def answered(self) -> None:
         with self._changed:
-            self._held.popleft()
+            self._unanswered.popleft()
             self._changed.notify()
 
     def drain(self) -> None:
-        """What was begun before is still answered, then the stream ends."""
         self.begun.put(NotReadyError("the server is shutting down; what was answered is done"))
 
     def abandon(self) -> None:
-        """Nobody takes the work any more."""
         with self._changed:
-            self._abandoned = True
+            self._is_abandoned = True
             self._changed.notify()
 
     def _may_read(self) -> bool:
-        has_room = len(self._held) < self._window and sum(self._held) < self._max_bytes
-        return self._abandoned or not self._held or has_room
+        has_room = len(self._unanswered) < self._window and sum(self._unanswered) < self._max_bytes
+        return self._is_abandoned or not self._unanswered or has_room
 
     def _read(self) -> None:
         try:
             while True:
                 with self._changed:
                     self._changed.wait_for(self._may_read)
-                    if self._abandoned:
+                    if self._is_abandoned:
                         return
                 request = next(self._requests)
                 with self._changed:
-                    self._held.append(self._num_bytes(request))
+                    self._unanswered.append(self._num_bytes(request))
                 self.begun.put(self._begin(request))
         except StopIteration:
             self.begun.put(None)
-        except Exception as error:  # handed to the thread that answers, which maps it like any other error
+        except Exception as error:  # the answering thread raises it
             self.begun.put(error)
 
 
 def read_ahead(
-    requests: Iterator[Request],
-    begin: Callable[[Request], Work],
+    requests: Iterator[RequestT],
+    begin: Callable[[RequestT], WorkT],
     *,
     window: int,
-    num_bytes: Callable[[Request], int],
+    num_bytes: Callable[[RequestT], int],
     admission: Admission,
-) -> Iterator[Work]:
-    """Begins the work on up to ``window`` requests ahead and yields it in the order of the requests.
+) -> Iterator[WorkT]:
+    """Begins the work on up to ``window`` unanswered requests and yields it in their order.
 
     Args:
-        requests: From gRPC; ends when the caller has closed its side.
-        begin: Starts the work on one request; runs on a thread of its own, one request after the other.
+        requests: Messages of the stream.
+        begin: Starts the work on one request, in a thread of its own, one request after the other.
         window: Requests begun and not yet answered, >= 1.
-        num_bytes: Of a request.
-        admission: Says how many bytes these may have; when it drains, what was begun before is yielded and then the
-            stream fails.
+        num_bytes: Size of a request; ``admission`` limits the sum of the unanswered ones.
+        admission: When it drains, the work begun before is yielded, then the stream fails.
 
     Raises:
         NotReadyError: The server is shutting down.
         CallCancelledError: The caller cancelled.
         Exception: What ``begin`` raised, after the work before it was yielded.
     """
-    reader = _Reader(requests, begin, window=window, max_bytes=admission.max_stream_bytes, num_bytes=num_bytes)
+    reader = _Reader(requests, begin, num_bytes, window=window, max_bytes=admission.max_stream_bytes)
     try:
         with admission.on_drain(reader.drain):
             while (work := reader.begun.get()) is not None:
                 if isinstance(work, Exception):
                     raise work
                 yield work
-                reader.free_place()
+                reader.answered()
     finally:
         reader.abandon()

@@ -1,13 +1,13 @@
 """Prometheus metrics of calls, batches, searches and the data directory.
 
-They are in a registry of their own so that a process may hold several servers. What the data directory holds is
-looked at when somebody asks.
+Each server has its own registry. The data directory is examined when the metrics are collected.
 """
 
 import shutil
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from prometheus_client import (
@@ -25,13 +25,14 @@ from prometheus_client.registry import Collector
 from facets.documents import CollectionEngine, CollectionInfo
 from facets.errors import StorageError
 from facets.storage import last_backup
+from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import STAGES
 
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 _STAGE_BUCKETS = (0.0001, 0.00025, 0.0005, *_TIME_BUCKETS)
 _SIZE_BUCKETS = (1, 2, 4, 8, 16, 32, 64, 128, 256, 512)
 _RECALL_BUCKETS = (0.5, 0.8, 0.9, 0.95, 0.98, 0.99, 0.999, 1.0)
-# Part of a data directory -> patterns of its files; what belongs to none is "other".
+# Part of a data directory -> patterns of its files.
 _PARTS = {
     "documents": ("documents.sqlite3*",),
     "indexes": ("indexes/*",),
@@ -39,12 +40,12 @@ _PARTS = {
     "papers": ("papers/*/*",),
     "relations": ("relations/*/*",),
 }
-_MOST_COLLECTIONS = 100  # that metrics name; whoever may make collections must not make metrics without end
+_MAX_NAMED_COLLECTIONS = 100  # a client that creates collections must not create metrics without bound
 _OTHERS = "(others)"
 
 
 class BatchMetrics:
-    """What the batchers do."""
+    """Metrics of the batchers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._registry = registry
@@ -64,7 +65,7 @@ class BatchMetrics:
         self._queue = Gauge("facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry)
 
     def watch_queue(self, model: str, depth: Callable[[], int]) -> None:
-        """Reads the depth of a model's queue whenever metrics are collected."""
+        """Reads the depth of a model's queue when metrics are collected."""
         self._queue.labels(model).set_function(depth)
 
     def ran(self, model: str, *, texts: int, calls: int, tokens: int, seconds: float) -> None:
@@ -80,9 +81,9 @@ class BatchMetrics:
 
 
 class CallMetrics:
-    """What callers see."""
+    """Metrics of calls."""
 
-    def __init__(self, registry: CollectorRegistry) -> None:
+    def __init__(self, registry: CollectorRegistry, admission: Admission) -> None:
         self._calls = Counter("facets_requests", "Calls by method and code", ["method", "code"], registry=registry)
         self._seconds = Histogram(
             "facets_request_seconds",
@@ -96,22 +97,20 @@ class CallMetrics:
         )
         self._stages = {name: stages.labels(name) for name in STAGES}
         self._num_ended: dict[str, int] = {}
-        self._gauges = {
-            "running": Gauge("facets_running_requests", "Calls worked on now", registry=registry),
-            "waiting": Gauge("facets_queued_requests", "Calls waiting for admission now", registry=registry),
-            "streams": Gauge("facets_open_streams", "Streams open now", registry=registry),
-        }
-
-    def watch(self, name: str, value: Callable[[], int]) -> None:
-        """Reads ``running``, ``waiting`` or ``streams`` whenever metrics are collected."""
-        self._gauges[name].set_function(value)
+        for name, title, attribute in (
+            ("facets_running_requests", "Calls worked on now", "num_running"),
+            ("facets_queued_requests", "Calls waiting for admission now", "num_waiting"),
+            ("facets_open_streams", "Streams open now", "num_streams"),
+        ):
+            gauge = Gauge(name, title, registry=registry)
+            gauge.set_function(partial(getattr, admission, attribute))
 
     def num_by_code(self) -> dict[str, int]:
-        """Calls that have ended, by the name of their code."""
+        """Finished calls by name of the status code."""
         return dict(self._num_ended)
 
     def stage(self, name: str, seconds: float) -> None:
-        """Counts one stage of a call, a key of ``STAGES``."""
+        """Counts one stage, a key of ``STAGES``."""
         self._stages[name].observe(seconds)
 
     def ended(self, method: str, code: str, seconds: float) -> None:
@@ -122,24 +121,24 @@ class CallMetrics:
 
 
 class RecallMetrics:
-    """How much of the exact answer searches find, of those that are checked."""
+    """Recall of the approximate searches that were checked."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
         self._checks = Counter(
             "facets_recall_checks",
-            "Searches that were to be checked exactly: compared, changed meanwhile, failed",
+            "Searches to be checked exactly: compared, changed (a write came between), failed",
             ["outcome"],
             registry=registry,
         )
         self._recall = Histogram(
             "facets_search_recall",
-            "Share of the exact hits that an approximate search found, of those that were checked",
+            "Share of the exact hits that a checked approximate search found",
             buckets=_RECALL_BUCKETS,
             registry=registry,
         )
 
     def compared(self, recall: float) -> None:
-        """Counts a query whose hits were compared with the exact ones."""
+        """Counts a query that was compared with its exact hits."""
         self._checks.labels("compared").inc()
         self._recall.observe(recall)
 
@@ -149,7 +148,7 @@ class RecallMetrics:
 
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:
-    """Adds processor time, memory, files and garbage collection of the process, and which version it runs."""
+    """Adds metrics of the process, and the running version."""
     for collector in (ProcessCollector, PlatformCollector, GCCollector):
         collector(registry=registry)
     Gauge("facets_build_info", "Always 1; which version runs", ["version"], registry=registry).labels(version).set(1)
@@ -160,9 +159,9 @@ class Disk:
     """The files of a data directory.
 
     Attributes:
-        num_bytes: Part (documents, indexes, streams, papers, relations) -> bytes.
-        free_bytes: Left on the disk for this user; 0: not known.
-        last_backup: When the last backup of the directory was taken; None: never, as far as it knows.
+        num_bytes: Bytes by part (documents, indexes, streams, papers, relations).
+        free_bytes: Bytes left on the disk for this user; 0: unknown.
+        last_backup: Time of the last backup; None: none is known.
     """
 
     num_bytes: dict[str, int]
@@ -171,7 +170,7 @@ class Disk:
 
 
 def disk_of(data_dir: Path) -> Disk:
-    """Adds up the files of a data directory; some microseconds a file."""
+    """Sizes of the files of a data directory."""
     try:
         free_bytes = shutil.disk_usage(data_dir).free
     except OSError:  # the directory is gone: health says so
@@ -185,12 +184,12 @@ def _sizes(data_dir: Path, patterns: Iterable[str]) -> Iterator[int]:
         for path in data_dir.glob(pattern):
             try:
                 yield path.stat().st_size
-            except OSError:  # a log or a snapshot that was just taken away
+            except OSError:  # a log or a snapshot that was just removed
                 continue
 
 
 def watch_data(registry: CollectorRegistry, engine: CollectionEngine, data_dir: Path) -> None:
-    """Adds collections, bytes on disk and the last backup, read whenever metrics are collected."""
+    """Adds metrics of the collections, the disk and the last backup."""
     registry.register(_DataCollector(engine, data_dir))
 
 
@@ -200,11 +199,11 @@ class _DataCollector(Collector):
         self._data_dir = data_dir
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing: what there is is only known when it is collected."""
+        """Nothing: the metrics are known when they are collected."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:
-        """The gauges, as they are now; without those of collections when the store cannot be read."""
+        """The current gauges; without those of collections when the store cannot be read."""
         try:
             infos = self._engine.list_collections()
             behind = self._engine.num_writes_behind()
@@ -229,8 +228,8 @@ class _DataCollector(Collector):
 
 def _collection_gauges(infos: Iterable[CollectionInfo]) -> Iterator[GaugeMetricFamily]:
     ordered = sorted(infos, key=lambda info: -info.num_documents)
-    named = [(info.name, [info]) for info in ordered[:_MOST_COLLECTIONS]]
-    groups = [*named, (_OTHERS, ordered[_MOST_COLLECTIONS:])] if len(ordered) > _MOST_COLLECTIONS else named
+    named = [(info.name, [info]) for info in ordered[:_MAX_NAMED_COLLECTIONS]]
+    groups = [*named, (_OTHERS, ordered[_MAX_NAMED_COLLECTIONS:])] if len(ordered) > _MAX_NAMED_COLLECTIONS else named
     for name, title, attribute in (
         ("facets_collection_documents", "Documents", "num_documents"),
         ("facets_collection_vectors", "Facets in the index in memory", "num_vectors"),

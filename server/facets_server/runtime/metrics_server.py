@@ -1,6 +1,6 @@
-"""The port of the metrics: HTTP for Prometheus on an event loop of its own, within the bounds of every listener.
+"""The metrics over HTTP for Prometheus, on an event loop of its own.
 
-A thread for each connection, as ``prometheus_client`` has it, is a thread for whoever opens one and says nothing.
+The server of ``prometheus_client`` holds a thread for each connection, also for one that never sends a request.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_l
 
 from facets.errors import ConfigError, FacetsError
 from facets_server.runtime.errors import DeadlineExceededError
-from facets_server.runtime.front import is_loopback, is_name_of
+from facets_server.runtime.hosts import is_loopback, is_name_of
 from facets_server.runtime.messages import WaitLimit
 
-MAX_CONNECTIONS = 32  # whose request has not come, and as many again that do not read their answer
+MAX_CONNECTIONS = 32  # without a request, and as many again that do not read their answer
 MAX_HEAD_BYTES = 8192
 HEAD_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 10.0
@@ -29,22 +29,14 @@ _Reply = tuple[int, bytes]
 
 
 class MetricsServer:
-    """Serves a registry to everybody who reaches the address.
-
-    Attributes:
-        port: Where it listens.
-    """
+    """Serves a registry without keys; ``port`` is where it listens."""
 
     def __init__(
         self, registry: CollectorRegistry, host: str, port: int, *, allowed_hosts: Collection[str] = ()
     ) -> None:
-        """Binds the port and answers from now on.
+        """Binds the port (0: any free one) and answers from now on.
 
-        Args:
-            registry: What is served.
-            host: Address to listen on.
-            port: 0: any free one.
-            allowed_hosts: Names that requests may ask for besides addresses; empty: on loopback ours, else any.
+        ``allowed_hosts``: accepted Host names besides addresses; empty: on loopback those of this machine, else any.
 
         Raises:
             ConfigError: The port cannot be used.
@@ -58,7 +50,7 @@ class MetricsServer:
         self.port = int(self._socket.getsockname()[1])
         self._registry = registry
         self._is_local = is_loopback(host)
-        self._names = frozenset(allowed_hosts)
+        self._allowed_hosts = frozenset(allowed_hosts)
         self._heads = WaitLimit("the head of the request", most=MAX_CONNECTIONS, timeout_s=HEAD_TIMEOUT_S)
         self._answers = WaitLimit("the reading of the answer", most=MAX_CONNECTIONS, timeout_s=ANSWER_TIMEOUT_S)
         self._collector = ThreadPoolExecutor(1, thread_name_prefix="metrics")  # collecting reads disks and sockets
@@ -69,7 +61,7 @@ class MetricsServer:
         asyncio.run_coroutine_threadsafe(self._begin(), self._loop).result()
 
     def close(self) -> None:
-        """Answers nobody any more."""
+        """Closes the port."""
         asyncio.run_coroutine_threadsafe(self._end(), self._loop).result()
         self._loop.call_soon_threadsafe(self._loop.stop)
         self._thread.join()
@@ -100,7 +92,7 @@ class MetricsServer:
                 status = 408
             await self._answers.wait(_send(writer, status, body, is_head=is_head))
         except (FacetsError, OSError, asyncio.IncompleteReadError):
-            pass  # too many, too slow, or gone
+            pass  # too many connections, too slow, or gone
         finally:
             writer.transport.abort()
 
@@ -108,14 +100,13 @@ class MetricsServer:
         if not _REQUEST.match(head):
             return 400, b""
         hosts = _HOST.findall(head)
-        if len(hosts) != 1 or not self._is_ours(hosts[0].decode("latin-1")):
+        if len(hosts) != 1 or not is_name_of(
+            hosts[0].decode("latin-1"), self._allowed_hosts, only_local=self._is_local, or_address=True
+        ):
             return 421, b""
-        if self._collecting is None or self._collecting.done():  # who asks meanwhile shares the answer
+        if self._collecting is None or self._collecting.done():  # concurrent requests share the answer
             self._collecting = self._loop.run_in_executor(self._collector, generate_latest, self._registry)
         return 200, await asyncio.shield(self._collecting)
-
-    def _is_ours(self, host: str) -> bool:
-        return is_name_of(host, self._names, only_local=self._is_local, or_address=True)
 
 
 async def _send(writer: asyncio.StreamWriter, status: int, body: bytes, *, is_head: bool) -> None:

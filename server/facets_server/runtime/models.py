@@ -1,8 +1,7 @@
-"""The models that are served: how one is run and watched, and which one answers a request.
+"""The served models: how one runs and is watched, and which one answers a request.
 
-A model takes one call at a time where it needs that, is warmed up, and tells whether it answers; a task adds ``probe``
-and what its service asks. A model of one task cannot answer a request of another, but some requests are for models of
-several tasks.
+A task subclasses ``ServedModel`` with ``probe`` and what its services need. A model of one task cannot answer a request
+for another task; some requests are for models of several tasks.
 """
 
 import logging
@@ -16,42 +15,42 @@ from typing import Any, Generic, Self, TypeVar
 from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
 from facets.model.contract import ModelInfo
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_lock import FairLock
+from facets_server.runtime.fair_queue import FairLock
 
 logger = logging.getLogger(__name__)
 
-_MANY = 3
+_MAX_FAILURES = 3
 _PROBE_S = 30.0
 
 EngineT = TypeVar("EngineT")
 
 
 class Failures:
-    """A count that whoever runs the model keeps; a lost update between threads does no harm."""
+    """Number of failures in a row; a lost update between threads does no harm."""
 
     def __init__(self) -> None:
         self._num = 0
 
     def count(self) -> None:
-        """The model failed."""
+        """Adds a failure."""
         self._num += 1
 
     def forget(self) -> None:
-        """The model answered."""
+        """Starts again after an answer."""
         self._num = 0
 
     def are_many(self) -> bool:
-        """True when the last calls failed one after the other."""
-        return self._num >= _MANY
+        """True after several failures in a row."""
+        return self._num >= _MAX_FAILURES
 
 
 class ServedModel(ABC, Generic[EngineT]):
-    """One model with whatever runs it; may be shared by threads.
+    """One model with the engine that runs it; thread-safe.
 
     Attributes:
-        info: What ModelService returns of the model.
-        engine: What runs it; where it takes one call at a time, use it through ``exclusive``.
-        failures: How often it failed in a row.
+        info: Description of the model, as ModelService returns it.
+        engine: Runs the model; an engine for one call at a time is used through ``exclusive``.
+        failures: Failures in a row.
     """
 
     def __init__(self, info: ModelInfo, engine: EngineT) -> None:
@@ -62,23 +61,23 @@ class ServedModel(ABC, Generic[EngineT]):
 
     @contextmanager
     def exclusive(self, call: CallContext) -> Iterator[EngineT]:
-        """Waits until no other call has the engine and gives it back at the end; counts failures of the model.
+        """Holds the engine for a ``with`` block and counts failures of the model.
 
         Raises:
             DeadlineExceededError: The deadline passed first.
             CallCancelledError: The caller cancelled first.
             NotReadyError: The server is shutting down.
         """
-        with self._lock.hold(call), self._counted():
+        with self._lock.hold(call), self.counting_failures():
             yield self.engine
 
     @contextmanager
-    def _counted(self) -> Iterator[None]:
-        """Counts failures of the model in a row."""
+    def counting_failures(self) -> Iterator[None]:
+        """Counts exceptions within the ``with`` block as failures of the model, except bad input and full disks."""
         try:
             yield
         except FacetsError:
-            raise  # the caller's mistake, or the disk's
+            raise
         except Exception:
             self.failures.count()
             raise
@@ -86,28 +85,28 @@ class ServedModel(ABC, Generic[EngineT]):
 
     @property
     def num_waiting(self) -> int:
-        """What waits for the model now: calls, of a model behind batchers texts."""
+        """Calls waiting for the model; texts for a model behind batchers."""
         return self._lock.num_waiting
 
     @abstractmethod
     def probe(self, call: CallContext) -> None:
-        """Runs the model on inputs of our own; raises what the model raises."""
+        """Runs the model on fixed inputs; raises what the model raises."""
 
     def warm_up(self) -> None:
         """Runs the model once; raises what the model raises."""
         self.probe(CallContext(method="warm-up"))
 
     def has_answered(self) -> bool:
-        """False when the last calls failed one after the other."""
+        """False after several failures in a row."""
         return not self.failures.are_many()
 
     def is_healthy(self) -> bool:
-        """True while the model answers; after failures in a row it is asked with inputs of our own."""
+        """True while the model answers; after several failures in a row it is probed."""
         if self.has_answered():
             return True
         try:
             self.probe(CallContext(method="probe", deadline=time.monotonic() + _PROBE_S))
-        except Exception as error:  # whatever it is: the model does not answer
+        except Exception as error:  # any error: the model does not answer
             logger.warning("model %s does not answer: %s", self.info.name, type(error).__name__)
             return False
         return True
@@ -121,31 +120,31 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class TaskModels(Generic[ServedT]):
-    """The models of some tasks; the first one answers requests that name none."""
+    """The models of some tasks; the first answers requests that name none."""
 
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
-        """Keeps the order.
+        """Keeps the order of ``served``.
 
         Args:
-            task: Of all of them, in words: ``passages or sentences``.
-            served: Any number.
-            tasks: Name -> task of every model of the server, to tell a wrong task from a wrong name.
+            task: Tasks of the models in words: ``passages or sentences``.
+            served: The models.
+            tasks: Task of every model of the server by name, to tell a wrong task from a wrong name.
         """
         self.task = task
-        self._served = {one.info.name: one for one in served}
+        self._served = {model.info.name: model for model in served}
         self._tasks = tasks
 
     def get(self, name: str) -> ServedT:
         """The model of that name; the first one for the empty name.
 
         Raises:
-            NotFoundError: There is none.
-            InvalidInputError: It is served for another task.
+            NotFoundError: No such model is served.
+            InvalidInputError: The model is served for another task.
         """
         if name in self._served:
             return self._served[name]
-        ours = ", ".join(self._served)
-        if not ours:
+        served_names = ", ".join(self._served)
+        if not served_names:
             raise NotFoundError(
                 f"no model for {self.task} is served, expected one: name it when the server is started (--model)",
                 resource_type="model",
@@ -155,24 +154,18 @@ class TaskModels(Generic[ServedT]):
             return next(iter(self._served.values()))
         if name in self._tasks:
             raise InvalidInputError(
-                f"{name!r} is one for {self._tasks[name]}, expected one for {self.task}: {ours}", path="model"
+                f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}",
+                path="model",
             )
         raise NotFoundError(
-            f"model {name!r} is not served, expected one of {ours}", resource_type="model", resource_name=name
+            f"model {name!r} is not served, expected one of {served_names}", resource_type="model", resource_name=name
         )
 
-    def all(self) -> list[ServedT]:
-        """The models in order."""
-        return list(self._served.values())
-
     def preferring(self, name: str) -> Self:
-        """The same with another model for requests that name none.
-
-        Args:
-            name: Of the model; empty: the first one, as before.
+        """The same models with another default; empty: the first one.
 
         Raises:
-            ConfigError: It is not among them.
+            ConfigError: No such model is among them.
         """
         if not name:
             return self
@@ -180,7 +173,7 @@ class TaskModels(Generic[ServedT]):
             raise ConfigError(
                 f"model {name!r} is not served for {self.task}, expected one of {', '.join(self._served)}"
             )
-        ordered = sorted(self._served.values(), key=lambda one: one.info.name != name)
+        ordered = sorted(self._served.values(), key=lambda model: model.info.name != name)
         return type(self)(self.task, ordered, self._tasks)
 
 
@@ -188,39 +181,39 @@ class ModelRegistry:
     """The models of all tasks."""
 
     def __init__(self, served: Sequence[ServedModel[Any]]) -> None:
-        """Keeps the order: the first model is the server's default, the first of each task that task's.
+        """Keeps the order: the first model is the default of the server, the first of each task that of the task.
 
         Raises:
             ConfigError: There is no model, or two have the same name.
         """
-        names = [one.info.name for one in served]
+        names = [model.info.name for model in served]
         if not names:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
         self._served = dict(zip(names, served, strict=True))
-        self.tasks: dict[str, str] = {name: one.info.task for name, one in self._served.items()}
+        self.tasks: dict[str, str] = {name: model.info.task for name, model in self._served.items()}
         self.default = served[0]
         self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
     def of(self, kind: type[ServedT], *tasks: str) -> TaskModels[ServedT]:
-        """The models that are served for some tasks, those of the first task first."""
-        found = [one for task in tasks for one in self._served.values() if one.info.task == task]
-        return TaskModels(" or ".join(tasks), [one for one in found if isinstance(one, kind)], self.tasks)
+        """The models for some tasks, those of the first task first."""
+        models = [model for task in tasks for model in self._served.values() if model.info.task == task]
+        return TaskModels(" or ".join(tasks), [model for model in models if isinstance(model, kind)], self.tasks)
 
     def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
-        """True while every model of some tasks answers; None: none is served.
+        """A check that every model of some tasks answers; None when none is served.
 
-        The same function each time, so that a failing model is probed once for all services of its tasks.
+        Equal tasks get the same function, so a failing model is probed once for all services of its tasks.
         """
         served = frozenset(tasks) & set(self.tasks.values())
         return self._health.setdefault(served, partial(self._answers, served)) if served else None
 
     def get(self, name: str) -> ServedModel[Any]:
-        """The model of that name, whatever its task; the default one for the empty name.
+        """The model of that name, of any task; the default one for the empty name.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: No such model is served.
         """
         if not name:
             return self.default
@@ -234,24 +227,22 @@ class ModelRegistry:
 
     def all(self) -> list[ServedModel[Any]]:
         """The default model first, then the others by name."""
-        others = sorted(
-            (one for one in self._served.values() if one is not self.default), key=lambda one: one.info.name
-        )
-        return [self.default, *others]
+        others = [model for model in self._served.values() if model is not self.default]
+        return [self.default, *sorted(others, key=lambda model: model.info.name)]
 
     def is_default(self, served: ServedModel[Any]) -> bool:
         """True for the first model of its task."""
         task = served.info.task
-        return next(one for one in self._served.values() if one.info.task == task) is served
+        return next(model for model in self._served.values() if model.info.task == task) is served
 
     def _answers(self, tasks: Collection[str]) -> bool:
-        return all(one.is_healthy() for one in self._served.values() if one.info.task in tasks)
+        return all(model.is_healthy() for model in self._served.values() if model.info.task in tasks)
 
     def is_healthy(self) -> bool:
         """True while every model answers."""
-        return all(one.is_healthy() for one in self._served.values())
+        return all(model.is_healthy() for model in self._served.values())
 
     def close(self) -> None:
         """Ends the threads of all models."""
-        for one in self._served.values():
-            one.close()
+        for model in self._served.values():
+            model.close()

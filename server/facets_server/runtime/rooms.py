@@ -1,8 +1,10 @@
-"""The table of the rooms, and what each says to the server: whose models it serves and how, its services, its stores.
+"""The rooms of the server: which models each serves and how, its services, and its stores.
 
-Each room has a module ``room`` with one ``ROOM``.
+Each room has a module ``room`` with one ``ROOM``. Names of services and their methods come from the generated code of
+the servicers' base classes.
 """
 
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
@@ -22,30 +24,15 @@ from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
 
-PlaceOf = Callable[[str, str], Path | SqlDatabase]  # task and name of a model -> where what is added to it is kept
+PlaceOf = Callable[[str, str], Path | SqlDatabase]  # task and name of a model -> where its additions are stored
 Serve = Callable[[Path, ServerConfig, BatchMetrics, PlaceOf], ServedModel[Any]]  # folder of a checkpoint -> its model
-# Folders of the server with a module ``room``, in the order of the models and services. A new task is a line here.
-_NAMES = (
-    "texts",
-    "documents",
-    "relations",
-    "papers",
-)
+# Folders with a module ``room``, in the order of the models and services.
+_NAMES = ("texts", "documents", "relations", "papers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerParts:
-    """What servicers are made of.
-
-    Attributes:
-        models: Everything that is served.
-        engine: The documents.
-        admission: Who may open a stream.
-        config: Checked settings.
-        closing: What a room opens is closed when the server has stopped.
-        metrics: Where calls are counted.
-        recall: Where checked searches are counted.
-    """
+    """What servicers are built from; ``closing`` closes what a room opens once the server has stopped."""
 
     models: ModelRegistry
     engine: CollectionEngine
@@ -61,21 +48,16 @@ class Room:
     """One room of the server.
 
     Attributes:
-        tasks: Whose models its services answer with, keys of ``facets.model.loading.TASKS``; health follows these.
-        servicers: Each class extends one generated ``<Name>Servicer``.
-        serve: How the models of a task are served; of the other tasks another room does that.
-        stores: Pattern of files in the data directory -> what they hold. What points at another store stands before it.
+        tasks: Tasks whose models its services use; health follows these models.
+        servicers: Makes the servicers, each a subclass of one generated ``<Name>Servicer``.
+        serve: How the models of a task are served, for the tasks that belong to this room.
+        stores: Pattern of files in the data directory -> schema. A store that refers to another comes before it.
     """
 
     tasks: tuple[str, ...]
     servicers: Callable[[ServerParts], Sequence[object]]
     serve: Mapping[str, Serve] = field(default_factory=dict)
     stores: Mapping[str, Schema] = field(default_factory=dict)
-
-
-def task_folder(data_dir: Path, task: str, name: str) -> Path:
-    """Where a model keeps what is added to it at run time."""
-    return data_dir / task / quote(name, safe="")
 
 
 @cache
@@ -87,34 +69,88 @@ def rooms() -> tuple[Room, ...]:
 def load_models(
     config: ServerConfig, metrics: BatchMetrics, shared: SqlDatabase | None = None
 ) -> list[ServedModel[Any]]:
-    """Loads the models the settings name, else those that are shipped; in the order of the rooms.
+    """Loads the models that the settings name, else the shipped ones, in the order of the rooms.
 
     Args:
         config: Checked settings.
-        metrics: Of the batches.
-        shared: Where servers keep what is added at run time; None: each in its data directory.
+        metrics: Metrics of the batches.
+        shared: Database for what is added at run time; None: files in the data directory.
 
     Raises:
-        NotFoundError: There is no such model.
+        NotFoundError: A model does not exist.
         CheckpointError: A folder is damaged.
         StorageError: What was added to a model at run time cannot be read.
     """
     serve = {task: how for room in rooms() for task, how in room.serve.items()}
 
     def place_of(task: str, name: str) -> Path | SqlDatabase:
-        return shared or task_folder(config.data_dir, task, name)
+        return shared or config.data_dir / task / quote(name, safe="")
 
-    served = [serve[task_of(folder)](folder, config, metrics, place_of) for folder in _folders(config.models)]
-    return sorted(served, key=lambda one: list(serve).index(one.info.task))
+    folders = [find_model(name) for name in config.models] or _shipped_models()
+    served = [serve[task_of(folder)](folder, config, metrics, place_of) for folder in folders]
+    return sorted(served, key=lambda model: list(serve).index(model.info.task))
 
 
-def _folders(names: Sequence[str]) -> list[Path]:
-    if names:
-        return [find_model(name) for name in names]
+def _shipped_models() -> list[Path]:
     folders = [find_model(DEFAULT_MODEL)]
-    for task in TASKS:
+    for task in TASKS.values():
         try:
-            folders.append(find_model(TASKS[task].default))
+            folders.append(find_model(task.default))
         except NotFoundError:
             continue  # not installed: its services say so
     return list(dict.fromkeys(folders))
+
+
+@dataclass(frozen=True, slots=True)
+class Service:
+    """One service.
+
+    Attributes:
+        servicer: Answers its calls. Its attribute ``quick_calls``, if any, holds for the names of methods that return
+            a ``PendingReply`` a test for the small requests that the event loop may begin.
+        health: SERVING while this holds; None: no model of its tasks is served, and health does not know the service.
+    """
+
+    servicer: object
+    health: Callable[[], bool] | None
+
+    @property
+    def name(self) -> str:
+        """Full name, ``facets.v1.EmbeddingService``."""
+        base = self._base()
+        messages = sys.modules[base.__module__.removesuffix("_grpc")]
+        return str(messages.DESCRIPTOR.services_by_name[base.__name__.removesuffix("Servicer")].full_name)
+
+    def handlers(self) -> dict[str, Any]:
+        """Handlers by full name of the method."""
+        base, recorder = self._base(), _HandlerRecorder()
+        getattr(sys.modules[base.__module__], f"add_{base.__name__}_to_server")(self.servicer, recorder)
+        return {f"/{self.name}/{method}": handler for method, handler in recorder.handlers.items()}
+
+    def quick_calls(self) -> dict[str, Callable[[Any], bool]]:
+        """Quick calls of the servicer by full name of the method."""
+        quick: dict[str, Callable[[Any], bool]] = getattr(self.servicer, "quick_calls", {})
+        return {f"/{self.name}/{method}": is_quick for method, is_quick in quick.items()}
+
+    def _base(self) -> type:
+        return next(base for base in type(self.servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
+
+
+class _HandlerRecorder:
+    """Stands in for a gRPC server when generated code registers its handlers."""
+
+    def __init__(self) -> None:
+        self.handlers: dict[str, Any] = {}
+
+    def add_generic_rpc_handlers(self, handlers: object) -> None:
+        pass  # the same handlers, in a form without their names
+
+    def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
+        self.handlers.update(handlers)
+
+
+def services(parts: ServerParts) -> list[Service]:
+    """The services of all rooms."""
+    return [
+        Service(servicer, parts.models.health_of(room.tasks)) for room in rooms() for servicer in room.servicers(parts)
+    ]

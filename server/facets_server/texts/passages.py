@@ -1,6 +1,6 @@
-"""Models of passages behind their batchers: documents, queries and vectors wait in queues of their own.
+"""Served models of passages, with a queue each for documents, queries and vectors.
 
-A long document keeps the worker of the documents busy for seconds; a query does not wait for it.
+A long document keeps its worker busy for seconds; queries do not wait for it.
 """
 
 import re
@@ -18,7 +18,7 @@ from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
 
-_CHARS_OF_A_TOKEN = 4  # of English text, about
+_CHARS_PER_TOKEN = 4  # of English text, about
 _WORD_CHARACTER = re.compile(r"\w")
 
 
@@ -42,8 +42,7 @@ class ServedPassages(ServedTexts):
                     name=f"{model.name}-{name}",
                     model=model.name,
                     encode=encode,
-                    length=_about_tokens,
-                    max_tokens=config.max_passage_tokens,
+                    length=_estimated_tokens,
                     pads=False,
                 )
             )
@@ -63,7 +62,7 @@ class ServedPassages(ServedTexts):
         return PendingTexts(self._lanes["vectors"].submit(texts, call), call, _only_vectors)
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
-        """Texts go into the queue as they are."""
+        """True: texts enter the queue as they are; only texts without a word are left to a worker thread."""
         return all(map(_WORD_CHARACTER.search, texts))
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
@@ -83,38 +82,38 @@ class ServedPassages(ServedTexts):
         return self._passage_model.problem(text)
 
     def probe(self, call: CallContext) -> None:
-        """Encodes texts of our own, as documents and as queries."""
+        """Encodes fixed texts, as documents and as queries."""
         super().probe(call)
         self.encode_queries(["What warms up?"], call)
 
     def _documents(self, texts: Sequence[str]) -> Columns:
-        found = self._passage_model.encode_passages(texts)
+        passages = self._passage_model.encode_passages(texts)
         kept = np.full(len(texts), None, dtype=object)
-        for place, document in found.kept.items():
-            if not np.isfinite(document[0]).all():  # the batcher looks at arrays of numbers alone
+        for index, document in passages.kept.items():
+            if not np.isfinite(document[0]).all():  # the batcher checks arrays of numbers only
                 raise ModelFailureError("the model returned numbers that are not finite")
-            kept[place] = document
-        return found.facets, found.spans, found.num_tokens, kept
+            kept[index] = document
+        return passages.facets, passages.spans, passages.num_tokens, kept
 
     def _queries(self, texts: Sequence[str]) -> Columns:
-        found = self._passage_model.encode_queries(texts)
-        missing = ((0, 0), (0, MAX_QUERY_FACETS - found.weights.shape[1]))  # all batches of a call have one shape
-        return np.pad(found.facets, (*missing, (0, 0))), np.pad(found.weights, missing), found.are_questions
+        queries = self._passage_model.encode_queries(texts)
+        missing = ((0, 0), (0, MAX_QUERY_FACETS - queries.weights.shape[1]))  # one shape for all batches of a call
+        return np.pad(queries.facets, (*missing, (0, 0))), np.pad(queries.weights, missing), queries.are_questions
 
     def _vectors(self, texts: Sequence[str]) -> Columns:
         num_tokens = np.array([len(ids) for ids in self._passage_model.pieces.ids(texts)], dtype=np.int64)
         return self._passage_model.embed(texts), num_tokens
 
 
-def _about_tokens(text: str) -> int:
-    return 2 + len(text) // _CHARS_OF_A_TOKEN
+def _estimated_tokens(text: str) -> int:
+    return 2 + len(text) // _CHARS_PER_TOKEN
 
 
 def _encoded(columns: Columns) -> Encoded:
     facets, spans, num_tokens, kept = columns
     stats = tuple(TokenStats(count, 0, count) for count in num_tokens.tolist())
-    kept_by_place = {place: one for place, one in enumerate(kept.tolist()) if one is not None}
-    return Encoded(facets, stats, spans, kept=kept_by_place)
+    long_texts = {index: document for index, document in enumerate(kept.tolist()) if document is not None}
+    return Encoded(facets, stats, spans, kept=long_texts)
 
 
 def _only_vectors(columns: Columns) -> Encoded:

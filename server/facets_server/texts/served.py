@@ -1,4 +1,4 @@
-"""The models of texts a server serves, each behind its batchers."""
+"""The served models of texts, each behind its batchers."""
 
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -20,19 +20,13 @@ from facets_server.runtime.models import ModelRegistry, ServedModel, TaskModels
 _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with several more words than the first one.")
 RowT = TypeVar("RowT")
 
-_TEXTS_AT_A_TIME = 16  # between two looks at the deadline
-_COUNTED = 2  # of a text that is not read whole, tokens are counted as far as so many times what is read
+_TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
+_COUNTED = 2  # tokens of a truncated text are counted up to this many times what is read
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStats:
-    """Token counts of one text.
-
-    Attributes:
-        num_tokens: Tokens that were read.
-        num_unknown_tokens: Of these, those outside the vocabulary.
-        num_tokens_in_text: Tokens of the whole text.
-    """
+    """Tokens of one text: read, those of them outside the vocabulary, and in the whole text."""
 
     num_tokens: int
     num_unknown_tokens: int
@@ -40,20 +34,20 @@ class TokenStats:
 
     @property
     def truncated(self) -> bool:
-        """The end of the text was not read."""
+        """True when the end of the text was not read."""
         return self.num_tokens < self.num_tokens_in_text
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Texts as the model sees them.
+    """Results of a model for texts.
 
     Attributes:
-        facets: ``[texts, K, D]``, float32, magnitudes kept; zero rows where a text has fewer facets.
+        facets: ``[texts, K, D]``, float32, with magnitudes; rows of zeros where a text has fewer facets.
         stats: Token counts of each text.
-        spans: Where each facet stands in its text, ``[texts, K, 2]``; None where facets have no place.
-        vectors: The text's own unit vector, ``[texts, D]``; None where nobody asked for it.
-        kept: Facets and spans of the long texts whose documents keep more than K, by place.
+        spans: Character span of each facet in its text, ``[texts, K, 2]``; None: facets have no spans.
+        vectors: Unit vector of each whole text, ``[texts, D]``; None: not requested.
+        kept: Facets and spans of long texts whose documents keep more than K facets, by index of the text.
     """
 
     facets: NDArray[np.float32]
@@ -62,19 +56,19 @@ class Encoded:
     vectors: NDArray[np.float32] | None = None
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
-    def document(self, place: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
-        """What a document keeps of the text at this place: its facets and their spans."""
-        return self.kept.get(place, (self.facets[place], None if self.spans is None else self.spans[place]))
+    def document(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
+        """Facets and spans that a document keeps of the text at this index."""
+        return self.kept.get(index, (self.facets[index], None if self.spans is None else self.spans[index]))
 
 
 @dataclass(frozen=True, slots=True)
 class EncodedQueries:
-    """Queries as the model sees them.
+    """Results of a model for queries.
 
     Attributes:
         facets: ``[queries, J, D]``, float32.
-        weights: What each facet counts, ``[queries, J]``; 0: the query has no such facet.
-        are_questions: Whether they are several questions, ``[queries]``: a document may answer any.
+        weights: Weight of each facet, ``[queries, J]``; 0: the query has no such facet.
+        are_questions: Whether the query is several questions, any of which a document may answer, ``[queries]``.
     """
 
     facets: NDArray[np.float32]
@@ -91,17 +85,12 @@ class PendingTexts:
         self._read = read
 
     def result(self) -> Encoded:
-        """Waits for the embeddings and adds the times to the call.
-
-        Raises:
-            DeadlineExceededError: The deadline passed first.
-            CallCancelledError: The caller cancelled first.
-        """
+        """Waits for the embeddings and adds the times to the call; raises as ``PendingRows.result``."""
         return self._read(columns_of(self.rows, self._call))
 
 
 def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
-    """Waits for rows and adds the times to the call; raises what ``PendingRows.result`` raises."""
+    """Waits for rows and adds the times to the call; raises as ``PendingRows.result``."""
     encoded = rows.result()
     call.queue_ms += encoded.queue_ms
     call.inference_ms += encoded.inference_ms
@@ -112,12 +101,7 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 
 
 class ServedTexts(ServedModel[TextModel]):
-    """One model of texts behind its batchers.
-
-    Attributes:
-        model: The model.
-        relevance: What gives hits of searches with it their confidence; None: they have none.
-    """
+    """One model of texts behind its batchers; ``relevance`` gives hits their confidence, None: they have none."""
 
     def __init__(
         self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics, *, relevance: RelevanceCurve | None = None
@@ -132,7 +116,7 @@ class ServedTexts(ServedModel[TextModel]):
 
     @property
     def num_waiting(self) -> int:
-        """Texts that wait for the model now."""
+        """Texts waiting for the model."""
         return sum(batcher.num_waiting_texts for batcher in self._batchers)
 
     def _add_batcher(self, lane: BatchLane[RowT]) -> Batcher[RowT]:
@@ -142,63 +126,53 @@ class ServedTexts(ServedModel[TextModel]):
 
     @abstractmethod
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """Puts texts into the queue of the model.
-
-        Args:
-            texts: At least one; checked by the caller.
-            call: For whom.
-        """
+        """Puts at least one checked text into the queue of the model."""
 
     def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """The same where nobody asks for facets; a model that makes vectors by themselves leaves them out."""
+        """``submit`` for vectors alone; a model that can leaves the facets out."""
         return self.submit(texts, call)
 
     @abstractmethod
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
-        """Facets of queries, waited for.
-
-        Args:
-            texts: At least one; checked by the caller.
-            call: For whom.
-        """
+        """Waits for the facets of at least one checked query."""
 
     @abstractmethod
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
-        """One vector a text, ``[texts, H]``; see ``TextEncoder.embed``."""
+        """One vector per text, ``[texts, H]``; see ``TextEncoder.embed``."""
 
     def problem(self, text: str) -> str:
-        """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can."""
+        """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can read it."""
         return ""
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
-        """Whether ``submit`` waits for nobody: short texts, checked or not."""
+        """Whether ``submit`` of these short texts, checked or not, does not wait."""
         return False
 
     def check(self, texts: Sequence[str], *path: str | int) -> None:
-        """Checks that the model can read texts.
+        """Checks that the model can read the texts of a list at ``path``.
 
         Raises:
-            InvalidInputError: It cannot read one; its path is ``path`` and the place of the text.
+            InvalidInputError: It cannot read one of them.
         """
-        for place, text in enumerate(texts):
-            self.check_one(text, *path, place)
+        for i, text in enumerate(texts):
+            self.check_one(text, *path, i)
 
     def check_one(self, text: str, *path: str | int) -> None:
-        """The same of one text at a path."""
+        """Checks that the model can read one text at ``path``; raises as ``check``."""
         problem = self.problem(text)
         if problem:
             raise InvalidInputError(problem, path=path)
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
-        """``submit`` and wait."""
+        """Submits texts and waits for the result."""
         return self.submit(texts, call).result()
 
     def probe(self, call: CallContext) -> None:
-        """Encodes texts of our own."""
+        """Encodes fixed texts."""
         self.encode(_WARM_UP_TEXTS, call)
 
     def has_answered(self) -> bool:
-        """False when the last batches failed one after the other or a worker is gone."""
+        """False after several failed batches in a row, or when a worker is gone."""
         return all(batcher.is_healthy() for batcher in self._batchers)
 
     def close(self) -> None:
@@ -209,7 +183,7 @@ class ServedTexts(ServedModel[TextModel]):
 
 
 class ServedSentences(ServedTexts):
-    """A model of sentences: token rows of all calls in one queue, queries too."""
+    """A model of sentences: one queue of token rows, also for queries."""
 
     def __init__(
         self,
@@ -226,7 +200,6 @@ class ServedSentences(ServedTexts):
             model=model.name,
             encode=lambda rows: (model.encode_rows(rows),),
             length=len,
-            max_tokens=config.max_batch_tokens,
             pads=True,
         )
         self.batcher = self._add_batcher(lane)
@@ -244,21 +217,20 @@ class ServedSentences(ServedTexts):
         return PendingTexts(self.batcher.submit(rows, call), call, lambda columns: Encoded(columns[0], stats))
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
-        """Words that were read before are in a cache; the others wait for spaCy, which has one user at a time."""
+        """True for texts in the tokenizer's cache; others wait for spaCy, which reads one text at a time."""
         return self.model.tokenizer.has_seen(texts)
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
-        """The facets of the texts, all of them equal."""
+        """Facets of equal weight."""
         facets = self.encode(texts, call).facets
         return EncodedQueries(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
-        """Averages of the encoder's states; the batcher does not know them, so one call at a time asks for them."""
+        """Averages of the encoder's states, which the batcher does not keep; one call at a time."""
         with self.exclusive(call) as model:
             return model.embed(texts)
 
     def _rows(self, texts: Sequence[str], call: CallContext) -> list[NDArray[np.int64]]:
-        """Rows of texts, a few at a time, as long as somebody waits for them."""
         rows: list[NDArray[np.int64]] = []
         with call.stages.measured("tokenize", num_items=len(texts)):
             for start in range(0, len(texts), _TEXTS_AT_A_TIME):
@@ -267,7 +239,7 @@ class ServedSentences(ServedTexts):
         return rows
 
     def _num_tokens(self, text: str, row: NDArray[np.int64]) -> int:
-        """Tokens of the whole text, of which ``row`` are those that are read; of a very long one at least so many."""
+        """Tokens of the whole text, of which ``row`` are read; a lower bound for a very long text."""
         if len(row) < self.model.max_tokens:
             return len(row)
         most = _COUNTED * self.model.max_tokens
@@ -277,25 +249,24 @@ class ServedSentences(ServedTexts):
 
 
 class CallEncoder:
-    """Encodes on behalf of one call, for the tasks of the library: through the batchers."""
+    """Encoder for the library's tasks that encodes on behalf of one call, through the batchers."""
 
     def __init__(self, served: ServedTexts, call: CallContext) -> None:
         self._served = served
         self._call = call
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """``[len(texts), K, D]``, magnitudes kept."""
+        """Facets with magnitudes, ``[len(texts), K, D]``."""
         return self._served.encode(texts, self._call).facets
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text, ``[len(texts), H]``."""
+        """One vector per text, ``[len(texts), H]``."""
         return self._served.embed(texts, self._call)
 
 
-# What the services about texts are given.
 TextModels = TaskModels[ServedTexts]
 
 
 def text_models(models: ModelRegistry, *tasks: str) -> TextModels:
-    """The models of texts that are served for some tasks, those of the first task first."""
+    """The models of texts for some tasks, those of the first task first."""
     return models.of(ServedTexts, *tasks)  # type: ignore[type-abstract]

@@ -1,40 +1,47 @@
-"""The services about texts: facets of texts, how alike two texts are, the sentences that cover a document best."""
+"""The services about texts: facets, similarity, summaries, topics."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 
+import numpy as np
 from facets_proto.codec import message_of, to_message
+from facets_proto.v1 import common_pb2, texts_pb2_grpc
 from facets_proto.v1 import texts_pb2 as pb
-from facets_proto.v1 import texts_pb2_grpc
+from numpy.typing import NDArray
 
-from facets.errors import FacetsError
+from facets.errors import FacetsError, InvalidInputError
 from facets.texts.explanation import explain_encoded
-from facets.texts.similarity import PairScores, score_pairs
-from facets.texts.similarity_methods import default_method
-from facets.texts.summarization import Summary, summarize
-from facets.texts.topics import TextTopics, suggest_topics
+from facets.texts.similarity import PairScores, ScoreRange, score_pairs
+from facets.texts.similarity_methods import SimilarityMethod, default_method
+from facets.texts.summarization import Order, summarize
+from facets.texts.topics import suggest_topics
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import PendingReply
+from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, status_of
-from facets_server.runtime.limits import LimitsConfig, check_count, check_num_sentences, check_texts
 from facets_server.runtime.messages import read_ahead
-from facets_server.runtime.records import num_words_of
-from facets_server.texts.replies import embeddings_to_message, scores_to_message
-from facets_server.texts.requests import (
-    ScoringQuery,
-    SummarizingQuery,
-    TopicsQuery,
-    scoring_of,
-    summarizing_of,
-    topics_of,
+from facets_server.runtime.requests import (
+    check_count,
+    check_list_of_texts,
+    check_number,
+    check_pairs,
+    check_texts,
+    record_of,
 )
-from facets_server.texts.served import CallEncoder, Encoded, PendingTexts, ServedTexts, TextModels
+from facets_server.texts.served import CallEncoder, PendingTexts, ServedTexts, TextModels
+
+_MAX_CONDITIONS = 16
+_DATA_TYPES: dict[int, type[np.floating]] = {
+    common_pb2.DATA_TYPE_UNSPECIFIED: np.float32,
+    common_pb2.DATA_TYPE_FLOAT32: np.float32,
+    common_pb2.DATA_TYPE_FLOAT16: np.float16,
+}
 
 
 @dataclass(frozen=True, slots=True)
 class _Begun:
-    """A request of a stream whose texts wait for the model, or why they do not."""
+    """A request of a stream whose texts wait for the model, or the error that prevented it."""
 
     sequence: int
     request: pb.EmbedRequest
@@ -55,10 +62,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     def Embed(self, request: pb.EmbedRequest, call: CallContext) -> PendingReply:
         """Facets of a batch of texts."""
         served, pending = self._submit(request, call)
-        return PendingReply(
-            pending.rows,
-            lambda: embeddings_to_message(_finished(served, pending, request, call), served.model, request, call),
-        )
+        return PendingReply(pending.rows, lambda: _embedded(served, pending, request, call))
 
     def EmbedStream(
         self, requests: Iterator[pb.EmbedStreamRequest], call: CallContext
@@ -70,7 +74,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
         size = pb.EmbedStreamRequest.ByteSize
         for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
-            reply = self._finish(begun)
+            reply = _finished(begun)
             call.num_items += begun.call.num_items
             call.inference_ms += begun.call.inference_ms
             yield reply
@@ -80,11 +84,12 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         num_words = num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
         encoded = pending.result()
-        texts, spans = list(request.texts), encoded.spans
-        found = explain_encoded(served.model, texts, encoded.facets, top_k=num_words, spans_TK2=spans)
+        explained = explain_encoded(
+            served.model, list(request.texts), encoded.facets, spans_TK2=encoded.spans, **num_words
+        )
         explanations = [
-            to_message(one, pb.TextExplanation, token_stats=stats)
-            for one, stats in zip(found, encoded.stats, strict=True)
+            to_message(explanation, pb.TextExplanation, token_stats=stats)
+            for explanation, stats in zip(explained, encoded.stats, strict=True)
         ]
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
@@ -95,86 +100,163 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     def _submit(
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
     ) -> tuple[ServedTexts, PendingTexts]:
-        served = self._models.get(request.model)
-        check_count(request.texts, ("texts",), self._limits.max_texts_per_request)
-        check_texts(
-            ((("texts", i), text) for i, text in enumerate(request.texts)), max_bytes=self._limits.max_text_bytes
-        )
+        served, limits = self._models.get(request.model), self._limits
+        check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_text_bytes)
         served.check(request.texts, "texts")
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
     def _begin(self, request: pb.EmbedStreamRequest, call: CallContext) -> _Begun:
-        permit = self._admission.permit(call, may_refuse=False)
+        permit = self._admission.stream_permit(call)
+        outcome: tuple[ServedTexts, PendingTexts] | FacetsError
         try:
             outcome = self._submit(request.request, call)
+            outcome[1].rows.when_ended(permit.release)
         except FacetsError as error:
             permit.release()
-            return _Begun(request.sequence, request.request, call, error)
+            outcome = error
         except BaseException:
             permit.release()
             raise
-        outcome[1].rows.when_ended(permit.release)
         return _Begun(request.sequence, request.request, call, outcome)
 
-    def _finish(self, begun: _Begun) -> pb.EmbedStreamResponse:
-        reply = pb.EmbedStreamResponse(sequence=begun.sequence)
-        try:
-            if isinstance(begun.outcome, FacetsError):
-                raise begun.outcome
-            served, pending = begun.outcome
-            encoded = _finished(served, pending, begun.request, begun.call)
-            reply.response.CopyFrom(embeddings_to_message(encoded, served.model, begun.request, begun.call))
-        except (CallCancelledError, DeadlineExceededError):
-            raise  # the whole stream ends
-        except FacetsError as error:
-            reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
-        return reply
+
+def _finished(begun: _Begun) -> pb.EmbedStreamResponse:
+    reply = pb.EmbedStreamResponse(sequence=begun.sequence)
+    try:
+        if isinstance(begun.outcome, FacetsError):
+            raise begun.outcome
+        reply.response.CopyFrom(_embedded(*begun.outcome, begun.request, begun.call))
+    except (CallCancelledError, DeadlineExceededError):
+        raise  # the whole stream ends
+    except FacetsError as error:
+        reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
+    return reply
 
 
-def _finished(served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext) -> Encoded:
-    """Texts that were begun, with a vector each where the request asks for one."""
+def _embedded(
+    served: ServedTexts, pending: PendingTexts, request: pb.EmbedRequest, call: CallContext
+) -> pb.EmbedResponse:
     encoded = pending.result()
-    if encoded.vectors is not None or not (request.include_vectors or request.vectors_only):
-        return encoded
-    return replace(encoded, vectors=served.embed(list(request.texts), call))
+    wants_vectors = request.include_vectors or request.vectors_only
+    if wants_vectors and encoded.vectors is None:
+        encoded = replace(encoded, vectors=served.embed(list(request.texts), call))
+    facets = _unit_length(encoded.facets) if request.normalize else encoded.facets
+    return message_of(
+        pb.EmbedResponse,
+        facet_embeddings=_as_data_type(facets, request.dtype) if facets.size else None,
+        token_stats=encoded.stats,
+        model=served.model,
+        timings=call,
+        facet_spans=encoded.spans if request.include_spans and facets.size else None,
+        vectors=_as_data_type(encoded.vectors, request.dtype) if wants_vectors else None,
+    )
+
+
+def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(facets, axis=-1, keepdims=True)
+    unit: NDArray[np.float32] = np.divide(facets, lengths, out=np.zeros_like(facets), where=lengths > 0)
+    return unit
+
+
+def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray[np.floating]:
+    """An array of the requested type; magnitudes beyond half precision are cut at its largest number.
+
+    Raises:
+        InvalidInputError: The type is unknown.
+    """
+    assert array is not None
+    dtype = _DATA_TYPES.get(data_type)
+    if dtype is None:
+        raise InvalidInputError(f"must be float32 or float16, got number {data_type}", path="dtype")
+    if dtype is np.float16:
+        largest = float(np.finfo(np.float16).max)
+        array = np.clip(array, -largest, largest)
+    return array.astype(dtype, copy=False)
+
+
+def num_words_of(
+    request: pb.ExplainRequest | pb.ScoreRequest | pb.SuggestTopicsRequest, limits: LimitsConfig
+) -> dict[str, int]:
+    """``num_words`` of a request as a keyword argument; empty: the default of the library.
+
+    Raises:
+        InvalidInputError: It is out of range.
+    """
+    if not request.HasField("num_words"):
+        return {}
+    return {"num_words": check_number(request.num_words, ("num_words",), limits.max_nearest_words)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Scoring:
+    """A ScoreRequest; ``method`` None: the default of the model."""
+
+    pairs: tuple[tuple[str, str], ...]
+    method: SimilarityMethod | None
+    attention: bool
+    explain: bool
+    calibrated: bool
+    score_range: ScoreRange = ScoreRange.ZERO_TO_ONE
 
 
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
-    """Scores pairs of texts."""
+    """Scores pairs of texts; ``models`` holds for each task the models of texts, those of the task first."""
 
     def __init__(self, models: Mapping[str, TextModels], limits: LimitsConfig) -> None:
-        """Keeps the models: for each task those of texts, its own first."""
         self._models = models
         self._limits = limits
 
     def Score(self, request: pb.ScoreRequest, call: CallContext) -> pb.ScoreResponse:
         """Scores of a batch of pairs."""
-        query = scoring_of(request, self._limits)
-        served = self._models[_task(query)].get(request.model)
-        for i, (first, second) in enumerate(query.pairs):
+        limits = self._limits
+        check_pairs(request.pairs, ("first", "second"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes)
+        scoring = record_of(request, _Scoring)
+        task = (scoring.method or default_method("passages")).row.task
+        served = self._models[task].get(request.model)
+        for i, (first, second) in enumerate(scoring.pairs):
             served.check_one(first, "pairs", i, "first")
             served.check_one(second, "pairs", i, "second")
-        call.num_items = len(query.pairs)
-        return scores_to_message(_score(query, served, call), query, served.model, call)
+        call.num_items = len(scoring.pairs)
+        scores = score_pairs(
+            served.model,
+            scoring.pairs,
+            scoring.method,
+            attention=scoring.attention,
+            explain=scoring.explain,
+            score_range=scoring.score_range if scoring.calibrated else None,
+            encoder=CallEncoder(served, call),
+            **num_words_of(request, limits),
+        )
+        return message_of(
+            pb.ScoreResponse,
+            scores=_pair_scores(scores),
+            method=scores.method,
+            attention=scoring.attention,
+            model=served.model,
+            timings=call,
+        )
 
 
-def _task(query: ScoringQuery) -> str:
-    """Whose model answers when none is named: the one that the method is for."""
-    return (query.method or default_method("passages")).row.task
+def _pair_scores(scores: PairScores) -> list[tuple[object, ...]]:
+    """Fields of the PairScore messages, in their order."""
+    nothing = [None] * len(scores.scores)
+    calibrated = nothing if scores.calibrated is None else scores.calibrated.tolist()
+    labels = [comparison.label for comparison in scores.comparisons] or nothing
+    differences = [comparison.differences for comparison in scores.comparisons] or [()] * len(scores.scores)
+    columns = (scores.scores.tolist(), calibrated, scores.explanations or nothing, labels, differences)
+    return list(zip(*columns, strict=True))
 
 
-def _score(query: ScoringQuery, served: ServedTexts, call: CallContext) -> PairScores:
-    return score_pairs(
-        served.model,
-        query.pairs,
-        query.method,
-        attention=query.attention,
-        explain=query.explain,
-        num_words=query.num_words,
-        score_range=query.score_range if query.calibrated else None,
-        encoder=CallEncoder(served, call),
-    )
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Summarizing:
+    """A SummarizeRequest, with the arguments of ``summarize``."""
+
+    documents: tuple[str | tuple[str, ...], ...]
+    num_sentences: int | None
+    max_words: int | None
+    order: Order = "original"
+    query: str
 
 
 class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
@@ -187,24 +269,30 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
     def Summarize(self, request: pb.SummarizeRequest, call: CallContext) -> pb.SummarizeResponse:
         """Extractive summaries of a batch of documents."""
         served = self._models.get(request.model)
-        query = summarizing_of(request, self._limits)
-        limit = self._limits.max_sentences_per_document
-        check_num_sentences(query.documents, served.model.tokenizer.sentences, limit)
-        call.num_items = len(query.documents)
-        summaries = _summarize(query, served, call)
+        self._check(request, served)
+        summarizing = record_of(request, _Summarizing)
+        call.num_items = len(summarizing.documents)
+        summaries = summarize(served.model, encoder=CallEncoder(served, call), **asdict(summarizing))
         return message_of(pb.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
 
-
-def _summarize(query: SummarizingQuery, served: ServedTexts, call: CallContext) -> list[Summary]:
-    return summarize(
-        served.model,
-        query.documents,
-        num_sentences=query.num_sentences,
-        max_words=query.max_words,
-        order=query.order,
-        query=query.query,
-        encoder=CallEncoder(served, call),
-    )
+    def _check(self, request: pb.SummarizeRequest, served: ServedTexts) -> None:
+        limits, max_sentences = self._limits, self._limits.max_sentences_per_document
+        check_count(request.documents, ("documents",), limits.max_texts_per_request)
+        for i, document in enumerate(request.documents):
+            sentences, path = document.sentences.sentences, ("documents", i, "sentences")
+            if document.WhichOneof("source") == "sentences":
+                check_count(sentences, path, max_sentences)
+                texts = (((*path, "sentences", j), sentence) for j, sentence in enumerate(sentences))
+                check_texts(texts, max_bytes=limits.max_text_bytes)
+                continue
+            check_texts([(("documents", i, "text"), document.text)], max_bytes=limits.max_long_text_bytes)
+            if len(document.text) > max_sentences:
+                num_sentences = len(served.model.tokenizer.sentences(document.text))
+                if num_sentences > max_sentences:
+                    rule = f"has {num_sentences} sentences, the limit is {max_sentences}"
+                    raise InvalidInputError(rule, path=("documents", i, "text"))
+        if request.query:
+            check_texts([(("query",), request.query)], max_bytes=limits.max_text_bytes)
 
 
 class TopicService(texts_pb2_grpc.TopicServiceServicer):
@@ -216,20 +304,18 @@ class TopicService(texts_pb2_grpc.TopicServiceServicer):
 
     def SuggestTopics(self, request: pb.SuggestTopicsRequest, call: CallContext) -> pb.SuggestTopicsResponse:
         """Topics that may come next after each text of a batch."""
-        served = self._models.get(request.model)
-        query = topics_of(request, self._limits)
-        call.num_items = len(query.texts)
-        topics = _suggest(query, served, call)
+        served, limits = self._models.get(request.model), self._limits
+        check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_long_text_bytes)
+        for name, phrases in (("keep", request.keep), ("avoid", request.avoid)):
+            check_list_of_texts(phrases, name, _MAX_CONDITIONS, max_bytes=limits.max_text_bytes, least=0)
+        call.num_items = len(request.texts)
+        topics = suggest_topics(
+            served.model,
+            list(request.texts),
+            num_topics=request.num_topics if request.HasField("num_topics") else None,
+            keep=list(request.keep),
+            avoid=list(request.avoid),
+            encoder=CallEncoder(served, call),
+            **num_words_of(request, limits),
+        )
         return message_of(pb.SuggestTopicsResponse, texts=topics, model=served.model, timings=call)
-
-
-def _suggest(query: TopicsQuery, served: ServedTexts, call: CallContext) -> list[TextTopics]:
-    return suggest_topics(
-        served.model,
-        query.texts,
-        num_topics=query.num_topics,
-        num_words=query.num_words,
-        keep=query.keep,
-        avoid=query.avoid,
-        encoder=CallEncoder(served, call),
-    )

@@ -6,12 +6,11 @@ from pathlib import Path
 
 import grpc
 import pytest
-from facets_server.runtime.app import FacetsServer, create_server
-from facets_server.runtime.config import BatcherConfig, ServerConfig
-from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
+from facets_server.runtime.app import FacetsServer
+from facets_server.runtime.config import AdmissionConfig, BatcherConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.runtime.models import ServedModel
-from facets_server.runtime.observers import Tracing
+from facets_server.runtime.observability import Tracing
 from facets_server.texts.served import ServedSentences
 from prometheus_client import CollectorRegistry
 from server_fakes import FakeModel
@@ -71,7 +70,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         registry = CollectorRegistry()
         metrics = BatchMetrics(registry)
         texts = [ServedSentences(model, config.batcher, metrics) for model in served]
-        server = create_server([*texts, *others], engine, config, registry=registry, tracing=tracing)
+        server = FacetsServer([*texts, *others], engine, config, registry=registry, tracing=tracing)
         channel = grpc.insecure_channel(f"127.0.0.1:{server.port}")
         running = Running(server, served[0], engine, channel, config, served[1:])
         started.append(running)

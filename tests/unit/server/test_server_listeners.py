@@ -9,8 +9,7 @@ import grpc
 import pytest
 from facets_server.gateway import protobuf_json, request_body, upstream
 from facets_server.runtime import metrics_server
-from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
+from facets_server.runtime.config import AdmissionConfig, LimitsConfig, ServerConfig
 from facets_server.runtime.metrics_server import MetricsServer
 from prometheus_client import CollectorRegistry
 from server_gateway_fakes import listening
@@ -125,8 +124,9 @@ def listeners(make_server, monkeypatch):
     """Each with at most four silent ones, for half a second, and 5,000 bytes of a body."""
     monkeypatch.setattr(metrics_server, "MAX_CONNECTIONS", 4)
     monkeypatch.setattr(metrics_server, "HEAD_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(AdmissionConfig, "max_silent_calls", 4)
     server = make_server(
-        admission=AdmissionConfig(max_silent_calls=4, message_timeout_s=0.5),
+        admission=AdmissionConfig(message_timeout_s=0.5),
         limits=LimitsConfig(max_message_bytes=5000),
     ).server
     metrics = MetricsServer(CollectorRegistry(), "127.0.0.1", 0)

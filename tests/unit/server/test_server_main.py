@@ -28,9 +28,11 @@ def test_the_shell_completes_options(capsys, monkeypatch):
 
 
 def test_a_wrong_setting_is_named(capsys, monkeypatch):
-    monkeypatch.setenv("FACETS_SERVER_LIMITS_MAX_TOP_K", "many")
+    monkeypatch.setenv("FACETS_SERVER_LIMITS_MAX_TEXT_BYTES", "many")
     assert main([]) == 2
-    assert capsys.readouterr().err == 'facets-server: FACETS_SERVER_LIMITS_MAX_TOP_K must be an integer, got "many"\n'
+    assert (
+        capsys.readouterr().err == 'facets-server: FACETS_SERVER_LIMITS_MAX_TEXT_BYTES must be an integer, got "many"\n'
+    )
 
 
 def test_flags_are_checked_like_the_file(capsys):

@@ -4,13 +4,11 @@ from dataclasses import fields
 from typing import Any
 
 import pytest
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, documents_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
 from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocument
 from facets_server.documents.requests import DocumentQuery
-from facets_server.documents.searching import Found
+from facets_server.documents.searching import SearchReply
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
-from facets_server.runtime.limits import LimitsConfig
-from facets_server.texts.requests import ScoringQuery, SummarizingQuery, TopicsQuery
 from facets_server.texts.served import TokenStats
 
 from facets import documents
@@ -40,7 +38,7 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
     (documents.Span, common_pb2.Span, set()),
     (documents.DocumentPart, results_pb2.DocumentPart, set()),
     (documents.SearchHit, results_pb2.SearchHit, set()),
-    (Found, documents_pb2.SearchResponse, {"results", "timings"}),
+    (SearchReply, documents_pb2.SearchResponse, {"results", "timings"}),
     (StoredBatch, documents_pb2.UpsertResponse, {"model", "timings"}),
     (StoredBatch, documents_pb2.UpsertStreamAck, {"sequence", "already_stored"}),
     (Rejection, documents_pb2.RejectedDocument, set()),
@@ -66,9 +64,6 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 # Record <- message, and the fields of the record that are made from others of the message.
 READ: list[tuple[Any, Any, set[str]]] = [
     (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
-    (ScoringQuery, texts_pb2.ScoreRequest, set()),
-    (SummarizingQuery, texts_pb2.SummarizeRequest, set()),
-    (TopicsQuery, texts_pb2.SuggestTopicsRequest, set()),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses", "is_adjunct"}),
     (patterns.PairLimits, relations_pb2.PairLimits, set()),
     (ExtractionQuery, relations_pb2.ExtractRelationsRequest, {"entities"}),
@@ -94,7 +89,3 @@ def test_a_record_has_the_fields_of_its_message(record: Any, message: Any, elsew
 @pytest.mark.parametrize(("record", "message", "elsewhere"), READ, ids=name_of)
 def test_a_message_has_the_fields_of_its_record(record: Any, message: Any, elsewhere: set[str]) -> None:
     assert {field.name for field in fields(record)} - set(message.DESCRIPTOR.fields_by_name) == elsewhere
-
-
-def test_limits_are_those_that_the_server_tells() -> None:
-    assert set(LimitsConfig.model_fields) <= set(models_pb2.Limits.DESCRIPTOR.fields_by_name)

@@ -1,15 +1,14 @@
-"""Limits are checked on messages, before any record is made of them: a request beyond one costs nothing."""
+"""Sizes are checked on messages, before any record is made of them: a request beyond a limit costs little."""
 
 from typing import Any
 
 import pytest
-from facets_proto.v1 import documents_pb2, papers_pb2, relations_pb2, texts_pb2
+from facets_proto.v1 import documents_pb2, papers_pb2, relations_pb2
 from facets_server.documents.requests import search_of
 from facets_server.papers.requests import added_papers_of, new_authors_of, paper_query_of
 from facets_server.relations.requests import patterns_of, slots_of
-from facets_server.runtime import records
-from facets_server.runtime.limits import LimitsConfig
-from facets_server.texts.requests import scoring_of, summarizing_of
+from facets_server.runtime import requests
+from facets_server.runtime.config import LimitsConfig
 
 from facets.errors import InvalidInputError
 
@@ -18,14 +17,8 @@ MANY = 20_000
 AUTHOR = papers_pb2.NewAuthor(papers=[{}] * 1000)
 CASES: list[tuple[Any, Any, str]] = [
     (search_of, documents_pb2.SearchRequest(queries=[{}] * MANY), "queries"),
-    (scoring_of, texts_pb2.ScoreRequest(pairs=[{}] * MANY), "pairs"),
-    (summarizing_of, texts_pb2.SummarizeRequest(documents=[{}] * MANY), "documents"),
-    (
-        summarizing_of,
-        texts_pb2.SummarizeRequest(documents=[{"sentences": {"sentences": ["a"] * MANY}}]),
-        "documents[0].sentences",
-    ),
     (patterns_of, relations_pb2.ScoreRelationsRequest(patterns=[""] * MANY), "patterns"),
+    (lambda r, limits: slots_of(r, None, limits), relations_pb2.FillSlotsRequest(slots=[{}] * MANY), "slots"),
     (added_papers_of, papers_pb2.AddPapersRequest(papers=[{}] * MANY), "papers"),
     (new_authors_of, papers_pb2.AddAuthorsRequest(authors=[AUTHOR] * 20), "authors"),
     (
@@ -43,13 +36,8 @@ def test_no_record_is_made_of_a_request_beyond_a_limit(
     def made(*_: object, **__: object) -> None:
         raise AssertionError("a record was made")
 
-    monkeypatch.setattr(records, "from_message", made)
-    monkeypatch.setattr(records, "array_from_message", made)
+    monkeypatch.setattr(requests, "from_message", made)
+    monkeypatch.setattr(requests, "array_from_message", made)
     with pytest.raises(InvalidInputError) as caught:
         read(request_, LIMITS)
     assert caught.value.field == field
-
-
-def test_slots_are_counted_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    with pytest.raises(InvalidInputError, match="the limit is"):
-        slots_of(relations_pb2.FillSlotsRequest(slots=[{}] * MANY), None, LIMITS)  # type: ignore[arg-type]

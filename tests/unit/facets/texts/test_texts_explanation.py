@@ -26,7 +26,7 @@ def test_tokens_stand_where_they_say_and_carry_their_attention(model: TextModel)
 
 
 def test_facets_are_reported_in_words_and_tokens(model: TextModel) -> None:
-    (explanation,) = explain(model, ["cat truck piano violin"], top_k=2)
+    (explanation,) = explain(model, ["cat truck piano violin"], num_words=2)
     assert [facet.facet for facet in explanation.facets] == [0, 1, 2]
     for facet, word in zip(explanation.facets, ["cat", "truck", "piano"], strict=True):
         assert facet.words[0].word == word and facet.words[0].cosine == pytest.approx(1, abs=1e-5)
@@ -38,12 +38,12 @@ def test_facets_are_reported_in_words_and_tokens(model: TextModel) -> None:
 
 
 def test_facets_that_are_zero_are_left_out(passage_model: TextModel) -> None:
-    (explanation,) = explain(passage_model, ["cat truck"], top_k=1)
+    (explanation,) = explain(passage_model, ["cat truck"], num_words=1)
     assert [[near.word for near in facet.words] for facet in explanation.facets] == [["cat"], ["truck"]]
 
 
 def test_facets_attend_to_no_token_that_points_away(model: TextModel) -> None:
-    (explanation,) = explain(model, ["cat of truck piano music"], top_k=10)
+    (explanation,) = explain(model, ["cat of truck piano music"], num_words=10)
     for facet in explanation.facets:
         assert all(cosine > 0 for _, cosine in facet.tokens)
         assert len(facet.tokens) < 5
@@ -65,7 +65,7 @@ def test_bad_input_is_refused_by_name(model: TextModel) -> None:
     with pytest.raises(InvalidInputError, match=r"texts\[1\]") as caught:
         explain(model, ["cat", " "])
     assert caught.value.field == "texts[1]"
-    with pytest.raises(InvalidInputError, match="top_k must be >= 1, got 0"):
-        explain(model, ["cat"], top_k=0)
+    with pytest.raises(InvalidInputError, match="num_words must be >= 1, got 0"):
+        explain(model, ["cat"], num_words=0)
     with pytest.raises(TypeError, match="sequence of str"):
         explain(model, "cat")

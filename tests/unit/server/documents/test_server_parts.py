@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, results_pb2
 from facets_server.documents import ingest
-from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.limits import LimitsConfig
+from facets_server.runtime.config import BatcherConfig, LimitsConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry

@@ -4,8 +4,10 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
+from typing import ClassVar
 
 import numpy as np
+from facets_server.runtime.config import LimitsConfig
 from numpy.typing import NDArray
 
 from facets.language.tokenizer import Tokenizer
@@ -17,6 +19,11 @@ WORDS = (
     "music song guitar piano bread cheese wine table chair house city king queen war peace sun moon star . ,"
 ).split()
 NUM_FACETS, DIM, MAX_TOKENS = 3, 32, 16
+
+
+def limited(**fixed: int) -> LimitsConfig:
+    """Limits of which those that are no settings have other values."""
+    return type("Limited", (LimitsConfig,), {"__annotations__": dict.fromkeys(fixed, ClassVar[int]), **fixed})()
 
 
 @cache

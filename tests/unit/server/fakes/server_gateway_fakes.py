@@ -9,8 +9,7 @@ from facets_server.gateway.app import create_app
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.server import Gateway, listen
 from facets_server.gateway.upstream import Caller
-from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
-from facets_server.runtime.limits import AdmissionConfig
+from facets_server.runtime.config import AdmissionConfig, HttpConfig, SecurityConfig, ServerConfig
 from google.protobuf.message import Message
 from prometheus_client import CollectorRegistry
 from starlette.testclient import TestClient

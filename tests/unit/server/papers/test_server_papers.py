@@ -13,11 +13,12 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.limits import LimitsConfig
+from facets_server.runtime.config import LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_fake_papers import served_papers
+from server_fakes import limited
 
 pb = papers_pb2
 AUTHORS, CITATIONS = pb.CANDIDATE_KIND_AUTHORS, pb.CANDIDATE_KIND_CITATIONS
@@ -30,7 +31,7 @@ SONG = pb.Paper(title="song", abstract="king")
 def paper_server(make_server):
     """A server with a sentence model and a model of papers; ``.paper_engine`` is the engine."""
     served, paper_engine = served_papers()
-    running = make_server(others=[served], limits=LimitsConfig(max_texts_per_request=200, max_evidence_hits=20))
+    running = make_server(others=[served], limits=limited(max_evidence_hits=20).replaced(max_texts_per_request=200))
     running.paper_engine = paper_engine
     paper_engine.batches.clear()
     yield running

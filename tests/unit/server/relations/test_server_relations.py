@@ -6,11 +6,11 @@ import grpc
 import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc, relations_pb2, relations_pb2_grpc
 from facets_server.runtime.config import RelationsConfig, ServerConfig
-from facets_server.runtime.limits import LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
+from server_fakes import limited
 from waiting import wait_until
 
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
@@ -143,12 +143,12 @@ BAD_EXTRACTIONS = (
         "got 101",
     ),
     (extraction(text_of(TEXT, (0, 11)), entity_source=9), "entity_source", "number 9"),
-    (extraction(text_of(TEXT, (0, 11)), model="fake"), "model", "one for sentences"),
+    (extraction(text_of(TEXT, (0, 11)), model="fake"), "model", "a model for sentences"),
 )
 
 
 def test_bad_extractions_name_their_field(make_server):
-    running = make_server(others=[fake_relations()[0]], limits=LimitsConfig(max_gazetteer_names=3))
+    running = make_server(others=[fake_relations()[0]], limits=limited(max_gazetteer_names=3))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for request, field, part in BAD_EXTRACTIONS:
         code, message, fields, _ = refusal(stub.ExtractRelations, request)
@@ -230,7 +230,7 @@ def test_a_gazetteer_that_cannot_be_read_is_reported(make_server, tmp_path):
 
 
 def test_replies_are_bounded(make_server):
-    running = make_server(others=[fake_relations()[0]], limits=LimitsConfig(max_relation_scores=5))
+    running = make_server(others=[fake_relations()[0]], limits=limited(max_relation_scores=5))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
     assert refusal(stub.ExtractRelations, request)[2] == ["texts"]
@@ -456,7 +456,7 @@ def test_text_services_refuse_a_model_for_relations(make_server):
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
     code, message, fields, _ = refusal(stub.Embed, texts_pb2.EmbedRequest(texts=["a text"], model="fake-relations"))
     assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["model"])
-    assert "one for relations" in message
+    assert "a model for relations" in message
 
 
 def test_turns_are_given_back_when_the_server_stops(make_server):

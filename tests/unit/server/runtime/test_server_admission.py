@@ -6,8 +6,8 @@ from itertools import pairwise
 import pytest
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from facets_server.runtime.limits import AdmissionConfig
 
 from facets.errors import OverloadedError
 
@@ -17,7 +17,7 @@ def admit(admission, caller="a", num_bytes=10):
 
 
 def test_one_caller_has_its_share_beside_others_and_everything_alone():
-    admission = Admission(AdmissionConfig(max_requests_per_caller=2))
+    admission = Admission(AdmissionConfig(max_concurrent_requests=8, max_queued_requests=0))
     held = [admit(admission) for _ in range(5)]
     other = admit(admission, "b")
     with pytest.raises(OverloadedError, match="of the caller"):
@@ -33,7 +33,7 @@ def test_one_caller_has_its_share_beside_others_and_everything_alone():
 
 
 def test_calls_that_are_refused_for_a_share_come_back_one_after_the_other():
-    admission = Admission(AdmissionConfig(max_requests_per_caller=2, max_concurrent_requests=3))
+    admission = Admission(AdmissionConfig(max_concurrent_requests=3, max_queued_requests=1))
     held = [admit(admission, "b"), admit(admission), admit(admission)]
 
     def told(caller):
@@ -55,13 +55,13 @@ def test_calls_that_are_refused_for_a_share_come_back_one_after_the_other():
 def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
     admission = Admission(AdmissionConfig(max_concurrent_requests=16, max_queued_requests=0, max_request_bytes=1000))
     held = [admit(admission, num_bytes=50) for _ in range(14)]
-    with pytest.raises(OverloadedError, match="14 calls are worked on"):
+    with pytest.raises(OverloadedError, match="14 calls run"):
         admit(admission, num_bytes=1)
     held.append(admit(admission, "b", num_bytes=100))
     held[0].release()
     held[1].release()
     with pytest.raises(OverloadedError, match="bytes"):
-        admit(admission, num_bytes=300)
+        admit(admission, "d", num_bytes=300)
     held.append(admit(admission, "c", num_bytes=100))
     for permit in held:
         permit.release()
@@ -69,8 +69,8 @@ def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
 
 
 def test_one_caller_has_its_share_of_the_streams():
-    admission = Admission(AdmissionConfig(max_streams_per_caller=1))
-    with admission.stream_slot(CallContext(caller="a")), admission.stream_slot(CallContext(caller="b")):
+    admission = Admission(AdmissionConfig(max_streams=3))
+    with admission.stream_slot(CallContext(caller="a")), admission.stream_slot(CallContext(caller="a")):
         with pytest.raises(OverloadedError, match="of one"), admission.stream_slot(CallContext(caller="a")):
             pass
     with admission.stream_slot(CallContext(caller="a")):
@@ -91,7 +91,7 @@ def test_requests_are_bounded_in_bytes_and_one_alone_is_let_in():
 
 @pytest.mark.parametrize("end", ["cancelled", "deadline"])
 def test_who_stops_waiting_on_the_loop_leaves_nothing_behind(end):
-    admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_requests_per_caller=2))
+    admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_queued_requests=3))
 
     async def run():
         held = await admission.admit(CallContext(caller="a"), 10)

@@ -5,12 +5,10 @@ from collections import Counter
 import numpy as np
 import pytest
 import torch
-from facets_server.runtime.admission import Admission
 from facets_server.runtime.batcher import Batcher, BatchLane
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
-from facets_server.runtime.limits import AdmissionConfig
 from facets_server.runtime.metrics import BatchMetrics
 from prometheus_client import CollectorRegistry
 
@@ -51,9 +49,7 @@ def make_batcher(recorder):
 
     def make(*, pads=True, **settings):
         config = BatcherConfig(**settings)
-        lane = BatchLane(
-            name="m", model="m", encode=recorder, length=len, max_tokens=config.max_batch_tokens, pads=pads
-        )
+        lane = BatchLane(name="m", model="m", encode=recorder, length=len, pads=pads)
         batcher = Batcher(lane, config, metrics=BatchMetrics(CollectorRegistry()))
         made.append(batcher)
         return batcher
@@ -105,7 +101,7 @@ def test_rows_of_similar_length_share_a_batch(make_batcher, recorder):
 
 
 def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
-    batcher = make_batcher(max_batch_texts=32, lookahead_batches=2)
+    batcher = make_batcher(max_batch_texts=32)
     bulk = [row(5, number=2)] * 1000
     one = [row(5, number=3)]
     pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, CallContext()), (one, CallContext())])
@@ -115,7 +111,7 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
 
 
 def test_short_and_long_calls_take_turns(make_batcher, recorder):
-    batcher = make_batcher(max_batch_texts=32, lookahead_batches=2)
+    batcher = make_batcher(max_batch_texts=32)
     bulk = ([row(5, number=2)] * 96, CallContext())
     singles = [([row(5, number=3)], CallContext()) for _ in range(96)]
     for pending in fill_behind_a_running_batch(batcher, recorder, [bulk, *singles]):
@@ -124,8 +120,9 @@ def test_short_and_long_calls_take_turns(make_batcher, recorder):
     assert kinds == [{2}, {3}, {2}, {3}, {2}, {3}]
 
 
-def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, recorder):
-    batcher = make_batcher(patience=1e6)
+def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, recorder, monkeypatch):
+    monkeypatch.setattr("facets_server.runtime.batcher._PATIENCE", 1e6)
+    batcher = make_batcher()
     for pending in fill_behind_a_running_batch(batcher, recorder, [([row(2)], CallContext())] * 6):
         pending.result()
     back = [batcher.submit([row(3)], CallContext()) for _ in range(3)]
@@ -142,7 +139,7 @@ def test_callers_who_do_not_come_back_hold_nobody_up_for_long(make_batcher, reco
 
 
 def test_who_comes_during_a_batch_is_in_the_next(make_batcher, recorder):
-    batcher = make_batcher(max_batch_texts=32, lookahead_batches=4)
+    batcher = make_batcher(max_batch_texts=32)
     bulk = batcher.submit([row(5, number=2)] * 1000, CallContext())
     more = batcher.submit([row(5, number=2)] * 1000, CallContext())
     assert recorder.started.wait(10)
@@ -223,7 +220,7 @@ def test_one_row_that_does_not_fit_is_refused_and_the_next_call_is_answered(make
 
 
 def test_closing_fails_what_waits(make_batcher, recorder):
-    batcher = make_batcher(max_batch_texts=1, lookahead_batches=1)
+    batcher = make_batcher(max_batch_texts=1)
     batcher.submit([row(1)], CallContext())
     assert recorder.started.wait(10)
     waiting = batcher.submit([row(2)], CallContext())
@@ -245,8 +242,9 @@ def test_another_caller_is_in_the_next_batch_whoever_waits_before(make_batcher, 
     assert (5, 3) in recorder.batches[1]
 
 
-def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder):
-    batcher = make_batcher(max_batch_tokens=64, max_batch_s=0.02)
+def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder, monkeypatch):
+    monkeypatch.setattr("facets_server.runtime.batcher._MAX_BATCH_S", 0.02)
+    batcher = make_batcher(max_batch_tokens=64)
     recorder.seconds_per_token = 0.001
     recorder.gate.set()
     batcher.submit([row(1)] * 600, CallContext()).result()
@@ -262,55 +260,6 @@ def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
     served = Counter(number for batch in recorder.batches[1:] for _, number in batch)
     until_now = sum(served.values()) / 10
     assert all(served[caller] == pytest.approx(until_now, abs=8) for caller in range(10))
-
-
-def test_permits_are_given_in_the_order_of_asking():
-    admission = Admission(AdmissionConfig(max_concurrent_requests=1, max_queued_requests=3))
-    held = admission.permit(CallContext())
-    order, threads = [], []
-
-    def enter(number):
-        with admission.permit(CallContext()):
-            order.append(number)
-
-    for number in range(3):
-        threads.append(threading.Thread(target=enter, args=(number,)))
-        threads[-1].start()
-        wait_for(lambda number=number: admission.num_waiting == number + 1)
-    with pytest.raises(OverloadedError) as raised:
-        admission.permit(CallContext())
-    assert 0.05 <= raised.value.retry_after_s <= 10
-    held.release()
-    held.release()
-    for thread in threads:
-        thread.join(10)
-    assert order == [0, 1, 2]
-    assert admission.is_idle()
-
-
-def test_a_call_leaves_the_waiting_room_when_it_is_cancelled_or_expires():
-    admission = Admission(AdmissionConfig(max_concurrent_requests=1))
-    held = admission.permit(CallContext())
-    call = CallContext()
-    outcome = []
-
-    def enter():
-        try:
-            admission.permit(call)
-        except CallCancelledError as error:
-            outcome.append(error)
-
-    thread = threading.Thread(target=enter)
-    thread.start()
-    wait_for(lambda: admission.num_waiting == 1)
-    call.end()
-    thread.join(10)
-    assert len(outcome) == 1
-    with pytest.raises(DeadlineExceededError):
-        admission.permit(CallContext(deadline=call.started))
-    assert admission.num_waiting == 0
-    held.release()
-    assert admission.is_idle()
 
 
 def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, recorder):

@@ -37,7 +37,7 @@ def test_words_that_were_read_before_take_no_worker(stub, threads):
     text = f"the cat {uuid.uuid4().hex}"  # models of other tests share the tokenizer
     first = embed(stub, text)
     again = embed(stub, text)
-    assert threads == ["call", "front"]
+    assert threads == ["call", "grpc"]
     assert again.facet_embeddings == first.facet_embeddings
     assert again.token_stats == first.token_stats
 

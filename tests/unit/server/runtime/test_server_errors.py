@@ -14,8 +14,8 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
+from facets_server.runtime.config import AdmissionConfig, LimitsConfig
 from facets_server.runtime.errors import DOMAIN, code_of, status_of
-from facets_server.runtime.limits import AdmissionConfig, LimitsConfig
 from google.rpc import error_details_pb2
 from grpc_status import rpc_status
 from server_fakes import FakeModel
@@ -247,11 +247,8 @@ def test_overload_is_reported_with_the_time_to_retry(make_server):
     assert running.metric("facets_requests_total", method="/facets.v1.EmbeddingService/Embed", code="OK") == 2
 
 
-@pytest.mark.parametrize("full", ["share", "room"])
-def test_a_full_server_refuses_before_it_reads(make_server, full):
-    per_caller = 1 if full == "share" else 9
-    admission = AdmissionConfig(max_concurrent_requests=1, max_queued_requests=0, max_requests_per_caller=per_caller)
-    running = make_server(admission=admission)
+def test_a_full_server_refuses_before_it_reads(make_server):
+    running = make_server(admission=AdmissionConfig(max_concurrent_requests=1, max_queued_requests=0))
     running.model.hold()
     embed = texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed
     first = embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=30)

@@ -3,8 +3,7 @@ import threading
 import pytest
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
-from facets_server.runtime.fair_lock import FairLock
-from facets_server.runtime.fair_queue import QueueFullError
+from facets_server.runtime.fair_queue import FairLock, QueueFullError
 
 from facets.errors import NotReadyError
 

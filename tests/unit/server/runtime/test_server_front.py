@@ -9,7 +9,7 @@ import grpc
 import pytest
 from facets_proto.v1 import models_pb2, models_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
-from facets_server.runtime.front import exposure
+from facets_server.runtime.hosts import exposure
 
 from facets.errors import ConfigError
 

@@ -115,7 +115,7 @@ def test_a_check_that_fails_by_a_mistake_does_not_hold_and_is_asked_again():
 
 
 def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
-    monkeypatch.setattr("facets_server.runtime.health.PATIENCE_S", 0.05)
+    monkeypatch.setattr("facets_server.runtime.health.CHECK_TIMEOUT_S", 0.05)
     board, answers, num_asked = HealthBoard(asyncio.new_event_loop()), threading.Event(), [0]
     answers.set()
 
@@ -166,7 +166,7 @@ def test_reflection_lists_every_service(running):
 _HEAPS = """
 import ctypes, threading, sys, time
 from pathlib import Path
-from facets_server.runtime.health import bound_heaps, released_when_idle
+from facets_server.runtime.memory import bound_heaps, released_when_idle
 def resident_mib():
     return int(Path("/proc/self/statm").read_text().split()[1]) * 4096 >> 20
 if sys.argv[1] == "bound":

@@ -6,8 +6,8 @@ from dataclasses import dataclass
 
 import pytest
 from facets_server.runtime.admission import Admission
+from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import DeadlineExceededError
-from facets_server.runtime.limits import AdmissionConfig
 from facets_server.runtime.messages import WaitLimit, read_ahead
 from waiting import wait_until
 
@@ -48,7 +48,7 @@ class Caller:
 )
 def test_no_more_is_read_while_window_or_bytes_are_full(size, ahead):
     caller = Caller(size)
-    admission = Admission(AdmissionConfig(max_stream_bytes=100))
+    admission = Admission(AdmissionConfig(max_request_bytes=3200))
     begun = []
     works = read_ahead(
         iter(caller), lambda one: begun.append(one) or one.number, window=8, num_bytes=size_of, admission=admission
@@ -63,7 +63,7 @@ def test_no_more_is_read_while_window_or_bytes_are_full(size, ahead):
 
 def test_everything_is_answered_in_order_whatever_the_sizes():
     requests = [Request(number, 37 * number % 400) for number in range(200)]
-    admission = Admission(AdmissionConfig(max_stream_bytes=100))
+    admission = Admission(AdmissionConfig(max_request_bytes=3200))
     works = read_ahead(iter(requests), lambda one: one.number, window=4, num_bytes=size_of, admission=admission)
     assert list(works) == list(range(200))
 

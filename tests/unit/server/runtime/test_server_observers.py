@@ -11,7 +11,7 @@ from facets_client import FacetsClient
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ObservabilityConfig, SecurityConfig, ServerConfig
-from facets_server.runtime.observers import AccessLog, Tracing
+from facets_server.runtime.observability import AccessLog, Tracing
 from waiting import wait_until
 
 from facets.errors import ConfigError

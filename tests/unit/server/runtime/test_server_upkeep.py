@@ -149,7 +149,7 @@ def test_damage_is_copied_and_told(data, tmp_path, capsys):
 
 def test_guide_to_backups_works_as_printed(data, tmp_path):
     block = re.search(r"## Backup\n\n```\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL).group(1)
-    commands = [line.split() for line in block.splitlines()]
+    commands = [line.partition("#")[0].split() for line in block.splitlines()]
     assert [command[:2] for command in commands] == [
         ["facets-server", name] for name in ("backup", "verify", "restore", "verify")
     ]

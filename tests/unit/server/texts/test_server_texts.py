@@ -5,7 +5,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime.limits import LimitsConfig
+from server_fakes import limited
 
 from facets.texts.similarity import score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
@@ -161,7 +161,7 @@ def test_bad_summary_requests_are_refused(summarize_call, settings, field):
 
 
 def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
-    running = make_server(limits=LimitsConfig(max_sentences_per_document=3))
+    running = make_server(limits=limited(max_sentences_per_document=3))
     call = texts_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
     sentences = ["The cat.", "A boat.", "The king.", "Cheese."]
     for document, where in (

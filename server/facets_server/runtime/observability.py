@@ -1,9 +1,9 @@
-"""Who is told of each call: traces and the access log, as far as they are on.
+"""Traces and the access log, both off by default.
 
-The access log is a line of JSON for each call, written by a thread of its own; never a text, never a key. Traces are
-OpenTelemetry's: a span for each call, under the caller's own, and one below it for each stage. Spans are made when a
-call has ended, of what its stages have noted, so that work does not wait for them; only what decides about sampling
-happens at its beginning. Nothing of OpenTelemetry is imported unless traces are on.
+The access log is a line of JSON per call, written by a thread of its own; it never holds a user's text or a key. Traces
+use OpenTelemetry: one span per call, under the caller's span, and one below it for each stage. Spans are made when a
+call has ended, from its stages; only sampling is decided at its beginning. OpenTelemetry is imported only when traces
+are on.
 """
 
 import json
@@ -13,7 +13,6 @@ import queue
 import sys
 import threading
 import time
-from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -32,16 +31,16 @@ from facets_server.runtime.messages import metadata_of
 if TYPE_CHECKING:
     from opentelemetry.sdk.trace import TracerProvider
 
-_MOST_WAITING = 10_000  # lines; when the disk does not keep up, further ones are lost and counted
+_MAX_WAITING_LINES = 10_000  # when the disk is too slow, further lines are dropped and counted
 _SERVICE = "facets-server"
-_CLOSE_S = 2.0  # to send the last spans; a collector that does not answer must not hold up the end
+_CLOSE_S = 2.0  # for the last spans; a collector that does not answer must not delay the shutdown
 _EXPORT_S = 2.0
 # Codes that are the server's fault, by OpenTelemetry's conventions for RPC.
 _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAILABLE", "DATA_LOSS"}
 
 
-class _Lines(QueueHandler):
-    """Hands lines over without ever waiting."""
+class _LineQueue(QueueHandler):
+    """Passes lines on without waiting."""
 
     num_lost = 0
 
@@ -49,13 +48,13 @@ class _Lines(QueueHandler):
         self.num_lost += 1
 
 
-class _File(WatchedFileHandler):
-    """Opens the file again when it was moved away (logrotate); what cannot be written is counted, not printed."""
+class _LogFile(WatchedFileHandler):
+    """Opens the file again after logrotate moved it; lines that cannot be written are counted, not printed."""
 
     num_lost = 0
 
     def _open(self) -> TextIOWrapper:
-        """Only the server's user may read it: it tells who called, from where and what for."""
+        """Only the server's user may read it: it holds names and addresses of callers."""
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return os.fdopen(handle, "a", encoding="utf-8")
 
@@ -66,11 +65,11 @@ class _File(WatchedFileHandler):
     def close(self) -> None:
         try:
             super().close()
-        except OSError:  # a full disk; the lines that it refused were counted
+        except OSError:  # a full disk; the lines it refused are counted
             self._drop_stream()
 
     def _drop_stream(self) -> None:
-        """Forgets what the stream could not write, else it would try it again with every line; the next one opens."""
+        """Discards the buffer, else the stream would retry it with every line; the next line opens the file again."""
         stream, self.stream = self.stream, None
         if stream is not None:
             with suppress(OSError):
@@ -78,26 +77,22 @@ class _File(WatchedFileHandler):
 
 
 class AccessLog:
-    """Writes calls to a file."""
+    """Writes finished calls to a file."""
 
     def __init__(self, path: str) -> None:
-        """Opens the file and starts the thread.
-
-        Args:
-            path: Lines are added to this file; ``"-"``: standard output.
+        """Opens the file for appending and starts the thread; ``"-"``: standard output.
 
         Raises:
-            ConfigError: It cannot be written.
+            ConfigError: The file cannot be written.
         """
         try:
-            self._file = None if path == "-" else _File(path, encoding="utf-8")
+            self._file = None if path == "-" else _LogFile(path, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"access_log {path} cannot be written: {error.strerror}") from error
-        sink: logging.Handler = self._file if self._file is not None else logging.StreamHandler(sys.stdout)
-        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MOST_WAITING)
-        self._lines = _Lines(lines)
-        self._listener = QueueListener(lines, sink)
-        self._sink = sink
+        self._sink: logging.Handler = self._file if self._file is not None else logging.StreamHandler(sys.stdout)
+        lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
+        self._lines = _LineQueue(lines)
+        self._listener = QueueListener(lines, self._sink)
         self._listener.start()
 
     @property
@@ -106,8 +101,23 @@ class AccessLog:
         return self._lines.num_lost + (0 if self._file is None else self._file.num_lost)
 
     def write(self, call: CallContext, code: str, reason: str, seconds: float) -> None:
-        """Notes a call that has ended; does not wait."""
-        line = json.dumps(_fields(call, code, reason, seconds), ensure_ascii=True, allow_nan=False)
+        """Logs a call that has ended; does not wait."""
+        fields: dict[str, object] = {
+            "time": datetime.now(tz=UTC).isoformat(timespec="milliseconds"),
+            "request_id": call.request_id,
+            "trace_id": call.trace_id,
+            "rpc": call.method,
+            "status": code,
+            "reason": reason,
+            "caller": call.caller,
+            "peer": call.peer,
+            "items": call.num_items,
+            "request_bytes": call.request_bytes,
+            "reply_bytes": call.reply_bytes,
+            "total_ms": round(seconds * 1000, 3),
+            "stages_ms": {name: round(spent * 1000, 3) for name, spent in call.stages.seconds().items()},
+        }
+        line = json.dumps({name: value for name, value in fields.items() if value != ""}, allow_nan=False)
         self._lines.handle(logging.LogRecord("access", logging.INFO, "", 0, line, None, None))
 
     def close(self) -> None:
@@ -116,34 +126,11 @@ class AccessLog:
         self._sink.close()
 
 
-def _fields(call: CallContext, code: str, reason: str, seconds: float) -> Mapping[str, object]:
-    fields: dict[str, object] = {
-        "time": datetime.now(tz=UTC).isoformat(timespec="milliseconds"),
-        "request_id": call.request_id,
-        "trace_id": call.trace_id,
-        "rpc": call.method,
-        "status": code,
-        "reason": reason,
-        "caller": call.caller,
-        "peer": call.peer,
-        "items": call.num_items,
-        "request_bytes": call.request_bytes,
-        "reply_bytes": call.reply_bytes,
-        "total_ms": round(seconds * 1000, 3),
-        "stages_ms": {name: round(spent * 1000, 3) for name, spent in call.stages.seconds().items()},
-    }
-    return {name: value for name, value in fields.items() if value != ""}
-
-
 class Tracing:
-    """Makes spans of calls."""
+    """Makes the spans of calls."""
 
     def __init__(self, provider: "TracerProvider") -> None:
-        """Sends nothing yet.
-
-        Args:
-            provider: Where spans go, and which are sampled; closed by ``close``.
-        """
+        """Uses a provider, which decides about sampling and export; ``close`` shuts it down."""
         from opentelemetry import trace
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator
 
@@ -153,24 +140,16 @@ class Tracing:
         self._propagator = TraceContextTextMapPropagator()
 
     def begin(self, call: CallContext, *, traceparent: str, tracestate: str) -> None:
-        """Opens the span of a call.
-
-        Args:
-            call: Gets the span and its trace id.
-            traceparent: W3C trace context of the caller; empty, or none at all: a trace of its own.
-            tracestate: What belongs to it.
-        """
-        carrier = {"traceparent": traceparent, "tracestate": tracestate}
+        """Opens the span of a call under the W3C trace context of the caller; empty: a new trace."""
         service, _, method = call.method[1:].rpartition("/")
-        span = self._tracer.start_span(
+        call.span = self._tracer.start_span(
             f"{service}/{method}",
-            context=self._propagator.extract(carrier),
+            context=self._propagator.extract({"traceparent": traceparent, "tracestate": tracestate}),
             kind=self._trace.SpanKind.SERVER,
             start_time=_wall_ns(call.started),
             attributes={"rpc.system": "grpc", "rpc.service": service, "rpc.method": method},
         )
-        call.span = span
-        call.trace_id = f"{span.get_span_context().trace_id:032x}"
+        call.trace_id = f"{call.span.get_span_context().trace_id:032x}"
 
     def end(self, call: CallContext, code: str, reason: str) -> None:
         """Closes the span of a call and makes those of its stages."""
@@ -179,10 +158,10 @@ class Tracing:
             return
         context = self._trace.set_span_in_context(span)
         for stage in tuple(call.stages.kept):
-            below = self._tracer.start_span(stage.name, context=context, start_time=_wall_ns(stage.started))
+            child = self._tracer.start_span(stage.name, context=context, start_time=_wall_ns(stage.started))
             if stage.num_items:
-                below.set_attribute("facets.items", stage.num_items)
-            below.end(end_time=_wall_ns(stage.started + stage.seconds))
+                child.set_attribute("facets.items", stage.num_items)
+            child.end(end_time=_wall_ns(stage.started + stage.seconds))
         span.set_attributes(
             {
                 "rpc.response.status_code": code,
@@ -198,23 +177,18 @@ class Tracing:
         span.end()
 
     def close(self) -> None:
-        """Sends what is left, if that does not take long."""
+        """Sends the last spans, within a few seconds."""
         closing = threading.Thread(target=self._provider.shutdown, name="tracing-end", daemon=True)
         closing.start()
         closing.join(_CLOSE_S)
 
 
 def _wall_ns(monotonic_s: float) -> int:
-    """A time by ``time.monotonic()`` in nanoseconds since 1970."""
+    """A time of ``time.monotonic()`` as nanoseconds since 1970."""
     return time.time_ns() - time.monotonic_ns() + int(monotonic_s * 1e9)
 
 
 def _make_tracing(config: ObservabilityConfig) -> Tracing | None:
-    """Traces that go where the settings say; None: nowhere.
-
-    Raises:
-        ImportError: The extra ``tracing`` is not installed.
-    """
     if not config.traces_endpoint:
         return None
     require_extra("tracing", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc")
@@ -237,24 +211,19 @@ def _make_tracing(config: ObservabilityConfig) -> Tracing | None:
 
 @dataclass(frozen=True, slots=True)
 class Observers:
-    """Traces and access log of one server.
-
-    Attributes:
-        tracing: None: off.
-        access_log: None: off.
-    """
+    """Traces and access log of one server; None: off."""
 
     tracing: Tracing | None
     access_log: AccessLog | None
 
     def begin(self, call: CallContext, context: Any) -> None:
-        """Told of a call whose headers have come, with its context of grpc.aio."""
+        """Called when the headers of a call have arrived, with its context of grpc.aio."""
         if self.tracing is not None:
             parent, state = metadata_of(context, "traceparent"), metadata_of(context, "tracestate")
             self.tracing.begin(call, traceparent=parent, tracestate=state)
 
     def end(self, call: CallContext, code: str, reason: str, seconds: float) -> None:
-        """Told of a call that has ended."""
+        """Called when a call has ended."""
         if self.tracing is not None:
             self.tracing.end(call, code, reason)
         if self.access_log is not None:
@@ -271,12 +240,12 @@ class Observers:
 def make_observers(
     config: ObservabilityConfig, registry: CollectorRegistry, tracing: Tracing | None = None
 ) -> Observers | None:
-    """What the settings ask for; None: nothing, so that calls cost nothing more.
+    """The observers that the settings ask for; None: none.
 
     Args:
         config: Checked settings.
         registry: Gets the number of lines that could not be written.
-        tracing: Instead of the one that the settings ask for.
+        tracing: Replaces the tracing of the settings.
 
     Raises:
         ConfigError: The access log cannot be written.

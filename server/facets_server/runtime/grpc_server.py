@@ -1,0 +1,165 @@
+"""gRPC's asyncio server on an event loop in a thread of its own, its ports and its TLS.
+
+gRPC's synchronous server gives every call a thread from its headers on, so some hundred calls that send nothing more
+hold all threads. Here a call is a coroutine until its message has arrived and admission lets it in; then a worker takes
+it, and handlers may block. The loop only passes bytes on, so health answers beside any work.
+"""
+
+import asyncio
+import secrets
+import ssl
+import threading
+from collections.abc import Callable, Coroutine, Mapping
+from pathlib import Path
+from typing import Any, TypeVar
+
+import grpc
+
+from facets.errors import ConfigError
+from facets_server.runtime.config import SecurityConfig, ServerConfig
+
+_MAX_PENDING_CALLS = 4096  # of all connections, before the loop has looked at them; some may hold 64 KiB each
+_POLL_S = 0.1  # while stopping
+
+ResultT = TypeVar("ResultT")
+
+
+class GrpcServer:
+    """A gRPC server whose calls run on an event loop of its own; used from other threads."""
+
+    def __init__(self, config: ServerConfig) -> None:
+        """Starts the loop; nothing listens yet."""
+        self.loop = asyncio.new_event_loop()
+        self._config = config
+        self._thread = threading.Thread(target=self._run, name="grpc", daemon=True)
+        self._thread.start()
+        self._server: grpc.aio.Server = self._on_loop(self._make())
+
+    def listen(self) -> int:
+        """Binds the port of the settings and returns its number.
+
+        Raises:
+            ConfigError: The port is in use, or certificates cannot be read.
+        """
+        return self._on_loop(self._bind())
+
+    def listen_locally(self) -> str:
+        """Listens on a new address that only processes of this machine reach, and returns it."""
+        address = f"unix-abstract:facets-{secrets.token_hex(16)}"
+        self._on_loop(self._add_local_port(address))
+        return address
+
+    def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
+        """Answers calls from now on; both arguments are handlers by full name of the method.
+
+        Args:
+            handlers: Handlers whose behaviour is a coroutine function.
+            probes: Handlers of calls that are let in however many others wait: gRPC keeps a queue of its own for each
+                registered method.
+        """
+        self._server.add_generic_rpc_handlers((_Handlers(handlers),))
+        for full_name, handler in probes.items():
+            _, service, method = full_name.split("/")
+            self._server.add_registered_method_handlers(service, {method: handler})
+        self._on_loop(self._server.start())
+
+    def stop(self, grace_s: float, *, is_idle: Callable[[], bool], last_replies_s: float) -> None:
+        """Takes no new calls, lets the running ones end, cancels the rest, then ends the loop; idempotent.
+
+        Args:
+            grace_s: Seconds until calls are cancelled.
+            is_idle: True once only replies being sent and watchers of health are left; polled.
+            last_replies_s: Seconds that those get.
+        """
+        if self.loop.is_closed():
+            return
+        self._on_loop(self._stop(grace_s, is_idle, last_replies_s))
+        self.loop.call_soon_threadsafe(self.loop.stop)
+        self._thread.join()
+        self.loop.close()
+
+    def _run(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        self.loop.run_forever()
+
+    def _on_loop(self, coroutine: Coroutine[Any, Any, ResultT]) -> ResultT:
+        return asyncio.run_coroutine_threadsafe(coroutine, self.loop).result()
+
+    async def _make(self) -> grpc.aio.Server:
+        options = [
+            ("grpc.max_receive_message_length", self._config.limits.max_message_bytes),
+            ("grpc.max_send_message_length", -1),
+            ("grpc.so_reuseport", 0),  # else two servers share one port without an error
+            ("grpc.keepalive_time_ms", 60_000),
+            ("grpc.http2.min_ping_interval_without_data_ms", 10_000),
+            ("grpc.keepalive_permit_without_calls", 1),
+            # Else gRPC ends calls as CANCELLED once 1,000 wait.
+            ("grpc.max_concurrent_streams", self._config.admission.max_calls_per_connection),
+            ("grpc.server.max_pending_requests", _MAX_PENDING_CALLS),
+            ("grpc.server.max_pending_requests_hard_limit", 2 * _MAX_PENDING_CALLS),
+        ]
+        return grpc.aio.server(options=options)
+
+    async def _bind(self) -> int:
+        config = self._config
+        address, problem = f"{config.host}:{config.port}", f"port {config.port} on {config.host} cannot be used"
+        try:
+            if config.security.tls_certificate is None:
+                port = self._server.add_insecure_port(address)
+            else:
+                port = self._server.add_secure_port(address, _credentials(config.security))
+        except RuntimeError as error:
+            raise ConfigError(f"{problem}: is another server on it?") from error
+        if port == 0:
+            raise ConfigError(f"{problem}: is another server on it?")
+        return port
+
+    async def _add_local_port(self, address: str) -> None:
+        self._server.add_insecure_port(address)
+
+    async def _stop(self, grace_s: float, is_idle: Callable[[], bool], last_replies_s: float) -> None:
+        stopping = asyncio.ensure_future(self._server.stop(grace_s))
+        while not stopping.done():
+            await asyncio.wait({stopping}, timeout=_POLL_S)
+            if is_idle():
+                await self._server.stop(min(grace_s, last_replies_s))
+        await stopping
+        others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
+        if others:  # the last lines of calls that were answered or cancelled
+            await asyncio.wait(others, timeout=last_replies_s)
+
+
+class _Handlers(grpc.GenericRpcHandler):
+    def __init__(self, handlers: Mapping[str, Any]) -> None:
+        self._handlers = handlers
+
+    def service(self, handler_call_details: grpc.HandlerCallDetails) -> Any:
+        return self._handlers.get(handler_call_details.method)
+
+
+def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:
+    assert security.tls_certificate is not None and security.tls_key is not None
+    pair = (_read(security.tls_key, "tls_key"), _read(security.tls_certificate, "tls_certificate"))
+    client_ca = None if security.tls_client_ca is None else _read(security.tls_client_ca, "tls_client_ca")
+    # gRPC accepts any bytes, and then no client can connect: the ssl module finds what is wrong with them.
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    problem = (
+        f"tls_certificate {security.tls_certificate} and tls_key {security.tls_key} are not a certificate and its "
+        "unencrypted key in PEM"
+    )
+    try:
+        context.load_cert_chain(security.tls_certificate, security.tls_key, password=lambda: "")
+        if security.tls_client_ca is not None:
+            problem = f"tls_client_ca {security.tls_client_ca} holds no certificate in PEM"
+            context.load_verify_locations(security.tls_client_ca)
+    except (ssl.SSLError, ValueError) as error:
+        reason = (getattr(error, "reason", None) or str(error)).replace("_", " ").lower()
+        raise ConfigError(f"{problem}: {reason}") from error
+    return grpc.ssl_server_credentials([pair], client_ca, require_client_auth=client_ca is not None)
+
+
+def _read(file: Path, setting: str) -> bytes:
+    try:
+        return file.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{setting} {file} cannot be read: {error.strerror}") from error

@@ -1,0 +1,60 @@
+"""Names and addresses: what only this machine can reach, and which Host names HTTP requests may ask for."""
+
+import re
+from collections.abc import Collection
+from ipaddress import ip_address
+
+from facets_server.runtime.config import ServerConfig
+
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name or an address, and a port
+
+
+def exposure(config: ServerConfig) -> list[str]:
+    """Warnings about what other machines may do; none while the server listens on this machine only."""
+    if is_loopback(config.host):
+        return []
+    warnings = []
+    if config.security.api_keys_file is None and config.security.tls_client_ca is None:
+        warnings.append(
+            f"NO KEYS: every client that reaches {config.host}:{config.port} can read, change and delete everything; "
+            "set security.api_keys_file, or host = 127.0.0.1"
+        )
+    if config.security.tls_certificate is None:
+        warnings.append(
+            f"NO TLS: texts and keys cross the network of {config.host}:{config.port} unencrypted; "
+            "set security.tls_certificate and tls_key, or host = 127.0.0.1"
+        )
+    return warnings
+
+
+def is_loopback(host: str) -> bool:
+    """True for names and addresses that only this machine can reach."""
+    return host == "localhost" or (_is_address(host) and ip_address(host.strip("[]")).is_loopback)
+
+
+def is_name_of(host: str, names: Collection[str], *, only_local: bool, or_address: bool = False) -> bool:
+    """Whether an HTTP request for this Host may be answered: else web pages could reach the server by their own name.
+
+    Args:
+        host: ``Host`` of the request, with or without a port.
+        names: Accepted names, lower case, ``"*"``: any; empty: see ``only_local``.
+        only_local: Without names, whether only names of this machine are accepted, or any.
+        or_address: Whether any address is accepted beside the names.
+    """
+    if "*" in names or not (names or only_local):
+        return True
+    match = _HOST.fullmatch(host.lower())
+    if match is None:
+        return False
+    name = match[1]
+    if not names:
+        return is_loopback(name)
+    return name in names or (or_address and _is_address(name))
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ip_address(name.strip("[]"))
+    except ValueError:
+        return False
+    return True

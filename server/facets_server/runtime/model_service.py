@@ -1,0 +1,87 @@
+"""ModelService: what is served, within which limits, and the state of the server."""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from facets_proto.codec import message_of, to_message
+from facets_proto.v1 import models_pb2 as pb
+from facets_proto.v1 import models_pb2_grpc
+
+import facets
+from facets.storage import backups_in
+from facets_server.runtime.call_context import CallContext
+from facets_server.runtime.config import ServerConfig
+from facets_server.runtime.metrics import disk_of
+from facets_server.runtime.models import ServedModel
+from facets_server.runtime.requests import page_of
+from facets_server.runtime.rooms import ServerParts
+from facets_server.runtime.upkeep import take_backup
+
+_MAX_LISTED_BACKUPS = 20
+_NORMALIZATIONS = {"passages": "unit"}
+
+
+class ModelService(models_pb2_grpc.ModelServiceServicer):
+    """Models, limits, status and backups."""
+
+    def __init__(self, parts: ServerParts) -> None:
+        self._parts = parts
+        self._models = parts.models
+        self._config = parts.config
+        self._start_time = datetime.now(tz=UTC)
+
+    def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
+        """All models, the default first."""
+        limit = self._config.limits.max_page_size
+        models, token = page_of(self._models.all(), size=request.page_size, token=request.page_token, limit=limit)
+        return pb.ListModelsResponse(models=[self._message(model) for model in models], next_page_token=token)
+
+    def GetModel(self, request: pb.GetModelRequest, call: CallContext) -> pb.GetModelResponse:
+        """One model."""
+        return pb.GetModelResponse(model=self._message(self._models.get(request.name)))
+
+    def GetServerStatus(self, request: pb.GetServerStatusRequest, call: CallContext) -> pb.GetServerStatusResponse:
+        """Load, disk and backups."""
+        admission, backup_dir = self._parts.admission, self._config.backup_dir
+        disk = disk_of(self._config.data_dir)
+        return message_of(
+            pb.GetServerStatusResponse,
+            version=facets.__version__,
+            start_time=self._start_time,
+            num_running=admission.num_running,
+            num_queued=admission.num_waiting,
+            num_streams=admission.num_streams,
+            model_queues=[(model.info.name, model.num_waiting) for model in self._models.all()],
+            request_counts=sorted(self._parts.metrics.num_by_code().items()),
+            disk_uses=disk.num_bytes,
+            free_bytes=disk.free_bytes,
+            last_backup_time=disk.last_backup,
+            backup_dir=str(backup_dir.absolute()) if backup_dir else "",
+            backup_keep=self._config.backup_keep,
+            backups=backups_in(backup_dir)[:_MAX_LISTED_BACKUPS] if backup_dir else [],
+        )
+
+    def TakeBackup(self, request: pb.TakeBackupRequest, call: CallContext) -> pb.TakeBackupResponse:
+        """Copies the data directory into the folder of backups."""
+        return to_message(take_backup(self._config), pb.TakeBackupResponse)
+
+    def _message(self, served: ServedModel[Any]) -> pb.Model:
+        return to_message(
+            served.info,
+            pb.Model,
+            normalization=_NORMALIZATIONS.get(served.info.task, "none"),
+            is_default=self._models.is_default(served),
+            limits=limits_to_message(self._config),
+        )
+
+
+def limits_to_message(config: ServerConfig) -> pb.Limits:
+    """The limits of the server that concern requests."""
+    admission = config.admission
+    return to_message(
+        config.limits,
+        pb.Limits,
+        max_concurrent_requests=admission.max_concurrent_requests,
+        max_queued_requests=admission.max_queued_requests,
+        max_stream_window=admission.max_stream_window,
+    )

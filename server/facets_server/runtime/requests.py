@@ -1,0 +1,183 @@
+"""What the handlers of all rooms share to read requests: records, arrays, sizes, filters of texts, pages.
+
+Only what a message alone can have is checked here: how many items and bytes it holds. The records of the library check
+the rest. Where several texts of a request are bad, the error names the first few at once.
+"""
+
+import base64
+import binascii
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from itertools import islice
+from typing import TypeVar
+
+import numpy as np
+from facets_proto.codec import from_message
+from facets_proto.v1 import common_pb2
+from facets_proto.values import WireError, array_from_message
+from google.protobuf.message import Message
+from numpy.typing import NDArray
+
+from facets.errors import ErrorPath, InvalidInputError
+from facets_server.runtime.errors import InvalidFieldsError
+
+_MAX_REPORTED = 8
+_DEFAULT_PAGE_SIZE = 100
+_TOKEN_PREFIX = "at:"
+
+RecordT = TypeVar("RecordT")
+ItemT = TypeVar("ItemT")
+
+
+@contextmanager
+def at_path(path: ErrorPath) -> Iterator[None]:
+    """Turns errors about a message into errors of the request that holds the message at ``path``."""
+    try:
+        yield
+    except WireError as error:
+        raise InvalidInputError(error.rule, path=(*path, *error.path)) from error
+
+
+def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = (), **others: object) -> RecordT:
+    """A message of a request as a record, see ``from_message``.
+
+    Args:
+        message: Part of a request.
+        record_type: A dataclass.
+        path: Path of the message in the request.
+        others: Fields that the message lacks, or whose values differ.
+
+    Raises:
+        InvalidInputError: A value does not fit the record.
+    """
+    with at_path(path):
+        try:
+            return from_message(message, record_type, **others)
+        except InvalidInputError as error:  # a check of the record itself
+            raise error.at((*path, *error.path)) from error
+
+
+def array_of(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) -> NDArray[np.float32]:
+    """An array of a request as float32.
+
+    Raises:
+        InvalidInputError: Type, shape and bytes do not fit, the array has another number of axes, or a number is not
+            finite.
+    """
+    with at_path(path):
+        return array_from_message(message, num_axes=num_axes).astype(np.float32, copy=False)
+
+
+def check_count(items: Sequence[object], path: ErrorPath, limit: int, *, least: int = 1) -> None:
+    """Checks that a list has ``least`` to ``limit`` items.
+
+    Raises:
+        InvalidInputError: It has fewer or more.
+    """
+    if len(items) < least:
+        raise InvalidInputError(f"has {len(items)} items, expected at least {least}", path=path)
+    if len(items) > limit:
+        raise InvalidInputError(f"has {len(items)} items, the limit is {limit}", path=path)
+
+
+def check_number(value: int, path: ErrorPath, limit: int) -> int:
+    """Returns ``value`` if it is in ``[1, limit]``.
+
+    Raises:
+        InvalidInputError: It is not.
+    """
+    if not 1 <= value <= limit:
+        raise InvalidInputError(f"must be in [1, {limit}], got {value}", path=path)
+    return value
+
+
+def check_product(name: str, top_k: int, num_items: int, limit: int, path: ErrorPath = ("top_k",)) -> None:
+    """Checks that ``top_k`` results for each of the items called ``name`` stay within the limit of evidence.
+
+    Raises:
+        InvalidInputError: They exceed it.
+    """
+    if top_k * num_items > limit:
+        raise InvalidInputError(f"x {name} with evidence is {top_k * num_items}, the limit is {limit}", path=path)
+
+
+def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
+    """The error of a text that is empty or too long; None: the text is fine."""
+    if not text.strip():
+        return InvalidInputError("is empty, expected at least one word", path=path)
+    num_bytes = len(text.encode()) if len(text) * 4 > max_bytes else 0
+    if num_bytes > max_bytes:
+        return InvalidInputError(f"has {num_bytes} bytes, the limit is {max_bytes}", path=path)
+    return None
+
+
+def check_texts(texts: Iterable[tuple[ErrorPath, str]], *, max_bytes: int) -> None:
+    """Checks texts that are to be encoded, given with their paths.
+
+    Raises:
+        InvalidFieldsError: Texts are empty or too long.
+    """
+    raise_first(problem for path, text in texts if (problem := text_problem(text, path, max_bytes)) is not None)
+
+
+def check_list_of_texts(texts: Sequence[str], name: str, limit: int, *, max_bytes: int, least: int = 1) -> None:
+    """Checks the number and the bytes of the texts in the field ``name``; raises as its parts."""
+    check_count(texts, (name,), limit, least=least)
+    check_texts((((name, i), text) for i, text in enumerate(texts)), max_bytes=max_bytes)
+
+
+def check_pairs(pairs: Sequence[object], sides: tuple[str, str], limit: int, *, max_bytes: int) -> None:
+    """Checks the number and the bytes of the texts in the field ``pairs``; raises as its parts."""
+    check_count(pairs, ("pairs",), limit)
+    check_texts(
+        ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides),
+        max_bytes=max_bytes,
+    )
+
+
+def raise_first(problems: Iterable[InvalidInputError]) -> None:
+    """Raises the first few problems as one error.
+
+    Raises:
+        InvalidFieldsError: There is a problem.
+    """
+    errors = list(islice(problems, _MAX_REPORTED))
+    if errors:
+        raise InvalidFieldsError(errors)
+
+
+def page_size_of(requested: int, limit: int) -> int:
+    """The size of a page: as requested, the default for 0.
+
+    Raises:
+        InvalidInputError: More than ``limit``.
+    """
+    return check_number(requested or min(_DEFAULT_PAGE_SIZE, limit), ("page_size",), limit)
+
+
+def page_of(items: Sequence[ItemT], *, size: int, token: str, limit: int) -> tuple[Sequence[ItemT], str]:
+    """One page of a list in memory, and the token of the next page, empty on the last one.
+
+    Args:
+        items: The whole list.
+        size: Requested size, 0 for the default.
+        token: Token of this page, empty for the first one.
+        limit: Largest size.
+
+    Raises:
+        InvalidInputError: The size is out of range or the token is unknown.
+    """
+    start = _start_of(token) if token else 0
+    end = start + page_size_of(size, limit)
+    next_token = base64.urlsafe_b64encode(f"{_TOKEN_PREFIX}{end}".encode()).decode() if end < len(items) else ""
+    return items[start:end], next_token
+
+
+def _start_of(token: str) -> int:
+    try:
+        text = base64.urlsafe_b64decode(token.encode()).decode()
+        if text.startswith(_TOKEN_PREFIX):
+            return max(0, int(text.removeprefix(_TOKEN_PREFIX)))
+    except (binascii.Error, ValueError):
+        pass  # refused below, like a token with another prefix
+    raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")
