@@ -1,10 +1,10 @@
-"""Word alignment of two sentences: which word of the one says what a word of the other says.
+"""Aligns the words of two sentences: which word of one says the same as which word of the other.
 
-Each content word meets at most one of the other sentence, so that all together are the most alike (an assignment
-problem; alignment as a measure of similarity: Sultan et al. 2014). Words are alike by form, by WordNet, and by the
-cosine of their vectors; opposites meet too, as they are said of the same thing.
+Each content word is aligned with at most one word of the other sentence so that the total similarity is greatest (an
+assignment problem; alignment as a measure of similarity: Sultan et al. 2014). Words are similar by form, by WordNet and
+by the cosine of their vectors. Opposites are aligned too, because they are said of the same thing.
 
-Shape suffixes: F words of the first sentence, S of the second, W different words, D dimensions.
+Shape suffixes: F words of the first sentence, S of the second, W distinct words, N sentences, D dimensions.
 """
 
 from collections.abc import Iterable, Sequence
@@ -22,43 +22,43 @@ from facets.model.contract import TextModel
 from facets.texts.explanation import word_vectors
 from facets.texts.wording import Word, Wording
 
-_LEAST_ALIKE = 0.35  # below, words do not meet
-_COSINE_FLOOR = 0.35  # cosines of word vectors below say nothing
-_BY_VECTORS = 0.9  # of words that only their vectors make alike
+_LEAST_ALIKE = 0.35  # words less similar are not aligned
+_COSINE_FLOOR = 0.35  # lower cosines of word vectors count as 0
+_BY_VECTORS = 0.9  # highest similarity by vectors alone
 _OPPOSITES_ALIKE = 0.9
 _NEAR_OPPOSITES = 0.6  # least cosine of opposites of synonyms: WordNet has many far-fetched ones
-_IS_KIND = 0.3  # hypernymy above makes one word follow from the other
-_BY_PLACE = 0.05  # what standing alike in the sentence counts among equals
+_IS_KIND = 0.3  # hypernymy above which one word follows from the other
+_BY_POSITION = 0.05  # bonus for equal positions in the sentences, which decides among equally similar words
 _WEAK = 0.3  # weight of pronouns and light verbs
-_COMMON = 1e-3  # of weights a / (a + p(w)), as of SIF
+_COMMON = 1e-3  # a in the SIF weights a / (a + p(w))
 _MISSPELT = 0.95
-_LEAST_MISSPELT, _TWICE_MISSPELT = 4, 8  # characters of words with one mistake, with two
-_UNKNOWN = 1e-6  # probability of a word that the vocabulary has not
+_LEAST_MISSPELT, _TWICE_MISSPELT = 4, 8  # length of words that may have one, two mistakes
+_UNKNOWN = 1e-6  # probability of a word outside the vocabulary
 
 
 @dataclass(frozen=True, slots=True)
 class AlignedPair:
-    """Words that meet: their places in the two sentences, how alike they are, whether they are opposites."""
+    """Two aligned words, as indexes of the words of the two sentences."""
 
     first: int
     second: int
-    alike: float
+    alike: float  # similarity in [0, 1]
     opposite: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Alignment:
-    """Two sentences side by side."""
+    """Two aligned sentences."""
 
-    first: Wording  # the first, read
-    second: Wording  # the second
-    pairs: tuple[AlignedPair, ...]  # what meets, in the order of the first
-    first_weights: NDArray[np.float64]  # what each word weighs, `[F]`
+    first: Wording
+    second: Wording
+    pairs: tuple[AlignedPair, ...]  # in the order of the first sentence
+    first_weights: NDArray[np.float64]  # weights of the words, `[F]`
     second_weights: NDArray[np.float64]  # `[S]`
 
     @property
     def covered(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """How well each word of the first and of the second is met, in ``[0, 1]``."""
+        """Similarity of each word of the first and second sentence to the aligned word, in ``[0, 1]``."""
         covered_F, covered_S = np.zeros(len(self.first.words)), np.zeros(len(self.second.words))
         for pair in self.pairs:
             covered_F[pair.first] = covered_S[pair.second] = pair.alike
@@ -66,13 +66,13 @@ class Alignment:
 
     @property
     def coverages(self) -> tuple[float, float]:
-        """Share of the weight of each sentence that the other says as well, in ``[0, 1]``."""
+        """Weighted share of each sentence that the other one covers, in ``[0, 1]``."""
         covered_F, covered_S = self.covered
         return share(covered_F, self.first_weights), share(covered_S, self.second_weights)
 
     @property
     def entailed(self) -> tuple[float, float]:
-        """Share of the second that follows from the first, and the other way round: a poodle is a dog."""
+        """Weighted share of the second sentence that follows from the first (a poodle is a dog), and the reverse."""
         forward_S, backward_F = np.zeros(len(self.second.words)), np.zeros(len(self.first.words))
         for pair in self.pairs:
             one, other = self.first.words[pair.first], self.second.words[pair.second]
@@ -85,7 +85,7 @@ class Alignment:
 
     @property
     def structure(self) -> float:
-        """Share of the met words that belong to words that meet, in ``[0, 1]``: who acts, what is red."""
+        """Weighted share of the aligned words whose head words are aligned too, in ``[0, 1]``."""
         met = {pair.first: pair.second for pair in self.pairs}
         met_second = set(met.values())
         agreeing = total = 0.0
@@ -103,12 +103,12 @@ class Alignment:
 
 
 def share(values: NDArray[np.float64], weights: NDArray[np.float64]) -> float:
-    """Weighted mean; 0 of nothing."""
+    """Weighted mean; 0 without weights."""
     return float(values @ weights / max(weights.sum(), 1e-9))
 
 
 class WordTable:
-    """The different words of some sentences: their vectors and weights, looked up once."""
+    """Vectors and weights of the distinct words of sentences, looked up once."""
 
     def __init__(self, model: TextModel, wordings: Iterable[Wording]) -> None:
         words = sorted({word.text for wording in wordings for word in wording.words})
@@ -122,22 +122,22 @@ class WordTable:
         self._weights_W = _COMMON / (_COMMON + probabilities_W)
 
     def rows(self, words: Sequence[Word]) -> list[int]:
-        """Their rows."""
+        """Rows of words in the table."""
         return [self._rows[word.text] for word in words]
 
     def weights(self, words: Sequence[Word]) -> NDArray[np.float64]:
-        """What each word weighs, ``[N]``: frequent ones less, pronouns and light verbs a third."""
-        found: NDArray[np.float64] = self._weights_W[self.rows(words)]
-        return found * np.array([_WEAK if word.weak else 1.0 for word in words])
+        """Weights of words: lower for frequent words, pronouns and light verbs."""
+        weights: NDArray[np.float64] = self._weights_W[self.rows(words)]
+        return weights * np.array([_WEAK if word.weak else 1.0 for word in words])
 
     def cosines(self, first: Sequence[Word], second: Sequence[Word]) -> NDArray[np.float32]:
-        """Cosines of their vectors, ``[F, S]``."""
+        """Cosines of word vectors, ``[F, S]``."""
         cosines: NDArray[np.float32] = self._vectors_WD[self.rows(first)] @ self._vectors_WD[self.rows(second)].T
         return cosines
 
     def sentence_vectors(self, sentences: Sequence[Wording]) -> NDArray[np.float32]:
-        """Unit vectors of the weighted means of their words, ``[N, D]``."""
-        means = [self.weights(one.words) @ self._vectors_WD[self.rows(one.words)] for one in sentences]
+        """Weighted means of the words of sentences at unit length, ``[N, D]``."""
+        means = [self.weights(wording.words) @ self._vectors_WD[self.rows(wording.words)] for wording in sentences]
         return unit_rows(np.stack(means).astype(np.float32))
 
 
@@ -147,13 +147,12 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     if not first.words or not second.words:
         return Alignment(first, second, (), weights_F, weights_S)
     alike_FS, opposite_FS = _similarities(first.words, second.words, table.cosines(first.words, second.words))
-    # Of equals those that stand alike in their sentences.
-    places_F = np.array([word.token for word in first.words]) / (first.words[-1].token + 1)
-    places_S = np.array([word.token for word in second.words]) / (second.words[-1].token + 1)
-    near_FS = (1.0 - np.abs(places_F[:, None] - places_S)) * (alike_FS > 0)
+    positions_F = np.array([word.token for word in first.words]) / (first.words[-1].token + 1)
+    positions_S = np.array([word.token for word in second.words]) / (second.words[-1].token + 1)
+    near_FS = (1.0 - np.abs(positions_F[:, None] - positions_S)) * (alike_FS > 0)
     from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
 
-    rows, columns = linear_sum_assignment(-(alike_FS + _BY_PLACE * near_FS))
+    rows, columns = linear_sum_assignment(-(alike_FS + _BY_POSITION * near_FS))
     pairs = tuple(
         AlignedPair(int(i), int(j), float(alike_FS[i, j]), bool(opposite_FS[i, j]))
         for i, j in zip(rows, columns, strict=True)
@@ -165,7 +164,7 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
 def _similarities(
     first: Sequence[Word], second: Sequence[Word], cosines_FS: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """How alike the words are, and which are opposites, ``[F, S]`` each."""
+    """Similarities of the words, and which are opposites, ``[F, S]`` each."""
     by_vectors_FS = ((cosines_FS - _COSINE_FLOOR) / (1.0 - _COSINE_FLOOR)).clip(0.0, 1.0).astype(np.float64)
     alike_FS = _BY_VECTORS * by_vectors_FS
     opposite_FS = np.zeros(alike_FS.shape, dtype=np.bool_)
@@ -184,7 +183,7 @@ def _similarities(
 
 @lru_cache(500_000)
 def lexical(first: str, second: str) -> tuple[float, float, float]:
-    """How much two words are the same, opposites, and the one a kind of the other, in ``[0, 1]``.
+    """How surely two words mean the same, are opposites, and are hypernyms, in ``[0, 1]``.
 
     Example:
         >>> lexical("open", "closed")[1], lexical("bought", "purchased")[0] > 0.5
@@ -207,7 +206,7 @@ def lexical(first: str, second: str) -> tuple[float, float, float]:
 
 
 def _positive(word: str) -> str:
-    """An adjective without the ending of its comparative or superlative; other words as they are."""
+    """The positive form of a comparative or superlative; other words unchanged."""
     for ending in ("er", "est"):
         stem = word.removesuffix(ending)
         if stem != word:
@@ -218,7 +217,7 @@ def _positive(word: str) -> str:
 
 
 def _is_misspelt(first: str, second: str) -> bool:
-    """Whether one of two words looks like the other, misspelt: no word that WordNet has."""
+    """Whether one word is unknown to WordNet and differs from the other by one or two letters."""
     if min(len(first), len(second)) < _LEAST_MISSPELT or (wordnet().lemmas(first) and wordnet().lemmas(second)):
         return False
     most = 1 if max(len(first), len(second)) < _TWICE_MISSPELT else 2
@@ -227,12 +226,12 @@ def _is_misspelt(first: str, second: str) -> bool:
 
 @lru_cache(100_000)
 def base_forms(word: str) -> frozenset[str]:
-    """A word and what it may be a form of, without parts of speech."""
+    """A word and its possible base forms, without parts of speech."""
     return frozenset(lemma[2:] for lemma in wordnet().lemmas(word)) | {word, _positive(word)}
 
 
 def _follows(special: Word, general: Word, alike: float) -> float:
-    """How well a word follows from another that it meets."""
+    """How well a word follows from the more special word that it is aligned with."""
     if special.kind is not None:
         return alike
     same = lexical(special.text, general.text)[0]

@@ -1,4 +1,4 @@
-"""What the sentences of a document cover of it: its words (eq. 3.7), or words and sentences in the space of sentences.
+"""How well sentences cover their document: its words (eq. 3.7), or its words and sentences in the sentence space.
 
 Shape suffixes: S sentences, B sentences of one block, K facets, L words of a sentence, U words of the document,
 W distinct words of a block, T targets, C columns, D dimensions.
@@ -25,12 +25,12 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.model.facet_reduction import reduce_facets
 from facets.texts.words import known_rows
 
-Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> other weights [U]
+Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> new weights [U]
 
-# Cosines kept for a whole document: 256 MiB.
+# Cosines kept for a document: 256 MiB.
 KEPT_COSINES = 64_000_000
 MAX_WORDS = 4096
-# Cosines between the words of some sentences and those of the document, at once: 32 MiB.
+# Cosines computed at once between the words of sentences and those of the document: 32 MiB.
 COSINES_AT_A_TIME = 8_000_000
 
 
@@ -50,22 +50,22 @@ def _check(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summaries.md``).
+    """How sentences cover the words of a document; defaults chosen on dev documents (``docs/use/summaries.md``).
 
     A sentence t covers a word w of the document by
     ``c_t(w) = (1 - word_share) * facet ** power + word_share * word ** power``, where ``facet`` is the cosine of w
-    with the closest facet of t and ``word`` that with its closest word, both at least 0. A summary covers
+    with the closest facet of t and ``word`` the cosine with the closest word of t, both at least 0. A summary covers
     ``sum_w weight(w) * (sum_t c_t(w) ** (1 / repetition)) ** repetition`` with
-    ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``; stop words may have none.
+    ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``.
     """
 
-    word_share: float = 0.7  # part of the sentence's own words; 0: facets alone, 1: words alone
+    word_share: float = 0.7  # share of the sentence's words; 0: facets alone, 1: words alone
     power: float = 2.0  # > 1: near words count more than distant ones
-    repetition: float = 0.65  # worth of covering a word again: 0 nothing (the maximum), 1 as much as at first
-    count_power: float = 2.0  # > 1: words that come back count for more than each of their occurrences
-    alpha: float = 1e-3  # in alpha / (alpha + p(w)): the smaller, the less frequent words of the language count
-    stop_words: bool = False  # whether stop words are to be covered, too
-    length_power: float = 0.0  # gains are divided by the sentence's known words to this power
+    repetition: float = 0.65  # value of covering a word again: from 0, nothing, to 1, as much as the first time
+    count_power: float = 2.0  # > 1: repeated words count for more than the sum of their occurrences
+    alpha: float = 1e-3  # the smaller, the less words that are frequent in the language count
+    stop_words: bool = False  # whether stop words are to be covered too
+    length_power: float = 0.0  # gains are divided by this power of the number of known words of the sentence
 
     def __post_init__(self) -> None:
         _check(self, shares=("word_share", "repetition"), not_negative=("count_power", "length_power"))
@@ -73,14 +73,12 @@ class CoverageConfig:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What there is to cover of a document, and how well its sentences do."""
+    """How well sentences cover the targets of a document (words, sentences)."""
 
-    # How well each sentence covers each word, or whatever else the document is made of, `[S, U]` in `[0, 1]`.
-    covered: Tensor
-    weights: Tensor  # what each of these weighs, `[U]`, >= 0
+    covered: Tensor  # coverage of each target by each sentence, `[S, U]` in `[0, 1]`
+    weights: Tensor  # weights of the targets, `[U]`, >= 0
     repetition: float  # see `scoring.added_coverage`
-    # Gains are divided by these before they are compared, `[S]`, > 0; None: by 1.
-    divisors: NDArray[np.float64] | None = None
+    divisors: NDArray[np.float64] | None = None  # gains are divided by these, `[S]`, > 0; None: by 1
 
 
 # Eq. 3.7 as printed.
@@ -90,16 +88,16 @@ PAPER_COVERAGE = CoverageConfig(
 
 
 class DocumentWords:
-    """The known words of a document: each sentence's, and those to cover with their weights.
+    """The known words of a document.
 
-    Of a document with very many distinct words the heaviest ones are kept: 4096, or fewer for more than 15,000
-    sentences, so that all cosines fit into 256 MiB.
+    Only the heaviest 4096 distinct words are covered, and fewer in a document of more than 15,000 sentences, so that
+    all cosines fit into 256 MiB.
 
     Attributes:
-        rows: Vocabulary rows of each sentence's first ``max_tokens`` words, one int64 array each.
-        lengths_S: Their numbers, at least 1.
+        rows: Vocabulary rows of each sentence's first ``max_tokens`` words, int64.
+        lengths_S: Number of these words, at least 1.
         words_UD: Unit vectors of the words to cover.
-        weights_U: Their weights, >= 0, the largest 1.
+        weights_U: Weights of the words to cover, >= 0, the largest 1.
     """
 
     def __init__(
@@ -126,10 +124,9 @@ class DocumentWords:
 def word_weights(
     vocabulary: Vocabulary, rows: Sequence[NDArray[np.int64]], *, count_power: float, alpha: float
 ) -> tuple[NDArray[np.int64], Tensor]:
-    """``occurrences ** count_power * alpha / (alpha + p(w))`` of each distinct word.
+    """Distinct rows ``[U]``, ascending, with weights ``occurrences ** count_power * alpha / (alpha + p(w))``, float32.
 
-    ``rows``: rows of the words of each sentence; at least one sentence. ``count_power``: >= 0. ``alpha``: > 0. Returns
-    distinct rows ``[U]``, ascending, and their weights ``[U]``, float32.
+    ``rows``: rows of the words of each sentence; at least one sentence.
     """
     rows_U, counts_U = np.unique(np.concatenate(rows), return_counts=True)
     probabilities_U = torch.from_numpy(vocabulary.probabilities[rows_U])
@@ -145,10 +142,9 @@ def block_coverage(
     facets_BKD: NDArray[np.float32] | None,
     config: CoverageConfig,
 ) -> Tensor:
-    """c_t(w) of some sentences of a document, see ``CoverageConfig``.
+    """c_t(w) of a block of sentences, ``[B, U]`` in ``[0, 1]``, see ``CoverageConfig``.
 
-    ``sentences``: which sentences. ``facets_BKD``: their facets; None when only words count. Returns ``[B, U]`` in
-    ``[0, 1]``.
+    ``facets_BKD``: facets of the sentences; None when only words count.
     """
     rows = words.rows[sentences]
     covered_BU = torch.zeros(len(rows), len(words.words_UD))
@@ -165,9 +161,9 @@ def block_coverage(
 
 
 def closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD: Tensor) -> Tensor:
-    """Cosine of each word of the document with the closest word of each sentence, at least 0.
+    """Cosine of each word to cover with the closest word of each sentence, ``[B, U]``, at least 0.
 
-    ``words_UD``: unit vectors of the words to cover. Returns ``[B, U]`` in ``[0, 1]``; 0 for a sentence without words.
+    It is 0 for a sentence without words.
     """
     closest_BU = torch.zeros(len(rows), len(words_UD))
     step = max(1, COSINES_AT_A_TIME // max(1, len(words_UD)))
@@ -179,35 +175,34 @@ def closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD:
             stop += 1
         lengths_B = torch.tensor([len(r) for r in rows[start:stop]])
         if num_words:
-            rows_W, places = np.unique(np.concatenate(rows[start:stop]), return_inverse=True)
+            rows_W, indexes = np.unique(np.concatenate(rows[start:stop]), return_inverse=True)
             cosines_WU = (torch.from_numpy(model.words.unit_vectors[rows_W]) @ words_UD.mT).clamp_(0.0, 1.0)
             closest_BU[start:stop] = torch.segment_reduce(
-                cosines_WU[torch.from_numpy(places)], "max", lengths=lengths_B, axis=0, initial=0.0
+                cosines_WU[torch.from_numpy(indexes)], "max", lengths=lengths_B, axis=0, initial=0.0
             )
         start = stop
     return closest_BU
 
 
-# Sentences of a document beyond these are covered by centres of them.
-MAX_TARGETS = 256
+MAX_TARGETS = 256  # sentences to cover; those of longer documents are reduced to centres
 _WORD_CHARACTER = re.compile(r"\w")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SentenceCoverageConfig:
-    """What counts as covering a document; the defaults were chosen on dev documents (``docs/use/summaries.md``).
+    """How sentences cover words and sentences of a document; defaults chosen on dev documents.
 
-    A sentence t covers a word of the document wholly when it holds it, else not, and a sentence s of the document by
-    ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. A word
-    weighs ``occurrences ** count_power * alpha / (alpha + p(w))``, stop words nothing; sentences weigh the same, all of
-    them together ``sentence_share`` of the document.
+    A sentence t covers a word of the document if it contains it, and a sentence s of the document by
+    ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. A content
+    word weighs ``occurrences ** count_power * alpha / (alpha + p(w))``. Sentences have equal weights, which together
+    are ``sentence_share`` of the document. Figures are in ``docs/use/summaries.md``.
     """
 
     sentence_share: float = 0.5
-    power: float = 2.0  # > 1: like sentences count more than unlike ones
-    repetition: float = 0.65  # worth of covering something again: 0 nothing, 1 as much as at first
-    count_power: float = 2.0  # > 1: words that come back count for more than each of their occurrences
-    alpha: float = 1e-2  # the smaller, the less frequent words of the language count
+    power: float = 2.0  # > 1: similar sentences count more than dissimilar ones
+    repetition: float = 0.65  # value of covering a target again: from 0, nothing, to 1, as much as the first time
+    count_power: float = 2.0  # > 1: repeated words count for more than the sum of their occurrences
+    alpha: float = 1e-2  # the smaller, the less words that are frequent in the language count
 
     def __post_init__(self) -> None:
         _check(self, shares=("sentence_share", "repetition"), not_negative=("count_power",))
@@ -224,17 +219,8 @@ def sentence_coverages(
 ) -> Iterator[Covered]:
     """How well the sentences of each document cover it.
 
-    Args:
-        model: It knows the frequencies of words.
-        documents: At least one sentence each.
-        config: The settings.
-        query: What the reader looks for: words and sentences count the more the closer they are to it; empty: nothing
-            in particular.
-        encoder: What encodes sentences and query, e.g. a queue before the model.
-        sentences_at_a_time: Sentences of several documents that are encoded together, a longer document alone.
-
-    Returns:
-        One a document, in order.
+    ``documents``: at least one sentence each. ``query``: if not empty, words and sentences closer to it count more.
+    ``sentences_at_a_time``: sentences of several documents that are encoded together.
     """
     sought_D = _vectors(encoder, [query])[0] if query else None
     for group in grouped(documents, sentences_at_a_time, size=len):
@@ -245,13 +231,13 @@ def sentence_coverages(
 
 
 def _vectors(encoder: TextEncoder, texts: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors, ``[len(texts), D]``; zero for texts without a letter or digit, which some models cannot read."""
-    readable = [place for place, text in enumerate(texts) if _WORD_CHARACTER.search(text)]
+    """Unit vectors ``[len(texts), D]``; zero for texts without a letter or digit, which some models cannot read."""
+    readable = [i for i, text in enumerate(texts) if _WORD_CHARACTER.search(text)]
     if not readable:
         return np.zeros((len(texts), 1), dtype=np.float32)
-    found = unit_rows(encoder.embed([texts[place] for place in readable]))
-    vectors_SD = np.zeros((len(texts), found.shape[1]), dtype=np.float32)
-    vectors_SD[readable] = found
+    units = unit_rows(encoder.embed([texts[i] for i in readable]))
+    vectors_SD = np.zeros((len(texts), units.shape[1]), dtype=np.float32)
+    vectors_SD[readable] = units
     return vectors_SD
 
 
@@ -277,10 +263,12 @@ def _covered(
 
 
 def _words(model: TextModel, texts: Sequence[str], config: SentenceCoverageConfig) -> tuple[Tensor, Tensor]:
-    """1 where a sentence holds a word, ``[S, U]``, and what each word weighs, ``[U]``."""
-    words = [[word for word in own if any(map(str.isalnum, word))] for own in model.tokenizer.words(texts)]
+    """1 where a sentence contains a word, ``[S, U]``, and the weights of the words, ``[U]``."""
+    words = [[word for word in split if any(map(str.isalnum, word))] for split in model.tokenizer.words(texts)]
     numbers: dict[str, int] = {}
-    columns_W = np.array([numbers.setdefault(word, len(numbers)) for own in words for word in own], dtype=np.int64)
+    columns_W = np.array(
+        [numbers.setdefault(word, len(numbers)) for sentence in words for word in sentence], dtype=np.int64
+    )
     sentences_W = np.repeat(np.arange(len(words)), list(map(len, words)))
     vocabulary = model.words.vocabulary
     rows_U = vocabulary.rows(list(numbers))
@@ -291,30 +279,30 @@ def _words(model: TextModel, texts: Sequence[str], config: SentenceCoverageConfi
     kept_U = np.flatnonzero(is_content_U if is_content_U.any() else weights_U > 0)
     num_kept = min(MAX_WORDS, max(1, KEPT_COSINES // len(texts)))
     kept_U = np.sort(kept_U[np.argsort(-weights_U[kept_U], kind="stable")[:num_kept]])
-    places_U = np.full(len(numbers), -1)
-    places_U[kept_U] = np.arange(len(kept_U))
-    is_kept_W = places_U[columns_W] >= 0
+    kept_columns_U = np.full(len(numbers), -1)
+    kept_columns_U[kept_U] = np.arange(len(kept_U))
+    is_kept_W = kept_columns_U[columns_W] >= 0
     words_SU = torch.zeros(len(texts), len(kept_U))
-    words_SU[sentences_W[is_kept_W], places_U[columns_W[is_kept_W]]] = 1.0
+    words_SU[sentences_W[is_kept_W], kept_columns_U[columns_W[is_kept_W]]] = 1.0
     return words_SU, torch.from_numpy(weights_U[kept_U]).float()
 
 
 def _targets(vectors_SD: NDArray[np.float32]) -> tuple[NDArray[np.float32], Tensor]:
-    """The sentences to cover, ``[T, D]``, and how many each stands for, ``[T]``."""
-    found_SD = vectors_SD[vectors_SD.any(axis=1)]
-    if len(found_SD) <= MAX_TARGETS:
-        return found_SD, torch.ones(len(found_SD))
-    few = reduce_facets(found_SD, np.ones(len(found_SD), dtype=np.float32), MAX_TARGETS)
+    """Vectors of the sentences to cover, ``[T, D]``, and how many sentences each stands for, ``[T]``."""
+    targets_SD = vectors_SD[vectors_SD.any(axis=1)]
+    if len(targets_SD) <= MAX_TARGETS:
+        return targets_SD, torch.ones(len(targets_SD))
+    few = reduce_facets(targets_SD, np.ones(len(targets_SD), dtype=np.float32), MAX_TARGETS)
     return few.facets, torch.from_numpy(few.weights)
 
 
 def _focused(weights_C: Tensor, closeness_C: Tensor) -> Tensor:
-    """Weights times closeness to the query; where nothing is close, the weights stay."""
+    """Weights times closeness to the query; unchanged if nothing is close."""
     focused_C = weights_C * closeness_C
     return focused_C if float(focused_C.sum()) > 0 else weights_C
 
 
 def _shared(covered_SC: Tensor, weights_C: Tensor, share: float, repetition: float) -> Tensor:
-    """Weights scaled so that all sentences together cover ``share``."""
+    """Scales weights so that all sentences together cover ``share``."""
     total = float(scoring.added_coverage(covered_SC, repetition) @ weights_C) if len(weights_C) else 0.0
     return weights_C * (share / total) if total > 0 else weights_C

@@ -1,9 +1,9 @@
-"""What differs between two aligned sentences: negation, opposites, roles, numbers, dates, quantifiers, prepositions.
+"""Finds how two aligned sentences differ: negation, opposites, roles, numbers, dates, quantifiers, prepositions.
 
-What is said of the same things decides (natural logic, MacCartney and Manning 2007): words that meet with different
-polarity differ by a negation, opposites of one polarity differ, and two negations cancel each other, so that "not open"
-is "closed". How much a difference speaks against both sentences holding depends on what else they share: "no man is
-dancing" denies nothing of a man who prays.
+The polarity of aligned words decides (natural logic, MacCartney and Manning 2007): words of different polarity differ
+by a negation, opposites of one polarity differ, and two negations cancel out, so that "not open" is "closed". The
+weight of a difference depends on what else the sentences share: "no man is dancing" denies nothing about a man who
+prays.
 """
 
 from collections.abc import Iterator, Sequence
@@ -20,7 +20,7 @@ from facets.texts.wording import Marker, Word, Wording
 
 
 class DifferenceKind(StrEnum):
-    """How two texts differ."""
+    """The way in which two texts differ."""
 
     NEGATION = "negation"
     ANTONYM = "antonym"
@@ -34,73 +34,61 @@ class DifferenceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """Two places that do not say the same of the same things."""
+    """Words of two texts that say different things about the same thing."""
 
-    kind: DifferenceKind  # how they differ
-    first: str  # what the first text says, as it is written there
-    second: str  # what the second says
-    first_start: int  # of the first, in characters
-    first_end: int  # one past its end
-    second_start: int  # of the second
-    second_end: int  # one past its end
-    weight: float  # how much it speaks against both texts holding, in `[0, 1]`
+    kind: DifferenceKind
+    first: str  # the words of the first text
+    second: str  # the words of the second text
+    first_start: int  # offset of the first character
+    first_end: int  # offset behind the last one
+    second_start: int
+    second_end: int
+    weight: float  # how much it speaks against both texts being true, in `[0, 1]`
 
     def exchanged(self) -> "Difference":
-        """The same with the texts exchanged."""
-        return Difference(
-            self.kind,
-            self.second,
-            self.first,
-            self.second_start,
-            self.second_end,
-            self.first_start,
-            self.first_end,
-            self.weight,
-        )
+        """The difference with the two texts exchanged."""
+        second = (self.second, self.first, self.second_start, self.second_end, self.first_start, self.first_end)
+        return Difference(self.kind, *second, self.weight)
 
 
-_SAME_THING = 0.6  # words that are at least so alike may have changed places
+_SAME_THING = 0.6  # least similarity of words that may have exchanged roles
 _PREPOSITION = 0.9
 _QUANTIFIER = 0.9
 _DATES = frozenset(ValueKind) - {ValueKind.NUMBER, ValueKind.COLOUR}
-# What may differ though both hold: a thing of several colours, days that are told from where one stands.
+# Values that may differ although both texts are true: things have several colours, and days are told from today.
 _VALUE_WEIGHTS = {ValueKind.COLOUR: 0.6, ValueKind.RELATIVE_DAY: 0.8}
 _COUNTERPART = 0.5
-_OTHER_WORD_CLASS = 0.8  # "she left", "on the left"
+_OTHER_WORD_CLASS = 0.8  # a verb and a noun: "she left", "on the left"
 
 
 def find_differences(alignment: Alignment) -> tuple[Difference, ...]:
-    """What differs, the heaviest first.
-
-    Args:
-        alignment: Two sentences side by side.
-    """
+    """The differences of two aligned sentences, the heaviest first."""
     pairs, roles, explained = _read_roles(alignment)
     alignment = replace(alignment, pairs=tuple(pairs))
-    found = [
+    differences = [
         *roles,
         *_opposites(alignment),
         *_negations(alignment),
-        # "The red one is heavier" says what "the blue one is lighter" says.
-        *(found for found in _values(alignment) if not explained or found.kind is not DifferenceKind.ANTONYM),
+        # "The red one is heavier" says the same as "the blue one is lighter".
+        *(value for value in _values(alignment) if not explained or value.kind is not DifferenceKind.ANTONYM),
         *(() if explained else _prepositions(alignment)),
         *_quantifiers(alignment),
     ]
-    return tuple(sorted(found, key=lambda difference: -difference.weight))
+    return tuple(sorted(differences, key=lambda difference: -difference.weight))
 
 
 def _difference(kind: DifferenceKind, one: Word | Marker, other: Word | Marker, weight: float) -> Difference:
     return Difference(kind, one.text, other.text, one.start, one.end, other.start, other.end, weight)
 
 
-def _met_words(alignment: Alignment) -> Iterator[tuple[AlignedPair, Word, Word]]:
+def _aligned_words(alignment: Alignment) -> Iterator[tuple[AlignedPair, Word, Word]]:
     for pair in alignment.pairs:
         yield pair, alignment.first.words[pair.first], alignment.second.words[pair.second]
 
 
 def _opposites(alignment: Alignment) -> Iterator[Difference]:
     shared = max(alignment.coverages)
-    for pair, one, other in _met_words(alignment):
+    for pair, one, other in _aligned_words(alignment):
         if pair.opposite and one.negated == other.negated:
             weight = shared if one.is_verb == other.is_verb else shared * _OTHER_WORD_CLASS
             if one.text in lexicon.COUNTERPARTS and other.text in lexicon.COUNTERPARTS:
@@ -109,30 +97,31 @@ def _opposites(alignment: Alignment) -> Iterator[Difference]:
 
 
 def _negations(alignment: Alignment) -> list[Difference]:
-    """The heaviest difference of each cue."""
+    """The heaviest difference of each negation cue."""
     resolved = _resolved_cues(alignment)
     covered, shared = alignment.covered, max(alignment.coverages)
     sides, weights = (alignment.first, alignment.second), (alignment.first_weights, alignment.second_weights)
     found: dict[tuple[int, int], Difference] = {}
-    for pair, one, other in _met_words(alignment):
+    for pair, one, other in _aligned_words(alignment):
         if one.negated == other.negated or pair.opposite:
             continue
         side = 0 if one.negated else 1
         cue = (one, other)[side].cues[-1]
         if (side, cue.start) in resolved:
             continue
-        # What is denied must be what the other sentence says.
+        # The other sentence must say what the cue denies.
         scope = np.array([bool(word.cues) and word.cues[-1] == cue for word in sides[side].words])
         weight = share(covered[side][scope], weights[side][scope]) * shared * pair.alike
-        if weight > found[side, cue.start].weight if (side, cue.start) in found else True:
+        known = found.get((side, cue.start))
+        if known is None or weight > known.weight:
             found[side, cue.start] = _negation(one, other, sides[1 - side], weight)
     return list(found.values())
 
 
 def _resolved_cues(alignment: Alignment) -> set[tuple[int, int]]:
-    """Cues of which a word in the scope meets what says the same: ``not open`` and ``closed``."""
+    """Cues whose negated word says the same as the aligned word: ``not open`` and ``closed``."""
     resolved = set()
-    for pair, *words in _met_words(alignment):
+    for pair, *words in _aligned_words(alignment):
         if (words[0].negated != words[1].negated) == pair.opposite:
             resolved |= {(side, word.cues[-1].start) for side, word in enumerate(words) if word.negated}
     return resolved
@@ -145,7 +134,7 @@ def _negation(one: Word, other: Word, positive: Wording, weight: float) -> Diffe
 
 
 def _as_written(word: Word) -> Word:
-    """A word with the cue that negates it."""
+    """A word together with the cue that negates it."""
     if not word.negated:
         return word
     cue = word.cues[-1]
@@ -158,7 +147,7 @@ def _as_written(word: Word) -> Word:
 
 
 def _values(alignment: Alignment) -> Iterator[Difference]:
-    """Numbers of what meets that differ; then numbers and dates of one kind that do not meet."""
+    """Different numbers of aligned words; then numbers and dates of one kind that are not aligned."""
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs}
     counted = {head: j for j, (head, link) in enumerate(second.links) if link == "mod" and second.words[j].kind}
@@ -181,7 +170,7 @@ def _values(alignment: Alignment) -> Iterator[Difference]:
 
 
 def _without_values(covered: NDArray[np.float64], wording: Wording) -> float:
-    """How well the words that are no numbers and dates are met."""
+    """Mean similarity of the words other than numbers and dates."""
     kept = [value for value, word in zip(covered.tolist(), wording.words, strict=True) if word.kind is None]
     return sum(kept) / len(kept) if kept else 1.0
 
@@ -191,16 +180,17 @@ def _unit(word: Word) -> str:
 
 
 def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Difference], bool]:
-    """The pairs with converses explained, who changed places, and whether opposite prepositions are explained by that.
+    """Finds exchanged roles, and opposites that only express an exchange.
 
-    ``Ann sold it to Ben`` is what ``Ben bought from Ann`` says, ``older than`` what ``younger than`` says with the
-    sides exchanged, ``before him`` what ``after her`` says: there the words are no opposites.
+    "Ann sold it to Ben" says the same as "Ben bought it from Ann", and "older than" the same as "younger than" with the
+    sides exchanged. Returns the pairs, where such words are no longer opposites; the difference of roles, if any; and
+    whether an exchange explains opposite prepositions ("before him", "after her").
     """
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs if pair.alike > _SAME_THING and not pair.opposite}
     is_compared = _are_compared(alignment, met)
     pairs, found, explained = [], [], False
-    for pair, one, other in _met_words(alignment):
+    for pair, one, other in _aligned_words(alignment):
         agents = _arguments(first, one), _arguments(second, other)
         exchanged = _is_exchanged(met, *agents) and lexicon.MUTUAL.isdisjoint(base_forms(one.text))
         if pair.opposite and (is_compared or (exchanged and _is_converse(one.text, other.text))):
@@ -221,13 +211,13 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
 
 
 def _than_words(alignment: Alignment) -> list[Word]:
-    """What each sentence compares with."""
+    """The word behind ``than`` in each sentence."""
     sides = (alignment.first.words, alignment.second.words)
     return [word for words in sides for word in words if word.preposition == "than"][:2]
 
 
 def _are_compared(alignment: Alignment, met: dict[int, int]) -> bool:
-    """Whether what stands behind ``than`` stands before it in the other sentence, both ways round."""
+    """Whether the words behind ``than`` precede it in the other sentence, for both sentences."""
     first, second = (
         [i for i, word in enumerate(side.words) if word.preposition == "than"]
         for side in (alignment.first, alignment.second)
@@ -239,7 +229,7 @@ def _are_compared(alignment: Alignment, met: dict[int, int]) -> bool:
 
 
 def _is_exchanged(met: dict[int, int], first: tuple[int, int], second: tuple[int, int]) -> bool:
-    """Whether agent and patient of the first are patient and agent of the second; -1: there is none."""
+    """Whether agent and patient of one sentence are patient and agent of the other; -1 marks a missing one."""
     if -1 in (*first, *second):
         return False
     return met.get(first[0]) == second[1] and met.get(first[1]) == second[0]
@@ -252,13 +242,13 @@ def _is_converse(one: str, other: str) -> bool:
 
 
 def _is_predicate(word: Word, wording: Wording) -> bool:
-    """A verb, or what is said with a preposition behind it: ``cheaper than``, ``north of``."""
+    """Whether a word is a verb or is followed by a linking preposition: ``cheaper than``, ``north of``."""
     is_linked = any(m.text in lexicon.LINKS_PATIENT and m.token == word.token + 1 for m in wording.markers)
     return word.is_verb or (is_linked and not word.preposition)
 
 
 def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
-    """Who acts and to whom it is done, by their places around the predicate; -1: nobody."""
+    """Agent and patient of a predicate, by their positions around it; -1 where there is none."""
     words = wording.words
     before = [i for i, word in enumerate(words) if word.token < predicate.token and not word.is_verb]
     before = [i for i in before if not words[i].preposition]
@@ -273,7 +263,7 @@ def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
 
 
 def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
-    """The last of the words that stand next to each other; -1 of none."""
+    """The last of the words that stand next to each other; -1 without words."""
     head = -1
     for i in phrase:
         if head >= 0 and (words[i].token != words[head].token + 1 or words[i].weak):  # "lent Tom her bicycle"
@@ -283,8 +273,8 @@ def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
 
 
 def _prepositions(alignment: Alignment) -> Iterator[Difference]:
-    """Opposite prepositions before words that meet."""
-    for pair, one, other in _met_words(alignment):
+    """Opposite prepositions before aligned words, and opposite particles."""
+    for pair, one, other in _aligned_words(alignment):
         is_opposite = frozenset((one.preposition, other.preposition)) in lexicon.OPPOSITE_PREPOSITIONS
         if is_opposite and pair.alike > _SAME_THING and one.negated == other.negated:
             markers = _marker(alignment.first, one), _marker(alignment.second, other)
@@ -299,7 +289,7 @@ def _prepositions(alignment: Alignment) -> Iterator[Difference]:
 
 
 def _marker(wording: Wording, word: Word) -> Marker:
-    """The preposition before a word that has one."""
+    """The preposition of a word."""
     before = (marker for marker in reversed(wording.markers) if marker.token < word.token)
     return next(marker for marker in before if marker.text == word.preposition)
 

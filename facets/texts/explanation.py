@@ -1,4 +1,4 @@
-"""What a model saw in a text: tokens with their attention, facets in words."""
+"""Explains an encoded text: tokens with their attention, facets with their nearest words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -17,14 +17,14 @@ from facets.model.contract import TextModel
 
 @dataclass(frozen=True, slots=True)
 class TokenAttention:
-    """One token of a text and how much it matters."""
+    """One token of a text and its importance."""
 
-    text: str  # what is read: "harbour" of "har-" and "bour" on two lines
-    start: int  # first character in the text
-    end: int  # one past the last character
+    text: str  # as it is read: "harbour" for "har-" and "bour" on two lines
+    start: int  # offset of the first character in the text
+    end: int  # offset behind the last character
     attention: float  # eq. 3.6, in [0, K]; 0 for a token without a word vector
-    known: bool  # the token has a word vector
-    weight: float | None = None  # in the score of a pair, >= 0; None where no score weighs words
+    known: bool  # whether the token has a word vector
+    weight: float | None = None  # in the score of a pair, >= 0; None unless a word method scored the pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,40 +37,32 @@ class NearestWord:
 
 @dataclass(frozen=True, slots=True)
 class FacetWords:
-    """One facet in words."""
+    """A facet with its nearest words."""
 
-    facet: int  # which facet, in `[0, K)`
-    words: tuple[NearestWord, ...]  # nearest words of the vocabulary, closest first
-    # Tokens of the text that the facet attends to (positions in `TextExplanation.tokens`, cosine above 0), strongest
-    # first.
+    facet: int  # index of the facet, in `[0, K)`
+    words: tuple[NearestWord, ...]  # closest first
+    # Tokens that the facet attends to: index in `TextExplanation.tokens`, and cosine above 0. The strongest first.
     tokens: tuple[tuple[int, float], ...]
-    # Where it stands in the text, start and end in characters; None where the model's facets have no place.
-    span: tuple[int, int] | None = None
+    span: tuple[int, int] | None = None  # characters of the text it attends to; None if the model has no spans
 
 
 @dataclass(frozen=True, slots=True)
 class TextExplanation:
-    """One text as the model sees it."""
+    """The explanation of one text."""
 
     tokens: tuple[TokenAttention, ...]  # the tokens the model read, in the order of the text
     facets: tuple[FacetWords, ...]  # all facets that are not zero, in order
-    truncated: bool  # the text has more than `max_tokens` tokens and its end was not read
+    truncated: bool  # whether the text has more than `max_tokens` tokens, so that its end was not read
 
 
 def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> list[TextExplanation]:
-    """Finds the tokens' attention and the facets' nearest words.
+    """Explains texts by the attention of their tokens and the nearest words of their facets.
 
-    Args:
-        model: The model.
-        texts: Any number of texts.
-        num_words: Nearest words, and attended tokens, of a facet; >= 1.
-
-    Returns:
-        One explanation a text, in order.
+    ``num_words``: nearest words, and attended tokens, of each facet; >= 1.
 
     Raises:
-        InvalidInputError: A text is blank (the field names it), or ``num_words`` is below 1.
-        TypeError: ``texts`` is one ``str``.
+        InvalidInputError: A text is blank (the path names it), or ``num_words`` is below 1.
+        TypeError: ``texts`` is a single ``str``.
 
     References:
         Chang 2022, table 3.1, figure 3.3, eq. 3.6.
@@ -79,7 +71,6 @@ def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> li
         raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
     for position, text in enumerate(texts):
         check_text(text, ("texts", position))
-    _check_num_words(num_words)
     return explain_encoded(model, texts, model.encode(texts), num_words=num_words) if texts else []
 
 
@@ -91,22 +82,15 @@ def explain_encoded(
     num_words: int = 5,
     spans_TK2: NDArray[np.integer] | None = None,
 ) -> list[TextExplanation]:
-    """``explain`` for texts that are encoded already.
+    """``explain`` for encoded texts.
 
-    Args:
-        model: The model.
-        texts: Texts, each with at least one token.
-        facets_TKD: Their facets, ``[T, K, D]``, in the same order.
-        num_words: As for ``explain``.
-        spans_TK2: Where each facet stands in its text, ``[T, K, 2]``; None: nowhere.
-
-    Returns:
-        One explanation a text, in order.
+    ``facets_TKD``: facets of the texts. ``spans_TK2``: characters that each facet attends to, if the model has spans.
 
     Raises:
         InvalidInputError: ``num_words`` is below 1.
     """
-    _check_num_words(num_words)
+    if num_words < 1:
+        raise InvalidInputError(f"must be >= 1, got {num_words}", path="num_words")
     if not texts:
         return []
     nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words)
@@ -121,9 +105,9 @@ def explain_encoded(
 
 
 def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]]:
-    """The tokens of what each text says, with their places in it as it was given."""
+    """The tokens of each text as it is read, with their places in the original text."""
     readings = [read(text) for text in texts]
-    for reading, tokens in zip(readings, model.tokenizer.tokenize([own.text for own in readings]), strict=True):
+    for reading, tokens in zip(readings, model.tokenizer.tokenize([reading.text for reading in readings]), strict=True):
         spans_L2 = reading.original(np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
         yield [Token(token.text, *span) for token, span in zip(tokens, spans_L2.tolist(), strict=True)]
 
@@ -134,14 +118,9 @@ def _with_spans(explanation: TextExplanation, spans: Sequence[tuple[int, int]]) 
 
 
 def with_weights(explanation: TextExplanation, weights_L: NDArray[np.float32]) -> TextExplanation:
-    """The same with the weight that each token has in a score."""
+    """The explanation with the weight of each token in a score."""
     tokens = (replace(token, weight=float(weight)) for token, weight in zip(explanation.tokens, weights_L, strict=True))
     return replace(explanation, tokens=tuple(tokens))
-
-
-def _check_num_words(num_words: int) -> None:
-    if num_words < 1:
-        raise InvalidInputError(f"must be >= 1, got {num_words}", path="num_words")
 
 
 def _explain_text(
@@ -149,7 +128,7 @@ def _explain_text(
     tokens: list[Token],
     facets_KD: NDArray[np.float32],
     nearest: list[list[tuple[str, float]]],
-    num_words: int,
+    num_tokens: int,
 ) -> TextExplanation:
     read = tokens[: model.max_tokens]
     words_LD = word_vectors(model, [token.text.lower() for token in read])
@@ -165,9 +144,9 @@ def _explain_text(
         facets=tuple(
             FacetWords(
                 facet,
-                # Of a text without a known word, in Chinese for example, a facet says nothing about it.
+                # The facets of a text without a known word, in Chinese for example, say nothing about it.
                 tuple(NearestWord(word, cosine) for word, cosine in words_of_facet) if known_L.any() else (),
-                _strongest(cosines_L, num_words),
+                _strongest(cosines_L, num_tokens),
             )
             for facet, (words_of_facet, cosines_L) in enumerate(zip(nearest, cosines_KL, strict=True))
             if facets_KD[facet].any()
@@ -177,7 +156,7 @@ def _explain_text(
 
 
 def word_vectors(model: TextModel, forms: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors of words in lower case, ``[L, D]``; those of their pieces added up, zero for unknown ones."""
+    """Unit vectors of words in lower case, ``[L, D]``: the sum for words of several pieces, zero for unknown words."""
     words = model.words
     rows_M, counts_L = words.vocabulary.split_rows(list(forms))
     is_known_M = rows_M < len(words)
@@ -187,6 +166,6 @@ def word_vectors(model: TextModel, forms: Sequence[str]) -> NDArray[np.float32]:
     return unit_rows(vectors_LD)
 
 
-def _strongest(cosines_L: NDArray[np.float32], top_k: int) -> tuple[tuple[int, float], ...]:
-    best = np.argsort(-cosines_L, kind="stable")[:top_k]
-    return tuple((int(position), float(cosines_L[position])) for position in best if cosines_L[position] > 0)
+def _strongest(cosines_L: NDArray[np.float32], num_tokens: int) -> tuple[tuple[int, float], ...]:
+    best = np.argsort(-cosines_L, kind="stable")[:num_tokens]
+    return tuple((int(token), float(cosines_L[token])) for token in best if cosines_L[token] > 0)

@@ -1,4 +1,4 @@
-"""Pairs of texts and what methods compare of them: facets, words and states of each distinct text, made once.
+"""Pairs of texts, with facets, words and states of each distinct text, computed once.
 
 Shape suffixes: P pairs, T distinct texts, B pairs of one block, L words, K facets, D dimensions.
 """
@@ -19,50 +19,46 @@ from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
-# Numbers of the facets of one block of pairs (64 MiB).
+# Numbers of the facets of one block of pairs: 64 MiB.
 NUMBERS_AT_A_TIME = 16_000_000
 
 
 @dataclass(frozen=True, slots=True)
 class Weighting:
-    """How the words of a text are weighed in a score."""
+    """How the words of a text are weighted in a score."""
 
-    by_facets: bool  # by their closest facet (`scoring.closest_facet_weight`): what callers know as `attention`
+    by_facets: bool  # by the closest facet (`scoring.closest_facet_weight`); callers know this as `attention`
     by_probability: bool  # by `alpha / (alpha + p(w))`
 
 
 class PairTexts:
-    """Pairs of texts of one model.
+    """Pairs of texts, encoded by one model.
 
     Attributes:
-        model: Whose words, weights and common directions count.
         texts: The distinct texts.
-        pairs_P2: Numbers of two texts each, int64.
+        pairs_P2: Indexes of two texts each, int64.
     """
 
     def __init__(
         self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
     ) -> None:
-        """Checks the pairs.
-
-        ``encoder``: what encodes the texts, e.g. a queue before the model; None: the model itself.
+        """Checks the pairs; ``encoder``: encodes the texts instead of the model.
 
         Raises:
-            InvalidInputError: A text is blank or in a foreign script; the field names it.
+            InvalidInputError: A text is blank or in a foreign script; its path names the text.
         """
         rows: dict[str, int] = {}
-        self._paths: dict[str, ErrorPath] = {}  # of each text where it stands first
+        self._paths: dict[str, ErrorPath] = {}  # of the first occurrence of each text
         for i, pair in enumerate(pairs):
             for side, text in zip(("first", "second"), pair, strict=True):
                 check_text(text, ("pairs", i, side))
-                if pair[0].split() != pair[1].split():  # nobody need read what is the same
+                if pair[0].split() != pair[1].split():  # equal texts need no reading
                     check_readable(model, text, ("pairs", i, side))
                 rows.setdefault(text, len(rows))
                 self._paths.setdefault(text, ("pairs", i, side))
-        numbers = [(rows[first], rows[second]) for first, second in pairs]
         self.model = model
         self.texts = tuple(rows)
-        self.pairs_P2 = torch.tensor(numbers, dtype=torch.int64).reshape(-1, 2)
+        self.pairs_P2 = torch.tensor([(rows[a], rows[b]) for a, b in pairs], dtype=torch.int64).reshape(-1, 2)
         self._encoder = encoder or model
         self._weights: dict[Weighting, Tensor] = {}
 
@@ -75,12 +71,12 @@ class PairTexts:
 
     @cached_property
     def states(self) -> Tensor:
-        """Averages of the encoder's contextual states, ``[T, H]``."""
+        """Mean contextual states of the encoder, ``[T, H]``."""
         return self._encoded(self._encoder.embed) if self.texts else torch.zeros(0, 1)
 
     @cached_property
     def comparisons(self) -> tuple[Comparison, ...]:
-        """What the texts of each pair say of each other."""
+        """Comparison of the two texts of each pair."""
         if not self.texts:
             return ()
         pairs = [(self.texts[first], self.texts[second]) for first, second in self.pairs_P2.tolist()]
@@ -97,25 +93,25 @@ class PairTexts:
 
     @cached_property
     def words(self) -> TextWords:
-        """Their words."""
+        """The words of the texts."""
         return TextWords(self.model, self.texts)
 
     def weights(self, weighting: Weighting) -> Tensor:
-        """What each word weighs in a score, ``[T, L]``; scores and their explanations both use these."""
+        """Weights of the words, ``[T, L]``, for scores and for their explanations."""
         if weighting not in self._weights:
             facets = self.facets.numpy() if weighting.by_facets else None
             self._weights[weighting] = self.words.weights(facets, by_probability=weighting.by_probability)
         return self._weights[weighting]
 
     def averages(self, weighting: Weighting) -> Tensor:
-        """Weighted average of each text's words, ``[T, D]``."""
+        """Weighted average of the words of each text, ``[T, D]``."""
         return self.words.average(self.weights(weighting))
 
     def without_common_direction(self, averages_TD: Tensor, weighting: Weighting) -> Tensor:
         """``averages`` without the direction that all texts share, ``[T, D]``.
 
         Raises:
-            ConfigError: The model does not know that direction.
+            ConfigError: The model lacks that direction.
         """
         key = COMPONENT_KEYS[weighting.by_facets]
         component_D = self.model.common_components.get(key)
@@ -132,15 +128,15 @@ class PairTexts:
         return scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
 
     def compare_facets(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """A function of the facets ``[B, K, D]`` of first and second texts for all pairs, ``[P]``."""
+        """Scores ``[P]`` of all pairs by a function of the facets ``[B, K, D]`` of first and second texts."""
         return torch.cat([score(*self.facets_of(pairs_B2)) for pairs_B2 in self.blocks()])
 
     def facets_of(self, pairs_B2: Tensor) -> tuple[Tensor, Tensor]:
-        """Facets of the first and of the second texts of some pairs, ``[B, K, D]`` each."""
+        """Facets of the first and the second texts of pairs, ``[B, K, D]`` each."""
         return self.facets[pairs_B2[:, 0]], self.facets[pairs_B2[:, 1]]
 
     def blocks(self) -> Sequence[Tensor]:
-        """Pairs in blocks small enough for two codebooks each, ``[B, 2]``."""
+        """Blocks of pairs ``[B, 2]`` whose facets fit ``NUMBERS_AT_A_TIME``."""
         num_facets, dim = self.facets.shape[1:]
         size = max(1, NUMBERS_AT_A_TIME // (2 * num_facets * max(dim, num_facets)))
         return [self.pairs_P2[start : start + size] for start in range(0, max(1, len(self.pairs_P2)), size)]

@@ -1,8 +1,8 @@
-"""What of a document may stand in its summary: prose, which sentence needs the one before it, what names the subject.
+"""Finds the prose of a document for its summary, sentences that need the one before, and the subject.
 
 Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are no prose. A sentence that
-begins with a pronoun or a connective leans on the one before it. The subject is the word that comes back most and that
-title and first sentence name.
+begins with a pronoun or a connective needs the one before it. The subject is the most frequent word, with preference
+for words of the title and the first sentence.
 
 Shape suffixes: S sentences.
 """
@@ -11,7 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import chain
+from itertools import chain, pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,9 +23,9 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
-_FEWEST_WORDS, _LONG_LINE = 3, 9  # words of a sentence; of a line that says something without a stop
+_FEWEST_WORDS, _LONG_LINE = 3, 9  # words of a sentence; of a line of prose without a stop
 _WORD = re.compile(r"[^\W\d_]{2,}")
-# What stands before the words of a turn: "[10:02] Agent Mira: ", "Q: ".
+# The speaker of a turn: "[10:02] Agent Mira: ", "Q: ".
 _SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
 _MARKUP = re.compile(
     r"#{1,6}\s|\||[`~]{3}|\$ |>|<[\w!/]|!\[|\[!|[-=*_]{3,}|at [\w.$]+\(|(?:from|import|def|class|return) \w.*[:;)]$"
@@ -40,7 +40,7 @@ _POLITE = re.compile(
     r"|lol|haha)\b|(?:great|wonderful|perfect|deal|fine|okay|ok|sure|true|right|agreed|good|nice|hm+)\s*[,.!]",
     re.IGNORECASE,
 )
-_LONGEST_POLITE = 10  # words; a longer sentence says something besides
+_LONGEST_POLITE = 10  # words; a longer sentence is not only polite
 _ELSEWHERE = re.compile(
     r"copyright\b|\(c\) \d{4}|\u00a9|all rights reserved|licen[cs]ed under|permission is hereby|redistribution and use"
     r"|spdx-|as is\b.{0,20}warrant|without warrant|(?:is|are) confidential|intended recipient|unsubscribe|sent from my"
@@ -66,41 +66,38 @@ _LEANING = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_TURNS = 3
-# Blocks whose sentences are a text's own; what they are for.
-_SAYING, _ROLES = frozenset({"paragraph", "item"}), frozenset({"", "speaker"})
-_OPENING_WORDS = 3  # that say something; the first sentence names its subject with one of them
-_RARE = 1e-4  # probability of a word that is half worth an unknown one as a subject
+# Kinds and roles of blocks that may be prose.
+_PROSE_KINDS, _PROSE_ROLES = frozenset({"paragraph", "item"}), frozenset({"", "speaker"})
+_OPENING_WORDS = 3  # content words of the first sentence that may name the subject
+_RARE = 1e-4  # probability of a word that counts half as much as an unknown one
 _QUESTION = re.compile(r"\?[\"')*_]*$")
 _REQUEST = re.compile(
     r"\b(?:please|(?:could|can|would|will) you|must|ha(?:s|ve) to|need(?:s|ed)? to|let(?:'s| us)|(?:decided|agreed"
     r"|approved|voted|promised|postponed?|cancel(?:led)?)\b|(?:i|we|he|she|they)(?:'ll| will|(?:'re| are) going to))\b",
     re.IGNORECASE,
 )
-_TOLD, _ASKED = 1.4, 0.6  # chosen on the judged texts (docs/use/summaries.md)
+_REQUEST_FACTOR, _QUESTION_FACTOR = 1.4, 0.6  # chosen on the judged texts (docs/use/summaries.md)
 
 
 @dataclass(frozen=True, slots=True)
 class Prose:
-    """How the sentences of a document may be picked."""
+    """How the sentences of a document may be selected."""
 
-    may_stand: NDArray[np.bool_]  # `[S]`: whether each may stand in a summary at all; at least one may
-    leans_on: NDArray[np.int64]  # `[S]`: place of the sentence that each needs before it, -1: none
-    # `[S]`: whether each names what the document is about; of a document that is about nothing in particular none does.
-    names_subject: NDArray[np.bool_]
-    # `[S]`: what its gain is multiplied by: in talks and letters more where it asks for something or decides, less
-    # where it asks a question.
+    may_stand: NDArray[np.bool_]  # `[S]`, whether a sentence may be in a summary; at least one may
+    leans_on: NDArray[np.int64]  # `[S]`, index of the sentence that a sentence needs before it; -1: none
+    names_subject: NDArray[np.bool_]  # `[S]`, whether a sentence names the subject of the document, if it has one
+    # `[S]`, factor of the gain. In dialogues and letters requests and decisions count more, and questions less.
     worth: NDArray[np.float64]
-    found: bool  # whether there is any prose; if not, everything with a word in it may stand
+    found: bool  # whether there is any prose; if not, every sentence with a word may be in a summary
 
 
 def prose_of(
     sentences: Sequence[Sentence], tokenizer: Tokenizer, vocabulary: Vocabulary, *, are_given: bool = False
 ) -> Prose:
-    r"""Which sentences of a document may stand in its summary.
+    r"""Finds the sentences of a document that may be in its summary.
 
-    ``sentences``: of one document, in order, at least one. ``vocabulary``: it knows which words are rare.
-    ``are_given``: whether somebody has cut them, so that they need no stop, and the one before need not be the one that
-    stood before: then none leans.
+    ``sentences``: of one document, in order, at least one. ``vocabulary``: gives the frequency of words. ``are_given``:
+    the caller split the document, so sentences may lack a stop, and need not follow each other.
 
     Example:
         >>> from facets.language.sentences import sentences_of
@@ -112,9 +109,9 @@ def prose_of(
     texts = [" ".join(sentence.said.split()) for sentence in sentences]
     is_talk = _is_talk(texts)
     said = [_SPEAKER.sub("", text, count=1) if is_talk else text for text in texts]
-    says = [_says(before, sentence) for before, sentence in zip([None, *sentences], sentences, strict=False)]
+    in_prose = [_is_in_prose(before, sentence) for before, sentence in zip([None, *sentences], sentences, strict=False)]
     headings = [sentence.kind == "heading" for sentence in sentences]
-    may_stand = _may_stand(said, says, headings, is_talk=is_talk, are_given=are_given)
+    may_stand = _may_stand(said, in_prose, headings, is_talk=is_talk, are_given=are_given)
     found = any(may_stand)
     if not found:
         may_stand = [_WORD.search(text) is not None and not _MARKUP.match(text) for text in said]
@@ -122,11 +119,10 @@ def prose_of(
     may_stand_S = np.array(may_stand)
     subject_S, subject = _names_subject(said, may_stand_S, tokenizer, vocabulary)
     leans_on_S = np.full(len(said), -1)
-    before = -1
-    for place in map(int, np.flatnonzero(may_stand_S)) if found and not are_given else ():
-        if before >= 0 and _leans(said[place], subject):
-            leans_on_S[place] = before
-        before = place
+    if found and not are_given:
+        for before, sentence in pairwise(map(int, np.flatnonzero(may_stand_S))):
+            if _leans(said[sentence], subject):
+                leans_on_S[sentence] = before
     addresses = is_talk or any(_POLITE.match(text) for text in said)
     worth_S = np.array([_worth(text) for text in said]) if addresses else np.ones(len(said))
     return Prose(may_stand_S, leans_on_S, subject_S, worth_S, found)
@@ -134,8 +130,8 @@ def prose_of(
 
 def _worth(text: str) -> float:
     if _REQUEST.search(text):
-        return _TOLD
-    return _ASKED if _QUESTION.search(text) else 1.0
+        return _REQUEST_FACTOR
+    return _QUESTION_FACTOR if _QUESTION.search(text) else 1.0
 
 
 def _is_talk(texts: Sequence[str]) -> bool:
@@ -144,23 +140,27 @@ def _is_talk(texts: Sequence[str]) -> bool:
     return len(speakers) >= 2 and speakers.most_common(2)[1][1] >= 2 and speakers.total() >= _FEWEST_TURNS
 
 
-def _says(before: Sentence | None, sentence: Sentence) -> bool:
-    """Whether a block is one that says something; a few words under an item belong to it."""
+def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
+    """Whether the block of a sentence may be prose; a few words below an item belong to the item."""
     is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
-    return sentence.kind in _SAYING and sentence.role in _ROLES and not (is_note and sentence.kind == "paragraph")
+    return (
+        sentence.kind in _PROSE_KINDS
+        and sentence.role in _PROSE_ROLES
+        and not (is_note and sentence.kind == "paragraph")
+    )
 
 
 def _may_stand(
-    said: Sequence[str], says: Sequence[bool], headings: Sequence[bool], *, is_talk: bool, are_given: bool
+    said: Sequence[str], in_prose: Sequence[bool], headings: Sequence[bool], *, is_talk: bool, are_given: bool
 ) -> list[bool]:
-    """Sentences of prose; where no line has a stop, long lines."""
+    """Which sentences are prose; long lines if no line has a stop."""
     fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
     kinds = []
-    for text, is_said, is_heading in zip(said, says, headings, strict=True):
+    for text, is_candidate, is_heading in zip(said, in_prose, headings, strict=True):
         words = sum(any(map(str.isalpha, word)) for word in text.split()) + len(WIDE.findall(text))
         if is_heading:
             under_legal_heading = _LEGAL_HEADING.fullmatch(text) is not None
-        is_prose = is_said and not under_legal_heading and words >= fewest and not is_boilerplate(text)
+        is_prose = is_candidate and not under_legal_heading and words >= fewest and not is_boilerplate(text)
         asks = _QUESTION.search(text) is not None and not _REQUEST.search(text)
         kinds.append((is_prose, are_given or _SENTENCE_END.search(text) is not None, asks, words))
     stated = [is_prose and has_stop and (is_talk or not asks) for is_prose, has_stop, asks, _ in kinds]
@@ -170,7 +170,7 @@ def _may_stand(
 
 
 def is_boilerplate(text: str) -> bool:
-    """Whether a sentence is markup, a greeting or farewell, navigation or licence: nothing that a text says.
+    """Whether a sentence is markup, a greeting, a farewell, navigation or part of a licence.
 
     Example:
         >>> [is_boilerplate(text) for text in ("Dear all,", "All rights reserved.", "The pump leaks.")]
@@ -185,7 +185,7 @@ def _leans(text: str, subject: str) -> bool:
     match = _LEANING.match(text)
     if match is None:
         return False
-    if match["connects"]:  # "But Mr Lund said", "However, the bread": it says itself of whom
+    if match["connects"]:  # "But Mr Lund said", "However, the bread": the sentence names its subject
         return not (re.search(r"\b[A-Z][a-z]", match["who"]) or (subject and subject in terms(match["who"])))
     return not (match["points"] and subject and subject in terms(match["noun"]))
 
@@ -193,9 +193,9 @@ def _leans(text: str, subject: str) -> bool:
 def _names_subject(
     said: Sequence[str], may_stand_S: NDArray[np.bool_], tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[NDArray[np.bool_], str]:
-    """Which sentences hold the word that the document is about, and its stem; empty where there is none."""
-    own = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
-    words = sorted(set(chain.from_iterable(own)))
+    """Which sentences name the subject of the document, and the stem of the subject; empty if there is none."""
+    words_of = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
+    words = sorted(set(chain.from_iterable(words_of)))
     rows = vocabulary.rows(words)
     is_stop = np.append(vocabulary.is_stop, False)[rows] & (rows != vocabulary.unknown_row)
     stems = {word: terms(word)[0] for word, stop in zip(words, is_stop, strict=True) if not stop}
@@ -203,13 +203,13 @@ def _names_subject(
     for word, weight in zip(words, _RARE / (_RARE + np.append(vocabulary.probabilities, 0.0)[rows]), strict=True):
         if word in stems:
             worth[stems[word]] = min(worth.get(stems[word], 1.0), float(weight))
-    of_each = [[stems[word] for word in mine if word in stems] for mine in own]
+    stems_of = [[stems[word] for word in own_words if word in stems] for own_words in words_of]
     standing = np.flatnonzero(may_stand_S)
-    counts = Counter(stem for place in standing for stem in set(of_each[place]))
+    counts = Counter(stem for sentence in standing for stem in set(stems_of[sentence]))
     first = int(standing[0])
-    opening, title = set(of_each[first][:_OPENING_WORDS]), set(chain.from_iterable(of_each[:first]))
-    told = {
+    opening, title = set(stems_of[first][:_OPENING_WORDS]), set(chain.from_iterable(stems_of[:first]))
+    scores = {
         stem: worth[stem] * count * (1 + (stem in opening)) * (1 + (stem in title)) for stem, count in counts.items()
     }
-    subject = max(told, key=lambda stem: (told[stem], stem), default="")
-    return np.array([subject in mine for mine in of_each]) & may_stand_S, subject
+    subject = max(scores, key=lambda stem: (scores[stem], stem), default="")
+    return np.array([subject in own_stems for own_stems in stems_of]) & may_stand_S, subject

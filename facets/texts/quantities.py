@@ -1,4 +1,4 @@
-"""Numbers, measures, times and dates of a sentence, so that equal ones are equal: ``2 kg`` and ``two kilograms``."""
+"""Normalizes numbers, measures, times and dates of a sentence: ``2 kg`` and ``two kilograms`` have equal values."""
 
 import re
 from collections.abc import Sequence
@@ -10,11 +10,11 @@ _IS_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _IS_TIME = re.compile(r"^(\d{1,2}):(\d{2})$")
 _IS_YEAR = re.compile(r"^(1[0-9]|20)\d\d$")
 _IS_ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
-_AFTER_DAY = 2  # a day of the month stands so near its month
+_NEAR_MONTH = 2  # tokens between a day and its month, at most
 
 
 class ValueKind(StrEnum):
-    """What two sentences cannot both say differently of the same thing."""
+    """Kinds of values, of which one thing has only one."""
 
     NUMBER = "number"
     TIME = "time"  # of the day
@@ -28,22 +28,22 @@ class ValueKind(StrEnum):
 
 
 def values_of(forms: Sequence[str]) -> dict[int, tuple[ValueKind, str]]:
-    """Numbers and dates by place; a further part of a number has an empty value."""
-    found: dict[int, tuple[ValueKind, str]] = {}
-    place = 0
-    while place < len(forms):
-        length, kind, value = _value_at(forms, place)
+    """Numbers and dates by index of the token; further tokens of a number have an empty value."""
+    values: dict[int, tuple[ValueKind, str]] = {}
+    i = 0
+    while i < len(forms):
+        length, kind, value = _value_at(forms, i)
         if kind is not None:
-            found[place] = (kind, value)
-            found |= dict.fromkeys(range(place + 1, place + length), (ValueKind.NUMBER, ""))
-        place += max(1, length)
-    return found
+            values[i] = (kind, value)
+            values |= dict.fromkeys(range(i + 1, i + length), (ValueKind.NUMBER, ""))
+        i += max(1, length)
+    return values
 
 
-def _value_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None, str]:
-    form = forms[place]
-    before = forms[place - 1] if place else ""
-    after = forms[place + 1] if place + 1 < len(forms) else ""
+def _value_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str]:
+    form = forms[i]
+    before = forms[i - 1] if i else ""
+    after = forms[i + 1] if i + 1 < len(forms) else ""
     if match := _IS_TIME.match(form):
         return 1, ValueKind.TIME, f"{int(match[1])}:{match[2]}"
     if form in lexicon.CLOCK:
@@ -61,12 +61,12 @@ def _value_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None, 
         return 1, ValueKind.COLOUR, form.replace("gray", "grey")
     if form in lexicon.SEASONS and before in ("in", "last", "next", "this", "the"):
         return 1, ValueKind.SEASON, "autumn" if form == "fall" else form
-    return _number_at(forms, place)
+    return _number_at(forms, i)
 
 
-def _number_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None, str]:
-    form = forms[place]
-    near = [*forms[max(0, place - _AFTER_DAY) : place], *forms[place + 1 : place + 1 + _AFTER_DAY]]
+def _number_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str]:
+    form = forms[i]
+    near = [*forms[max(0, i - _NEAR_MONTH) : i], *forms[i + 1 : i + 1 + _NEAR_MONTH]]
     near_month = any(other in lexicon.MONTHS or other in lexicon.AMBIGUOUS_MONTHS for other in near)
     match = _IS_ORDINAL.match(form)
     ordinal = match[1] if match else lexicon.ORDINALS.get(form, "")
@@ -74,12 +74,12 @@ def _number_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None,
         return 1, ValueKind.DAY, ordinal
     if match or (ordinal and form not in ("first", "second")):  # "at first", "a second"
         return 1, ValueKind.NUMBER, f"#{ordinal}"
-    if _IS_YEAR.match(form) and not (place + 1 < len(forms) and forms[place + 1] in lexicon.UNITS):
+    if _IS_YEAR.match(form) and not (i + 1 < len(forms) and forms[i + 1] in lexicon.UNITS):
         return 1, ValueKind.YEAR, form
-    length, number = _quantity(forms, place)
+    length, number = _quantity(forms, i)
     if number is None:
         return 1, None, ""
-    after = forms[place + length] if place + length < len(forms) else ""
+    after = forms[i + length] if i + length < len(forms) else ""
     if near_month and length == 1 and number < 32 and form[0].isdigit():
         return 1, ValueKind.DAY, f"{number:g}"
     if after in ("o'clock", "am", "pm", "a.m.", "p.m."):
@@ -92,9 +92,9 @@ def _number_at(forms: Sequence[str], place: int) -> tuple[int, ValueKind | None,
     return length, ValueKind.NUMBER, f"{number:g}"
 
 
-def _quantity(forms: Sequence[str], place: int) -> tuple[int, float | None]:
-    """Tokens of the number that begins here, and the number."""
-    form = forms[place]
+def _quantity(forms: Sequence[str], i: int) -> tuple[int, float | None]:
+    """Number of tokens of the number that begins here, and the number."""
+    form = forms[i]
     total: float | None = None
     if _IS_NUMBER.match(form):
         total = float(form.replace(",", ""))
@@ -102,15 +102,15 @@ def _quantity(forms: Sequence[str], place: int) -> tuple[int, float | None]:
         total = lexicon.NUMBERS[form]
     elif form in lexicon.SPECIAL and form != "once":
         total = lexicon.SPECIAL[form]
-    elif form in lexicon.SCALES and place and forms[place - 1] in ("a", "one", "several"):
+    elif form in lexicon.SCALES and i and forms[i - 1] in ("a", "one", "several"):
         total = lexicon.SCALES[form]
     elif "-" in form and all(part in lexicon.NUMBERS for part in form.split("-")):
         total = sum(lexicon.NUMBERS[part] for part in form.split("-"))
     if total is None:
         return 1, None
     length = 1
-    while place + length < len(forms):
-        following = forms[place + length]
+    while i + length < len(forms):
+        following = forms[i + length]
         if following in lexicon.SCALES:
             total *= lexicon.SCALES[following]
         elif (
@@ -119,11 +119,11 @@ def _quantity(forms: Sequence[str], place: int) -> tuple[int, float | None]:
             total += lexicon.NUMBERS[following]
         elif (
             following == "-"
-            and place + length + 1 < len(forms)
-            and forms[place + length + 1] in lexicon.NUMBERS
+            and i + length + 1 < len(forms)
+            and forms[i + length + 1] in lexicon.NUMBERS
             and total in range(20, 100, 10)
         ):
-            total += lexicon.NUMBERS[forms[place + length + 1]]
+            total += lexicon.NUMBERS[forms[i + length + 1]]
             length += 1
         else:
             break

@@ -1,6 +1,5 @@
-"""How alike two texts are, by their facets or by their words, and what the score means to people.
+"""Similarity of two texts by their facets or words, calibrated by a curve of the model to 0 (unrelated) to 1 or 5.
 
-Scores of each method are put on one scale, 0 unrelated, 1 (or 5) equivalent, by a curve of the model.
 Shape suffixes: P pairs, B pairs of one block, L tokens, K facets, D dimensions, N points of a curve.
 """
 
@@ -34,31 +33,28 @@ class ScoreRange(StrEnum):
 
 
 def curve_name(method: str, *, attention: bool) -> str:
-    """Name of a method's curve: ``sif``, or ``sif+attention`` where words are weighed."""
+    """Name of the curve of a method: ``sif``, or ``sif+attention`` when facets weight the words."""
     return f"{method}+attention" if attention else str(method)
 
 
 @dataclass(frozen=True, slots=True)
 class ScoreCurve:
-    """What the scores of one method mean, on one scale."""
+    """The calibration of the scores of one method."""
 
     points: NDArray[np.float64]  # [2, N], see apply_curve
     score_range: ScoreRange
 
     def apply(self, scores_P: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Scores as people would give them, ``[P]``; order is kept (near ties may become ties)."""
+        """Calibrated scores, ``[P]``; the order is kept, but near ties may become ties."""
         calibrated_P = apply_curve(self.points, scores_P) * self.score_range.highest
         return np.ascontiguousarray(calibrated_P, dtype=np.float32)
 
 
 def score_curve(model: TextModel, method: str, *, attention: bool, score_range: ScoreRange) -> ScoreCurve:
-    """The curve of a method.
-
-    ``model``: the model that scores; its ``score_curves`` were fitted on pairs with people's scores. ``method``: how
-    pairs are scored. ``attention``: whether words are weighed by attention.
+    """The calibration curve of a method, which was fitted on pairs with human scores.
 
     Raises:
-        ConfigError: The model comes without a curve for the method.
+        ConfigError: The model has no curve for the method.
         InvalidInputError: The scale is unknown.
     """
     if score_range not in list(ScoreRange):
@@ -73,41 +69,38 @@ def score_curve(model: TextModel, method: str, *, attention: bool, score_range: 
 
 @dataclass(frozen=True, slots=True)
 class FacetMatch:
-    """Two facets that met: what explains a score."""
+    """A pair of facets that contributes to a score."""
 
     first_facet: int
     second_facet: int
     cosine: float  # in [-1, 1]
-    contribution: float  # share of all matches, in [0, 1]; they sum to 1
+    contribution: float  # share of the score, in [0, 1]; the shares of all matches sum to 1
     first_words: tuple[NearestWord, ...]  # closest first
     second_words: tuple[NearestWord, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PairExplanation:
-    """Why a pair has its score."""
+    """The explanation of a score."""
 
-    # Which facet met which, largest contribution first. For `max_facet` the one match that is the score; otherwise
-    # every match by what it explains in the mutual reconstruction of eq. 3.5, which is the score of `codebook` and only
-    # an illustration for the word-based methods.
+    # Pairs of facets, largest contribution first. For `max_facet` the pair that is the score; otherwise all pairs with
+    # their share in the mutual reconstruction of eq. 3.5: the score of `codebook`, and an illustration for word
+    # methods.
     matches: tuple[FacetMatch, ...]
-    # Tokens of the first text with their attention (eq. 3.6) and, where the method compares words, the weight each had
-    # in the score.
+    # Tokens of the first text with their attention (eq. 3.6) and, for word methods, their weight in the score.
     first_tokens: tuple[TokenAttention, ...]
-    second_tokens: tuple[TokenAttention, ...]  # tokens of the second text
+    second_tokens: tuple[TokenAttention, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Scores of some pairs."""
+    """Scores of pairs, in their order."""
 
-    scores: NDArray[np.float32]  # `[P]` float32, finite; entry i belongs to pairs[i]. Range: see `SimilarityMethod`.
-    method: SimilarityMethod  # how the pairs were scored
-    explanations: tuple[PairExplanation, ...] = ()  # one a pair, empty unless asked for
-    # `[P]` float32, the scores as people would give them, on the scale asked for; None unless asked for.
-    calibrated: NDArray[np.float32] | None = None
-    # What the texts of each pair say of each other: label and differences; empty but for `alignment`.
-    comparisons: tuple[Comparison, ...] = ()
+    scores: NDArray[np.float32]  # `[P]` float32, finite; for the range see `SimilarityMethod`
+    method: SimilarityMethod
+    explanations: tuple[PairExplanation, ...] = ()  # one for each pair if requested
+    calibrated: NDArray[np.float32] | None = None  # `[P]` float32, calibrated scores if requested
+    comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only by `alignment`
 
 
 def score_pairs(
@@ -121,48 +114,44 @@ def score_pairs(
     score_range: ScoreRange | None = None,
     encoder: TextEncoder | None = None,
 ) -> PairScores:
-    """Scores how alike the two texts of each pair are.
+    """Scores the similarity of the two texts of each pair.
 
     Args:
         model: The model.
-        pairs: Any number of pairs; a text that occurs often is encoded once.
-        method: How to score: a ``SimilarityMethod`` or its name; None: ``default_method`` of the model's task.
-        attention: Weigh each word by its closest facet, too (methods about words only).
-        explain: Also say which facets met and what each token weighs.
+        pairs: Any number of pairs. A text that occurs several times is encoded once.
+        method: A ``SimilarityMethod`` or its name; None: ``default_method`` of the model's task.
+        attention: Also weight each word by its closest facet (word methods only).
+        explain: Also return the pairs of facets and the weights of tokens.
         num_words: Nearest words of a facet in an explanation, >= 1.
-        score_range: Also return what the scores mean to people, on the scale ``0..1`` or ``0..5``, where 0 is
-            unrelated and the upper end equivalent; None: the scores alone.
-        encoder: What encodes the texts, e.g. a queue before the model; None: the model itself.
-
-    Returns:
-        Scores and explanations in the order of the pairs.
+        score_range: Also return calibrated scores on the scale ``0..1`` or ``0..5``, from unrelated to equivalent.
+        encoder: Encodes the texts instead of the model, such as the queue of a server.
 
     Raises:
-        InvalidInputError: A text is blank (the field names it), no method has that name, or ``attention`` is asked of
-            one that weighs no words.
-        ConfigError: The model lacks what ``sif`` removes or the curve to calibrate with, or the package for ``wmd``
+        InvalidInputError: A text is blank (the path names it), there is no such method, or ``attention`` is set for a
+            method that does not compare words.
+        ConfigError: The model has no common component for ``sif`` or no calibration curve, or the package for ``wmd``
             is missing.
 
     References:
         Chang 2022, section 3.2.2.3.
     """
-    found = default_method(model.task) if method is None else method_named(method)
+    chosen = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)
     curve = None
     if score_range is not None:
-        curve = score_curve(model, found, attention=attention, score_range=score_range)
-    scores = scorer.scores(found, attention=attention)
+        curve = score_curve(model, chosen, attention=attention, score_range=score_range)
+    scores = scorer.scores(chosen, attention=attention)
     return PairScores(
         scores,
-        found,
-        explanations=scorer.explanations(found, attention=attention, num_words=num_words) if explain else (),
+        chosen,
+        explanations=scorer.explanations(chosen, attention=attention, num_words=num_words) if explain else (),
         calibrated=curve.apply(scores) if curve else None,
-        comparisons=scorer.comparisons(found),
+        comparisons=scorer.comparisons(chosen),
     )
 
 
 class PairScorer:
-    """Pairs of texts, encoded once, scored by any number of methods."""
+    """Scores pairs of texts, encoded once, by any number of methods."""
 
     def __init__(
         self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
@@ -170,30 +159,30 @@ class PairScorer:
         """Checks the pairs; ``encoder`` as for ``score_pairs``.
 
         Raises:
-            InvalidInputError: A text is blank; the field names it.
+            InvalidInputError: A text is blank; the path names it.
         """
         self._texts = PairTexts(model, pairs, encoder=encoder)
 
     def scores(self, method: str, *, attention: bool = False) -> NDArray[np.float32]:
         """``[P]`` float32 scores of one method; see ``score_pairs``."""
-        found = _checked(method, attention)
-        found.require()
-        scores_P = found.row.score(self._texts, found.row.weighting(attention))
+        checked = _checked(method, attention)
+        checked.require()
+        scores_P = checked.row.score(self._texts, checked.row.weighting(attention))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
 
     def comparisons(self, method: str) -> tuple[Comparison, ...]:
-        """What the texts of each pair say of each other; none by methods that do not read them."""
+        """Comparisons of the texts of each pair; empty for methods other than ``alignment``."""
         return self._texts.comparisons if method_named(method) is SimilarityMethod.ALIGNMENT else ()
 
     def explanations(self, method: str, *, attention: bool = False, num_words: int = 5) -> tuple[PairExplanation, ...]:
-        """One explanation a pair; see ``score_pairs``."""
-        found = _checked(method, attention)
-        texts = self._explained_texts(found, attention, num_words)
+        """One explanation for each pair; see ``score_pairs``."""
+        checked = _checked(method, attention)
+        texts = self._explained_texts(checked, attention, num_words)
         explanations: list[PairExplanation] = []
         for pairs_B2 in self._texts.blocks():
             first_BKD, second_BKD = self._texts.facets_of(pairs_B2)
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
-            shares_BKK = found.row.shares(first_BKD, second_BKD)
+            shares_BKK = checked.row.shares(first_BKD, second_BKD)
             explanations += [
                 _explanation(texts[first], texts[second], cosines_KK, shares_KK)
                 for (first, second), cosines_KK, shares_KK in zip(
@@ -203,7 +192,7 @@ class PairScorer:
         return tuple(explanations)
 
     def _explained_texts(self, method: SimilarityMethod, attention: bool, num_words: int) -> list[TextExplanation]:
-        """The distinct texts, each token with the weight it has in the score."""
+        """Explanations of the distinct texts, with the weights of the tokens in the score."""
         texts = self._texts
         explained = explain_encoded(texts.model, texts.texts, texts.facets.numpy(), num_words=num_words)
         if method not in WORD_METHODS:
@@ -213,16 +202,16 @@ class PairScorer:
 
 
 def _checked(method: str, attention: bool) -> SimilarityMethod:
-    found = method_named(method)
-    if attention and found not in WORD_METHODS:
-        raise InvalidInputError(f"must be off for {found.value}: it weighs words, got attention=True", path="attention")
-    return found
+    named = method_named(method)
+    if attention and named not in WORD_METHODS:
+        raise InvalidInputError(f"must be off for {named.value}, which does not compare words", path="attention")
+    return named
 
 
 def _explanation(
     first: TextExplanation, second: TextExplanation, cosines_KK: NDArray[np.float32], shares_KK: NDArray[np.float32]
 ) -> PairExplanation:
-    first_words, second_words = ({one.facet: one.words for one in text.facets} for text in (first, second))
+    first_words, second_words = ({facet.facet: facet.words for facet in text.facets} for text in (first, second))
     order = np.argsort(-shares_KK, axis=None, kind="stable")[: np.count_nonzero(shares_KK)]
     matches = tuple(
         FacetMatch(

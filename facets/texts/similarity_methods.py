@@ -1,7 +1,6 @@
-"""The table of similarity methods: one row a method.
+"""The table of similarity methods, with one row for each method.
 
-What is called by a method's name follows from its row: enum, dispatch, checks, documentation (``methods_table``), and
-by the same name the enum of the proto, which server and client read their names from.
+Dispatch, checks and documentation (``methods_table``) follow from the rows. The enum of the proto has the same names.
 """
 
 from collections.abc import Callable
@@ -17,22 +16,22 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.extras import require_extra
 from facets.texts.pairs import PairTexts, Weighting
 
-# Meetings of facets that explain less of a score than this are left out.
+# Pairs of facets with a smaller share of a score are left out of explanations.
 _MIN_CONTRIBUTION = 1e-4
 _MINUS_DISTANCE = (-2.0, 0.0)
 
 
 class MethodKind(StrEnum):
-    """What a method compares."""
+    """The kind of data that a method compares."""
 
     FACET = "facet"
-    WORD = "word"  # known words without punctuation; these can be weighed by facets
+    WORD = "word"  # known words without punctuation; facets can weight them
     ENCODER = "encoder"
     ALIGNMENT = "alignment"
 
 
 def mutual_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
-    """What each meeting of facets explains in the mutual reconstruction of eq. 3.5, ``[P, K, K]``, a share."""
+    """Share of each pair of facets in the mutual reconstruction of eq. 3.5, ``[P, K, K]``."""
     contributions_PKK = scoring.codebook_contributions(first_PKD, second_PKD)
     shares_PKK = contributions_PKK / contributions_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
     shares_PKK = torch.where(shares_PKK >= _MIN_CONTRIBUTION, shares_PKK, 0.0)
@@ -40,7 +39,7 @@ def mutual_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
 
 
 def best_match_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
-    """1 for the closest two facets of each pair, ``[P, K, K]``."""
+    """1 for the two closest facets of each pair of texts, else 0, ``[P, K, K]``."""
     _, first_P, second_P = scoring.best_facet_match(first_PKD, second_PKD)
     shares_PKK = torch.zeros(len(first_PKD), first_PKD.shape[1], second_PKD.shape[1])
     shares_PKK[torch.arange(len(first_PKD)), first_P, second_P] = 1.0
@@ -57,18 +56,18 @@ def _wmd(texts: PairTexts, weighting: Weighting) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class MethodRow:
-    """Everything that is to be known of a method.
+    """Everything about a method.
 
     Attributes:
-        kind: What it compares.
+        kind: The kind of data it compares.
         description: For people, in Markdown.
-        score: Pairs and the weighting of their words -> scores ``[P]``.
-        range: Lowest and highest score; the highest is that of a text with itself, where there is anything to compare.
-        by_probability: Frequent words weigh less.
-        shares: What explains it: facets of first and second texts -> share of each meeting, ``[P, K, K]``.
-        task: Whose default model answers where none is named.
-        needs_common_component: The model must know the direction that all texts share.
-        extra: The extra of the distribution that has to be installed, and its package; empty: none.
+        score: Scores ``[P]`` of pairs, with the given weighting of words.
+        range: Lowest and highest score. A text has the highest score with itself.
+        by_probability: Whether frequent words weigh less.
+        shares: Share of each pair of facets in a score, ``[P, K, K]``, for explanations.
+        task: Task whose default model is used when none is named.
+        needs_common_component: Whether the model must have the direction that all texts share.
+        extra: The extra that must be installed, and its module.
     """
 
     kind: MethodKind
@@ -83,21 +82,21 @@ class MethodRow:
     extra: tuple[str, str] | None = None
 
     def weighting(self, attention: bool) -> Weighting:
-        """How words are weighed."""
+        """How the method weights words."""
         return Weighting(by_facets=attention, by_probability=self.by_probability)
 
 
 class SimilarityMethod(StrEnum):
-    """How a pair is scored; ``row`` describes the method. Every method is symmetric; higher is more alike.
+    """Scoring method of pairs. All are symmetric, and a higher score means more similar.
 
-    Methods of the kind ``word`` look at the known words of a text, without punctuation. A text that has none is no
-    more like one text than another: cosines are 0, word mover's distances those of unrelated words.
+    Methods of the kind ``word`` compare the known words of texts, without punctuation. For a text without known words
+    cosines are 0, and word mover's distances are those of unrelated words.
     """
 
     row: MethodRow
 
     def __new__(cls, name: str, row: MethodRow) -> Self:
-        """A name that carries its row."""
+        """A name with its row."""
         method = str.__new__(cls, name)
         method._value_ = name
         method.row = row
@@ -183,10 +182,10 @@ class SimilarityMethod(StrEnum):
     )
 
     def require(self) -> None:
-        """Checks that what the method needs is installed.
+        """Checks that the extra of the method is installed.
 
         Raises:
-            ConfigError: It is not.
+            ConfigError: It is missing.
         """
         if self.row.extra is None:
             return
@@ -199,17 +198,16 @@ class SimilarityMethod(StrEnum):
 WORD_METHODS = frozenset(method for method in SimilarityMethod if method.row.kind is MethodKind.WORD)
 
 
-# Task of a model -> what its pairs are scored by when no method is named.
 _DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMethod.ALIGNMENT}
 
 
 def default_method(task: str) -> SimilarityMethod:
-    """How models of a task score when nothing is said: what agrees best with people (``docs/use/similarity.md``)."""
+    """Method of a task when none is named: the one that agrees best with people (``docs/use/similarity.md``)."""
     return _DEFAULTS.get(task, SimilarityMethod.CODEBOOK)
 
 
 def method_named(name: str) -> SimilarityMethod:
-    """The method of a name; a method is its own name.
+    """The method of this name.
 
     Raises:
         InvalidInputError: There is none.
@@ -221,7 +219,7 @@ def method_named(name: str) -> SimilarityMethod:
 
 
 def methods_table() -> str:
-    """The methods as a table in Markdown, as docs/use/similarity.md has it."""
+    """The Markdown table of methods in docs/use/similarity.md."""
     lines = ["| method | compares | what | range | a text with itself |", "|---|---|---|---|---|"]
     for method in SimilarityMethod:
         row = method.row

@@ -1,4 +1,4 @@
-"""Extractive summaries: the greedy choice of the sentences that cover the document best.
+"""Extractive summaries: greedy selection of the sentences that cover a document best.
 
 Shape suffixes: S sentences, B sentences of one block, K facets, U words of the document, D dimensions.
 """
@@ -30,16 +30,16 @@ from facets.texts.coverage import (
 from facets.texts.prose import Prose, prose_of
 from facets.texts.words import known_rows
 
-# Gains computed at once (16 MiB).
+# Gains computed at once: 16 MiB.
 GAINS_AT_A_TIME = 4_000_000
 FIRST_BLOCK = 8
-# Gains this close are equal: rounding depends on the block a sentence is computed in.
+# Gains this close count as equal, because rounding depends on the block in which a gain is computed.
 _SAME_GAIN = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A picked sentence and what it added to the coverage."""
+    """A selected sentence and its gain of coverage."""
 
     sentence: int
     gain: float  # as a share of the coverage by all sentences
@@ -55,25 +55,23 @@ def select_sentences(
     divisors_S: NDArray[np.float64] | None = None,
     prose: Prose | None = None,
 ) -> list[Selected]:
-    """Picks the sentence with the greatest gain of coverage again and again, as long as one fits the budget.
+    """Selects the sentence with the greatest gain of coverage, repeatedly, while one fits the budget.
 
-    Coverage is submodular, so an old gain is an upper bound of the new one: only sentences whose bound is still
-    above the best known gain are looked at again.
+    Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
+    best known gain are computed again.
 
     Args:
-        covered_SU: How well each sentence covers each word, ``[S, U]`` in ``[0, 1]``, S >= 1; U may be 0. It is
-            overwritten.
-        weights_U: Weight of each word, ``[U]``, >= 0.
-        costs_S: What each sentence takes of the budget, ``[S]``, >= 0.
-        budget: Most the sentences may cost together. When not even one fits, the best one is picked all the same.
+        covered_SU: Coverage of each target by each sentence, ``[S, U]`` in ``[0, 1]``, S >= 1; it is overwritten.
+        weights_U: Weights of the targets, ``[U]``, >= 0.
+        costs_S: Cost of each sentence, ``[S]``, >= 0.
+        budget: Most total cost. If no sentence fits, the best one is selected anyway.
         repetition: See ``scoring.added_coverage``.
         divisors_S: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
-        prose: Which sentences may be picked, which need the one before them, which the first pick is one of. A
-            sentence and the one it needs are picked together when half of what both add is most. None: any, freely.
+        prose: Sentences that may be selected, that need the one before, and that may come first. A sentence and the one
+            it needs are selected together if half of their joint gain is the greatest. None: no restrictions.
 
     Returns:
-        At least one sentence, in the order of selection; without ``divisors_S`` and ``prose`` gains never grow. Ties
-        go to the earlier sentence.
+        At least one sentence, in the order of selection. Ties go to the earlier sentence.
 
     References:
         Chang 2022, eq. 3.7.
@@ -97,12 +95,12 @@ def select_sentences(
 
 
 class _Units:
-    """What is picked at once: a sentence, or one with the sentence that it needs before it."""
+    """Units of the selection: a sentence, or a sentence with the one that it needs before it."""
 
     def __init__(self, num_sentences: int, prose: Prose | None) -> None:
         self._prose = prose
         leaning_P = np.empty(0, dtype=np.int64)
-        if prose is not None:  # longer chains come one by one, as each sentence opens the next
+        if prose is not None:  # a longer chain is selected one by one, since each sentence makes the next one available
             needed_S = prose.leans_on
             leaning_P = np.flatnonzero(prose.may_stand & (needed_S >= 0) & (needed_S[needed_S] < 0))
         alone_S = np.arange(num_sentences)
@@ -111,18 +109,18 @@ class _Units:
         self._num_sentences = num_sentences
 
     def shares(self, divisors_S: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """``[N]``: what gains are multiplied by before they are compared."""
+        """Factors of the gains, ``[N]``, before they are compared."""
         shares_S = np.ones(self._num_sentences) if self._prose is None else self._prose.worth
         if divisors_S is not None:
             shares_S = shares_S / divisors_S
         return self.sums(shares_S) / (1.0 + (self._second_N >= 0)) ** 2
 
     def sums(self, values_S: NDArray[Any]) -> NDArray[Any]:
-        """``[N]``: values of sentences, added up."""
+        """Sums of the values of sentences, ``[N]``."""
         return values_S[self._first_N] + np.where(self._second_N >= 0, values_S[self._second_N], 0)
 
     def sentences(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The first sentence of units, and their second one or -1."""
+        """First sentence of units, and second one or -1."""
         return self._first_N[units], self._second_N[units]
 
     def of(self, unit: int) -> list[int]:
@@ -130,7 +128,7 @@ class _Units:
         return [int(side[unit]) for side in (self._first_N, self._second_N) if side[unit] >= 0]
 
     def is_open(self, selected: Sequence[Selected], costs_N: NDArray[np.int64], budget: int) -> NDArray[np.bool_]:
-        """``[N]``: what may be picked next."""
+        """Whether each unit may be selected next, ``[N]``."""
         is_free_S = np.ones(self._num_sentences, dtype=np.bool_)
         is_free_S[[item.sentence for item in selected]] = False
         is_open_N = is_free_S[self._first_N] & (is_free_S[self._second_N] | (self._second_N < 0))
@@ -153,7 +151,7 @@ def _best(
     is_open_N: NDArray[np.bool_],
     gains_of: Callable[[NDArray[np.int64]], NDArray[np.float64]],
 ) -> int:
-    """The open unit with the greatest gain; tightens the bounds it had to look at."""
+    """The open unit with the greatest gain; tightens the bounds of the units that it computes."""
     candidates = np.flatnonzero(is_open_N)
     if bounds_N[candidates].max() <= 0:
         return int(candidates[0])
@@ -172,8 +170,8 @@ class _Gains:
     """Gains of sentences over the summary so far.
 
     Attributes:
-        first: ``[S]``: the gain of every sentence over an empty summary.
-        total: Coverage by all sentences together; 1 where there is none.
+        first: Gain of every sentence over an empty summary, ``[S]``.
+        total: Coverage by all sentences together, or 1 if that is 0.
     """
 
     def __init__(self, covered_SU: Tensor, weights_U: Tensor, repetition: float) -> None:
@@ -192,7 +190,7 @@ class _Gains:
         self.total = float(all_U @ weights_U) or 1.0
 
     def of(self, first_B: NDArray[np.int64], second_B: NDArray[np.int64]) -> NDArray[np.float64]:
-        """``[B]``: the gains of sentences, each with a second one, or with none (-1)."""
+        """Gains of sentences together with a second one (or -1 for none), ``[B]``."""
         gains = []
         for start in range(0, len(first_B), self._step):
             here = slice(start, start + self._step)
@@ -204,7 +202,7 @@ class _Gains:
         return torch.cat(gains).double().numpy()
 
     def add(self, sentence: int) -> None:
-        """Takes a sentence into the summary."""
+        """Adds a sentence to the summary."""
         self._summed_U = self._together(self._powers_SU[sentence], self._summed_U)
 
     def _together(self, powers: Tensor, others: Tensor) -> Tensor:
@@ -215,9 +213,8 @@ Order = Literal["original", "selection"]
 _ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
-# Models of these tasks see a document otherwise, unless something else is asked for.
 _COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
-# Sentences encoded together: enough for full batches, few enough for any document (80 MiB of facets).
+# Sentences encoded together: enough for full batches, and 80 MiB of facets.
 SENTENCES_AT_A_TIME = 8192
 
 
@@ -226,20 +223,20 @@ class SummarySentence:
     """One sentence of a summary."""
 
     text: str
-    sentence: int  # its place in the document, from 0
-    start: int  # first character in the text; for given sentences, in the sentences joined by one space
-    end: int  # one past its last character
-    selection: int  # when it was picked, from 0
-    gain: float  # what it added to the coverage (eq. 3.7), a share of that by all sentences, in [0, 1]
+    sentence: int  # index in the document
+    start: int  # offset of the first character; for given sentences, in the sentences joined by one space
+    end: int  # offset behind the last character
+    selection: int  # position in the order of selection, from 0
+    gain: float  # gain of coverage (eq. 3.7), as a share of the coverage by all sentences, in [0, 1]
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The picked sentences of one document, at least one, in the order asked for."""
+    """The summary of one document: at least one sentence, in the requested order."""
 
     sentences: tuple[SummarySentence, ...]
     num_sentences_in_document: int
-    has_prose: bool = True  # False: there was no prose to summarize, and these are items, headings and the like
+    has_prose: bool = True  # False if the document has no prose, so that these are items, headings and the like
 
     @property
     def text(self) -> str:
@@ -248,7 +245,7 @@ class Summary:
 
     @property
     def num_words(self) -> int:
-        """Words of the summary, separated by white space."""
+        """Number of words, separated by white space."""
         return sum(_num_words(sentence.text) for sentence in self.sentences)
 
 
@@ -264,29 +261,25 @@ def summarize(
     encoder: TextEncoder | None = None,
     prose_only: bool = True,
 ) -> list[Summary]:
-    """Picks the sentences that cover each document best.
+    """Summarizes documents by the sentences that cover each of them best.
 
     Args:
         model: The model.
-        documents: Each a raw text, or its sentences in order.
-        num_sentences: Exactly this many sentences, or all of the prose when it has fewer; 3 when nothing is said.
-        max_words: Instead, at most this many words (separated by white space). When no sentence is that short,
-            the best one is the summary all the same.
-        order: Of the sentences: as in the document, or as they were picked.
-        query: What the reader looks for: parts of the document count the more the closer they are to it.
-        coverage: What counts as covering a document; None: for models of passages its words, by repeating them, and its
-            sentences, by being like them; for others its words by the facets and words of sentences.
-        encoder: What encodes sentences and query, e.g. a queue before the model; None: the model itself.
-        prose_only: Only prose while there is any, the subject named, and with a sentence that begins with a pronoun
-            the one before it (``facets.texts.prose``). False: any sentences, as eq. 3.7 says.
-
-    Returns:
-        One summary a document, in order.
+        documents: Texts, or lists of their sentences.
+        num_sentences: Number of sentences, or all prose if there is less; default 3.
+        max_words: Instead, most words (separated by white space). If no sentence is that short, the best one is taken.
+        order: Order of the sentences: ``original`` or ``selection``.
+        query: If not empty, parts of the document that are closer to it count more.
+        coverage: How sentences cover a document; None: a ``SentenceCoverageConfig`` for passage models, otherwise a
+            ``CoverageConfig``.
+        encoder: Encodes sentences and query instead of the model, such as the queue of a server.
+        prose_only: Select only prose while there is any, begin with a sentence that names the subject, and with a
+            sentence that begins with a pronoun select the one before (``facets.texts.prose``). False: eq. 3.7 alone.
 
     Raises:
-        InvalidInputError: A document or sentence is blank, a document is in a foreign script, or a number, the order or
-            the query is not allowed; the field names it.
-        TypeError: ``documents`` is one ``str``.
+        InvalidInputError: A document or sentence is blank or in a foreign script, or an option is out of range; the
+            path names it.
+        TypeError: ``documents`` is a single ``str``.
 
     References:
         Chang 2022, section 3.2.2.4, eq. 3.7.
@@ -313,7 +306,7 @@ def summarize(
         if prose_only:
             are_given = not isinstance(document, str)
             prose = prose_of(sentences, model.tokenizer, model.words.vocabulary, are_given=are_given)
-        if prose is not None and query:  # it says what the summary is to be about
+        if prose is not None and query:  # the query is the subject
             prose = replace(prose, names_subject=np.zeros_like(prose.names_subject))
         picked = _ordered(sentences, budget.select(sentences, of_document, prose), order)
         summaries.append(Summary(picked, len(sentences), prose is None or prose.found))
@@ -322,7 +315,7 @@ def summarize(
 
 @dataclass(frozen=True, slots=True)
 class _Budget:
-    """How much a summary may hold: words, or sentences."""
+    """Most words or sentences of a summary."""
 
     num_sentences: int | None
     max_words: int | None
@@ -376,10 +369,7 @@ def _word_coverages(
     config: CoverageConfig,
     encoder: TextEncoder,
 ) -> Iterator[Covered]:
-    """How well the sentences of each document cover its words.
-
-    Sentences are encoded in blocks that may span documents, and only their coverage is kept.
-    """
+    """How well the sentences of each document cover its words; sentences are encoded in blocks across documents."""
     texts = [sentence.text for sentences in documents for sentence in sentences]
     block, facets_BKD = range(0), None
     for first, last in pairwise(accumulate(map(len, documents), initial=0)):
@@ -400,7 +390,7 @@ def _word_coverages(
 
 
 class _Focus:
-    """What a query looks for: its words, by weight, and its facets."""
+    """The words of a query, by weight, and its facets."""
 
     def __init__(self, model: TextModel, query: str, encoder: TextEncoder) -> None:
         rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
@@ -411,10 +401,9 @@ class _Focus:
         self._sought_ND = torch.cat([words_QD, facets_KD])
 
     def refine(self, words_UD: Tensor, weights_U: Tensor) -> Tensor:
-        """Weights times the squared closeness of each word to the query, in ``[0, 1]``.
+        """Weights times the squared closeness of each word to the query; unchanged if no word is close.
 
-        The query's own words are close by their weight, so that its function words draw little; where nothing of
-        the document is close, the weights stay.
+        Closeness to a word of the query is scaled by its weight, so function words attract little.
         """
         if not len(words_UD):
             return weights_U

@@ -1,11 +1,10 @@
-"""What a text may go on about: its facets, the predicted centres of the words around it, as topics.
+"""Suggests topics that a text may continue with: its facets, the predicted centres of the words around it.
 
 Shape suffixes: T texts, K topics of a text, M words of a topic, W words of a text, D dimensions.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,41 +13,33 @@ from facets.errors import InvalidInputError
 from facets.language.reading import read
 from facets.language.tokenizer import check_text
 from facets.language.vectors import WordVectors, unit_rows
-from facets.model.contract import TextModel, check_readable
+from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.model.score_curves import apply_curve
 from facets.texts.explanation import NearestWord
 
-CURVE = "topic"  # among the curves of a model: what the cohesion of a topic's words says of how likely it is
-_SAME = 0.9  # cosine above which two topics are one
+CURVE = "topic"  # name of the curve that gives the likelihood of a topic by its cohesion
+_SAME = 0.9  # cosine above which two topics are the same
 _ABOUT = 0.55  # cosine with a word above which a topic is about it
 
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """Something that a text may go on about."""
+    """A topic that a text may continue with."""
 
     words: tuple[NearestWord, ...]  # nearest words of the vocabulary, closest first
-    # How likely the next 25 words that are no stop words have one about it, in `[0, 1]`; None where the model does not
-    # know.
+    # Probability that one of the next 25 content words is about it, in `[0, 1]`; None if the model has no curve for it.
     likelihood: float | None
-    novelty: float  # 1 less the cosine of the closest word of the text, in `[0, 1]`
+    novelty: float  # 1 minus the cosine of the closest word of the text, in `[0, 1]`
 
 
 @dataclass(frozen=True, slots=True)
 class TextTopics:
-    """What one text may go on about."""
+    """The topics of one text."""
 
     topics: tuple[Topic, ...]  # the likeliest first
-    # Of each topic the mean of its words, weighted by their cosines with the facet, at unit length (eq. 4.1), `[K, D]`:
-    # facets of a query to collections of the same word space.
+    # Weighted mean of the words of each topic (eq. 4.1), `[K, D]`, unit norm: query facets for collections in the same
+    # word space.
     vectors: NDArray[np.float32]
-
-
-class TopicEncoder(Protocol):
-    """Encodes texts, in a queue where there is one."""
-
-    def encode(self, texts: Sequence[str], /) -> NDArray[np.float32]:
-        """``[T, K, D]``."""
 
 
 def suggest_topics(
@@ -59,28 +50,23 @@ def suggest_topics(
     num_words: int = 3,
     keep: Sequence[str] = (),
     avoid: Sequence[str] = (),
-    encoder: TopicEncoder | None = None,
+    encoder: TextEncoder | None = None,
 ) -> list[TextTopics]:
-    """Topics that may come next, the likeliest first.
-
-    A long text is read from as far before its end as the model reaches.
+    """Suggests topics for each text, the likeliest first.
 
     Args:
-        model: The model.
-        texts: What is written so far, each.
-        num_topics: At most so many a text; None: all K. Facets that say the same are one topic.
-        num_words: Words that stand for a topic, >= 1.
-        keep: What has been chosen to come: words and phrases that are read as if they ended the text.
+        model: The model; of a long text it reads the end.
+        texts: The texts so far.
+        num_topics: Most topics of a text; None: K. There are fewer when facets are alike or avoided.
+        num_words: Words that describe a topic, >= 1.
+        keep: Chosen words and phrases, read as if the text ended with them.
         avoid: Words and phrases; topics about them are left out.
-        encoder: Encodes the texts; None: the model itself.
-
-    Returns:
-        Topics of each text, in order; fewer than asked for, or none, where facets are alike or avoided.
+        encoder: Encodes the texts instead of the model, such as the queue of a server.
 
     Raises:
-        InvalidInputError: A text is blank or has no word, a number is below 1, or ``keep`` and ``avoid`` name the
-            same, or what the model has no word for; ``path`` says where.
-        TypeError: ``texts`` is one ``str``.
+        InvalidInputError: A text is blank, a number is below 1, the model knows no word of a phrase, or ``keep`` and
+            ``avoid`` name the same; the path says where.
+        TypeError: ``texts`` is a single ``str``.
 
     References:
         Chang 2022, section 4.2.1.
@@ -99,13 +85,13 @@ def suggest_topics(
     _check_apart(kept_ND, avoided_ND, keep, avoid)
     ends = [_end_of(model, text, keep) for text in texts]
     facets_TKD = (encoder or model).encode(ends) if ends else np.empty((0, 0, model.dim), np.float32)
-    # All texts at once: reading the vectors of all words costs more than comparing them.
-    every = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words, exclude_stop_words=True)
+    # All texts at once, because reading the vectors of all words costs more than comparing them.
+    nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words, exclude_stop_words=True)
     num_facets = facets_TKD.shape[1]
     return [
         _topics(
             model,
-            (facets_KD, every[text * num_facets : (text + 1) * num_facets]),
+            (facets_KD, nearest[text * num_facets : (text + 1) * num_facets]),
             text_WD=_words_of(model, ends[text]),
             avoided_ND=avoided_ND,
             num_topics=num_topics,
@@ -115,7 +101,7 @@ def suggest_topics(
 
 
 def _end_of(model: TextModel, text: str, keep: Sequence[str]) -> str:
-    """The last sentences of a text that the model reads whole, with what is to come behind them."""
+    """The last sentences of a text that fit the model together with the kept phrases."""
     room = model.max_tokens - sum(len(words) for words in model.tokenizer.words(keep))
     sentences = [sentence.text for sentence in model.tokenizer.sentences(read(text).text)] or [text]
     taken: list[str] = []
@@ -128,21 +114,21 @@ def _end_of(model: TextModel, text: str, keep: Sequence[str]) -> str:
 
 
 def _words_of(model: TextModel, text: str) -> NDArray[np.float32]:
-    """Unit vectors of the words of a text that are no stop words, ``[W, D]``."""
+    """Unit vectors of the content words of a text, ``[W, D]``."""
     vocabulary = model.words.vocabulary
     rows = vocabulary.rows(model.tokenizer.words([text])[0])
     return model.words.unit_vectors[rows[~vocabulary.is_stop[rows]]]
 
 
 def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> NDArray[np.float32]:
-    """Mean word of each phrase, ``[N, D]`` at unit length."""
+    """Mean word vector of each phrase at unit length, ``[N, D]``."""
     means = np.zeros((len(phrases), words.dim), np.float32)
-    for place, phrase in enumerate(phrases):
-        check_text(phrase, (name, place))
+    for i, phrase in enumerate(phrases):
+        check_text(phrase, (name, i))
         vectors_WD = _words_of(model, phrase)
         if not len(vectors_WD):
-            raise InvalidInputError(f"expected words that the model knows, got {phrase[:40]!r}", path=(name, place))
-        means[place] = vectors_WD.mean(axis=0)
+            raise InvalidInputError(f"expected words that the model knows, got {phrase[:40]!r}", path=(name, i))
+        means[i] = vectors_WD.mean(axis=0)
     return unit_rows(means)
 
 
@@ -157,17 +143,17 @@ def _check_apart(
 
 
 def cohesion(facets_KD: NDArray[np.floating], topics_KD: NDArray[np.floating]) -> NDArray[np.float32]:
-    """How close the words of each topic stand to their facet, cosine, ``[K]``; what its likelihood is told by."""
+    """Cosine of each topic with its facet, ``[K]``; the likelihood of a topic depends on it."""
     cosines_K: NDArray[np.float32] = (unit_rows(facets_KD) * topics_KD).sum(axis=1)
     return cosines_K
 
 
-def topic_vectors(words: WordVectors, found: Sequence[Sequence[tuple[str, float]]]) -> NDArray[np.float32]:
+def topic_vectors(words: WordVectors, nearest_words: Sequence[Sequence[tuple[str, float]]]) -> NDArray[np.float32]:
     """Mean of the nearest words of each facet, weighted by their cosines, at unit length, ``[K, D]`` (eq. 4.1)."""
     vectors = [
         np.array([cosine for _, cosine in nearest], np.float32)
         @ words.unit_vectors[words.vocabulary.rows([word for word, _ in nearest])]
-        for nearest in found
+        for nearest in nearest_words
     ]
     return unit_rows(np.stack(vectors)) if vectors else np.empty((0, words.dim), np.float32)
 
@@ -181,30 +167,30 @@ def _topics(
     num_topics: int | None,
 ) -> TextTopics:
     facets_KD, nearest = facets_and_words
-    # Years and amounts follow many texts, and tell nobody what to write about.
-    of_words = [
-        place
-        for place, length in enumerate(np.linalg.norm(facets_KD, axis=1))
-        if length > 0 and any(map(str.isalpha, nearest[place][0][0]))
+    # Years and amounts follow many texts and are no topics.
+    kept = [
+        facet
+        for facet, length in enumerate(np.linalg.norm(facets_KD, axis=1))
+        if length > 0 and any(map(str.isalpha, nearest[facet][0][0]))
     ]
-    facets_KD, found = facets_KD[of_words], [nearest[place] for place in of_words]
-    topics_KD = topic_vectors(model.words, found)
+    facets_KD, nearest = facets_KD[kept], [nearest[facet] for facet in kept]
+    topics_KD = topic_vectors(model.words, nearest)
     cohesion_K = cohesion(facets_KD, topics_KD)
     closest_K = (topics_KD @ text_WD.T).max(axis=1, initial=0.0)
     curve_2N = model.score_curves.get(CURVE)
     likelihood_K = None if curve_2N is None else apply_curve(curve_2N, cohesion_K)
     chosen: list[int] = []
-    for place in np.argsort(-cohesion_K, kind="stable").tolist():
-        is_avoided = avoided_ND.size and float((avoided_ND @ topics_KD[place]).max()) > _ABOUT
-        if not is_avoided and all(float(topics_KD[place] @ topics_KD[other]) <= _SAME for other in chosen):
-            chosen.append(place)
+    for topic in np.argsort(-cohesion_K, kind="stable").tolist():
+        is_avoided = avoided_ND.size and float((avoided_ND @ topics_KD[topic]).max()) > _ABOUT
+        if not is_avoided and all(float(topics_KD[topic] @ topics_KD[other]) <= _SAME for other in chosen):
+            chosen.append(topic)
     chosen = chosen[:num_topics]
     topics = tuple(
         Topic(
-            tuple(NearestWord(word, cosine) for word, cosine in found[place]),
-            None if likelihood_K is None else float(likelihood_K[place]),
-            float(np.clip(1.0 - closest_K[place], 0.0, 1.0)),
+            tuple(NearestWord(word, cosine) for word, cosine in nearest[topic]),
+            None if likelihood_K is None else float(likelihood_K[topic]),
+            float(np.clip(1.0 - closest_K[topic], 0.0, 1.0)),
         )
-        for place in chosen
+        for topic in chosen
     )
     return TextTopics(topics, topics_KD[chosen])

@@ -1,4 +1,4 @@
-"""The words of many texts as padded arrays, and what the word-based methods compute of them.
+"""The words of many texts as padded arrays, and what the word-based methods compute from them.
 
 Shape suffixes: T texts, L words, B texts of one batch, K facets, D dimensions.
 """
@@ -15,20 +15,20 @@ from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 
-COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weigh the words; stored in checkpoints
-# Words of one batch, padding included: 16 MiB of vectors a side at 256 dimensions.
+COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weight the words; stored in checkpoints
+# Words of one batch, padding included: 16 MiB of vectors for each text of a pair, at 256 dimensions.
 BATCH_WORDS = 16_384
 
 
 class TextWords:
-    """The known words of texts, of each text those among its first ``max_tokens`` tokens.
+    """The known words among the first ``max_tokens`` tokens of each text, without punctuation.
 
-    Punctuation and unknown words are left out; a word that the vocabulary knows in pieces stands here as its pieces.
+    A word that the vocabulary knows in pieces is represented by its pieces.
 
     Attributes:
-        rows_TL: Rows of the words, int64, padded with 0.
-        mask_TL: True at real words.
-        uniform_TL: Weights of 1 for every word, ``n ** -0.5`` for each of n pieces, 0 for padding.
+        rows_TL: Vocabulary rows of the words, int64, padded with 0.
+        mask_TL: True for words, False for padding.
+        uniform_TL: Weight 1 for every word, ``n ** -0.5`` for each of n pieces, 0 for padding.
     """
 
     def __init__(self, model: TextModel, texts: Sequence[str]) -> None:
@@ -63,17 +63,13 @@ class TextWords:
         return self._probabilities_V[rows]
 
     def weights(self, facets_TKD: NDArray[np.float32] | None, *, by_probability: bool) -> Tensor:
-        """What each word weighs.
+        """Weights of the words, ``[T, L]``, 0 for padding.
 
         Args:
-            facets_TKD: Facets of the same texts, in the same order: words are weighed by the closest one
-                (``scoring.closest_facet_weight``); None: they are not.
-            by_probability: Multiply by ``alpha / (alpha + p(w))``. Both say how much a word matters, so together the
-                square root of the closest facet's is taken (chosen on STS train).
-
-        Returns:
-            ``[T, L]``; 0 for padding. A text none of whose words is close to a facet keeps the weights it would have
-            without facets.
+            facets_TKD: Facets of the same texts: words are weighted by the closest facet
+                (``scoring.closest_facet_weight``), except in texts none of whose words is close to a facet. None: not.
+            by_probability: Multiply by ``alpha / (alpha + p(w))``. With both weights the square root of the facet
+                weight is taken (chosen on STS train).
         """
         weights_TL = self.uniform_TL
         if facets_TKD is not None:
@@ -94,18 +90,17 @@ class TextWords:
         return torch.where(nothing_T1, 1.0, weights_TL)
 
     def token_weights(self, weights_TL: Tensor) -> list[NDArray[np.float32]]:
-        """Weights of words as weights of the tokens that the model reads, punctuation and unknown ones included.
+        """Weights of words as weights of the first ``max_tokens`` tokens of each text, float32.
 
-        ``weights_TL``: ``weights``. Returns one float32 array a text, a number for each of its first ``max_tokens``
-        tokens: 0 for one that is no known word, the root of the sum of squares for one of several pieces.
+        Tokens that are no known words have weight 0; a word of several pieces has the norm of their weights.
         """
-        found = []
+        token_weights = []
         for weights_L, length, owners, num_tokens in zip(
             weights_TL.numpy(), self._lengths_T, self._owners, self._num_tokens, strict=True
         ):
             squares = np.bincount(owners, weights_L[:length].astype(np.float64) ** 2, minlength=num_tokens)
-            found.append(np.sqrt(squares).astype(np.float32))
-        return found
+            token_weights.append(np.sqrt(squares).astype(np.float32))
+        return token_weights
 
     def average(self, weights_TL: Tensor) -> Tensor:
         """``scoring.average`` of every text, ``[T, D]``."""
@@ -116,16 +111,14 @@ class TextWords:
         return averages_TD
 
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
-        """``scoring.wmd`` of pairs of texts, ``[P]``.
-
-        ``pairs_P2``: numbers of two texts each, int64.
+        """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of two texts each, int64.
 
         Raises:
             ImportError: POT is not installed.
         """
         lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
         scores_P = torch.empty(len(pairs_P2))
-        # Pairs of similar length together, longest first, so that little of a block is padding.
+        # Pairs of similar length go together, so that little of a batch is padding.
         order_P = lengths_P2.amax(dim=1).argsort(stable=True, descending=True)
         start = 0
         while start < len(order_P):
@@ -142,7 +135,7 @@ class TextWords:
         return scores_P
 
     def _batches(self) -> Iterator[tuple[Tensor, int]]:
-        """Texts of similar length, longest first, and their greatest number of words; none without words."""
+        """Batches of texts of similar length with their greatest number of words; texts without words are left out."""
         order_T = np.argsort(-self._lengths_T, kind="stable")[: np.count_nonzero(self._lengths_T)]
         start = 0
         while start < len(order_T):
@@ -153,14 +146,9 @@ class TextWords:
 
 
 def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """The directions that ``sif`` removes, with and without attention; store them with the model.
+    """Fits the directions that ``sif`` removes: unit vectors ``[D]``, by ``plain`` and ``attention``.
 
-    Args:
-        model: The model; its own ``common_components`` are not used.
-        texts: Training texts, each with at least one token; some ten thousand sentences are plenty.
-
-    Returns:
-        ``plain`` and ``attention``: unit vectors ``[D]``, float32, C-contiguous.
+    ``texts``: training texts with at least one token each; ten thousand sentences are plenty.
 
     References:
         Chang 2022, section 3.2.2.3; Arora et al. 2017, algorithm 1.
@@ -174,17 +162,17 @@ def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, N
 
 
 def known_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.int64]:
-    """Rows of the words that the vocabulary has, or of their pieces, in order; punctuation is left out."""
+    """Vocabulary rows of the known words or of their pieces, in order, without punctuation."""
     return _known_words(vocabulary, words)[0]
 
 
 def _known_words(
     vocabulary: Vocabulary, words: Sequence[str]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32], NDArray[np.int64]]:
-    """``known_rows``, the weight of each (the pieces of a word together have about its length), and its word."""
-    places = [place for place, word in enumerate(words) if any(map(str.isalnum, word))]
-    rows, counts = vocabulary.split_rows([words[place] for place in places])
-    shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)
-    owners = np.repeat(np.array(places, dtype=np.int64), counts)
+    """``known_rows``, the weight of each row, and the index of its word."""
+    indexes = [i for i, word in enumerate(words) if any(map(str.isalnum, word))]
+    rows, counts = vocabulary.split_rows([words[i] for i in indexes])
+    shares = np.repeat(counts.astype(np.float32) ** -0.5, counts)  # the pieces of a word together count as one word
+    owners = np.repeat(np.array(indexes, dtype=np.int64), counts)
     is_known = rows < len(vocabulary)
     return rows[is_known], shares[is_known], owners[is_known]
