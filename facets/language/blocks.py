@@ -16,19 +16,19 @@ from facets.language.markup import MAY_BE_MARKED, Hyphens, said
 from facets.language.wrapping import ENTRY, INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
-Role = Literal["", "field", "greeting", "farewell", "signature", "speaker", "navigation", "copyright", "licence"]
+Role = Literal["", "field", "greeting", "farewell", "signature", "speaker", "navigation", "copyright"]
 
 
 class Block(NamedTuple):
-    """A part of a text that belongs together; no sentence crosses its borders."""
+    """A paragraph, heading, item or the like; no sentence crosses its borders."""
 
-    kind: Kind  # what it is
-    start: int  # offset of its first character, marks included ("# ", "- ")
-    end: int  # offset behind its last one, marks included
-    level: int  # of a heading from 1 (highest) to 6; how deep an item or a quotation lies, from 1; else 0
-    said_start: int  # offset of what it says, behind its mark
-    said_end: int  # offset behind what it says
-    role: Role = ""  # what it is for, as far as that is certain; empty: what the text is about
+    kind: Kind
+    start: int  # offset of the first character, marks included ("# ", "- ")
+    end: int  # offset behind the last character, marks included
+    level: int  # of a heading from 1 (highest) to 6; nesting of an item or quotation from 1; else 0
+    said_start: int  # offset of the content, behind the mark
+    said_end: int  # offset behind the content
+    role: Role = ""  # the function of a block beside the actual text, such as a greeting
 
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
@@ -45,7 +45,7 @@ _OPTION = re.compile(r":[\w-]+:(?:\s|$)")
 _REFERENCE = re.compile(r"\[[^\[\]]+\]:\s+\S+(?:\s+[\"'(].*)?$")
 _DOCTEST = re.compile(r">>> ?(?:.*[(=\[]|import |from |[\w.]+$|[\d\"'{]|(?:for|with|def|class|if|while|try)\b.*:$)")
 _STATEMENT = re.compile(
-    r".*[;{}]$|[})\]]+[;,]?$|[\w.\[\]\"']+(?:: [\w.\[\]]+)? ?(?:[-+*/|&:]?=|<-) ?\S|\$ \S|[\w.]+\(.*\)[;:]?$"
+    r".*[;{}]$|[})\]]+[;,]?$|[\w.\[\]\"']+(?:, \w+)*(?:: [\w.\[\]]+)? ?(?:[-+*/|&:]?=|<-) ?\S|\$ \S|[\w.]+\(.*\)[;:]?$"
     r"|(?:def|class|if|elif|for|while|with|fn|func|function|public|private|static) .*[:({]$|(?:else|try|finally):$"
     r"|(?:import [\w.]+(?: as \w+)?|from [\w.]+ import .*|#include .*|return\b.*|package [\w.]+)$"
     r"|(?:pip|npm|git|docker|sudo|curl|cd|conda|brew|apt-get|cargo|facets) [\w./-].*|[A-Z_]+ .*[(,]$|@\w+(?:\(.*\))?$"
@@ -56,15 +56,14 @@ _PAGE = re.compile(r"(?:page )?\d{1,4}(?: of \d{1,4})?$|- \d{1,4} -$|.*\[page \d
 CHAPTER = re.compile(
     r"(?i:chapter|part|book|section|article|appendix|annex)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])(?:[.:\u2013\u2014 \t-]|$)"
 )
-"""What begins as a heading of a chapter does."""
 _DIGITS = re.compile(r"\d+")
-_COMMENT = re.compile(r"/\*+$|\*+/$")  # where one begins or ends
+_COMMENT = re.compile(r"/\*+$|\*+/$")  # its first or last line
 _COMMENTS = frozenset(("#", "//", "--", ";", "%", "*"))
 _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
-# A text of one line that begins with another character is a paragraph.
+# Characters with which a text of one line may begin when it is no paragraph.
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _SHORT = 80  # characters of a line that may be a heading
-_MOST_WORDS = 12
+_MOST_WORDS = 12  # of a heading
 _ENDS = re.compile(r"[.!?,;:\u2026\u3002\uff01\uff1f\uff0c\uff1a\u060c\u061f]$")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
@@ -98,13 +97,12 @@ _COPYRIGHT = re.compile(
     r"(?:copyright\b.{0,20}?(?:\d{4}|\(c\)|\u00a9)|\(c\) ?\d{4}|\u00a9).{0,200}$|.{0,200}\ball rights reserved\b",
     re.IGNORECASE,
 )
-_LICENCE = re.compile(r"(?:licen[cs]e|licen[cs]ing|copying|copyright|copyright and licen[cs]e)$", re.IGNORECASE)
 _INITIAL = re.compile(r"[A-Z]\. ")
-_MOST_SHORT = 3  # lines of a title
+_MOST_SHORT = 3  # short lines in succession that may be headings
 
 
 def blocks(text: str) -> list[Block]:
-    r"""What a text is made of, in order; marks alone (rules, fences, badges, numbers of pages) are in no block.
+    r"""The blocks of a text, in order; rules, fences, badges and page numbers are in no block.
 
     Example:
         >>> text = "# Milk\n\nThe cow gives milk on the fourth of\nMarch.\n\n- cheese\n- butter"
@@ -112,15 +110,15 @@ def blocks(text: str) -> list[Block]:
         [('heading', 1, 'Milk'), ('item', 1, 'cheese')]
     """
     stripped = text.strip()
-    found = [] if is_plain_line(text) else _Outline(text).blocks()
-    if found or not stripped:
-        return found
-    start = len(text) - len(text.lstrip())  # one line, or nothing but marks, which are what it says then
+    outline = [] if is_plain_line(text) else _Outline(text).blocks()
+    if outline or not stripped:
+        return outline
+    start = len(text) - len(text.lstrip())  # one line, or marks alone, which are then the content
     return [Block("paragraph", start, start + len(stripped), 0, start, start + len(stripped))]
 
 
 def is_plain_line(text: str) -> bool:
-    """Whether a text is one line of prose that is said as it stands: most texts; it may be of megabytes."""
+    """Whether a text is one line of prose without marks, as most texts are."""
     return MAY_BE_MARKED.search(text) is None and text[:1] not in _MAY_BE_MARK and not text[:1].isspace()
 
 
@@ -128,29 +126,28 @@ def is_plain_line(text: str) -> bool:
 class Run:
     """Lines that are one block."""
 
-    kind: Kind | Literal[""]  # what it is, or empty: to be found out
-    first: int  # number of the first line
-    last: int  # number of the last line
+    kind: Kind | Literal[""]  # empty while it is unknown
+    first: int  # index of the first line
+    last: int  # index of the last line
     level: int = 0  # as in `Block`
-    end: int = 0  # offset behind marks that belong to it, such as the rule below a heading
+    end: int = 0  # offset behind further marks, such as the rule below a heading
     role: Role = ""  # as in `Block`
-    skipped: int = 0  # characters of the mark before what it says
-    gap: int = 0  # what is before it, see `Line`; 1 also where something was left out
+    skipped: int = 0  # length of the mark before the content
+    gap: int = 0  # what separates it from the run before, see `Line`; 1 also where lines were left out
 
 
 class _Outline:
-    """Tells what each run of lines of one text is."""
+    """Finds the kind and role of each run of lines of a text."""
 
     def __init__(self, text: str) -> None:
         self._runs, self._lines = runs_of(text)
 
     def blocks(self) -> list[Block]:
-        """Items, roles and headings, one after the other: each step goes by what those before have told."""
+        """The blocks. Items, roles and headings are found in this order, because each depends on those before."""
         runs = self._runs
-        self._tell_items(runs)
-        _tell_roles(runs, self._lines)
-        self._tell_headings(runs)
-        _tell_licences(runs, self._lines)
+        self._find_items(runs)
+        _find_roles(runs, self._lines)
+        self._find_headings(runs)
         return [self._block(run) for run in runs if self._lines[run.first].said != "--"]
 
     def _block(self, run: Run) -> Block:
@@ -165,10 +162,10 @@ class _Outline:
         kind = run.kind or "paragraph"
         return Block(kind, first.start, max(run.end, last.end), run.level, said_start, said_end, run.role)
 
-    def _tell_items(self, runs: list[Run]) -> None:
-        """Items with their depth, quotations, and labels with the entries below them."""
-        indents: list[int] = []  # of the items around
-        label = -1  # indent of the label above; -1: there is none
+    def _find_items(self, runs: list[Run]) -> None:
+        """Finds items with their depth, quotations, and labels with the entries below them."""
+        indents: list[int] = []  # of the enclosing items
+        label = -1  # indent of the label above, -1 without one
         for number, run in enumerate(runs):
             line = self._lines[run.first]
             if run.kind:
@@ -193,7 +190,7 @@ class _Outline:
                     run.kind, run.level, label = "heading", 4, line.indent
 
     def _mark_of_item(self, line: Line, *, is_entry: bool) -> int:
-        """Characters of an item's mark; -1: it is none."""
+        """Length of the mark of an item; -1 if the line begins no item."""
         item = ITEM.match(line.said)
         if item and not _INITIAL.match(line.said):
             return item.end()
@@ -205,7 +202,7 @@ class _Outline:
         return run.first == run.last and (is_listed or (below.indent > line.indent and not after.gap))
 
     def _is_numbered_heading(self, number: int, runs: list[Run]) -> bool:
-        """Whether "3. Title" is a heading: alone, short, without a stop, and no item of a numbered list."""
+        """Whether "3. Title" is a heading: short, set apart, without a stop, and not an item of a numbered list."""
         run, line = runs[number], self._lines[runs[number].first]
         found = _NUMBERED.match(line.said)
         after = runs[number + 1] if number + 1 < len(runs) else None
@@ -213,13 +210,13 @@ class _Outline:
             return False
         if not after.gap and not self._stands_over(run, after):
             return False
-        own = int(found[1]) if found[1].isdigit() else -1
-        beside = [self._lines[one.first].said for one in (runs[number - 1] if number else None, after) if one]
+        count = int(found[1]) if found[1].isdigit() else -1
+        beside = [self._lines[other.first].said for other in (runs[number - 1] if number else None, after) if other]
         counts = [int(match[1]) for match in map(_NUMBERED.match, beside) if match and match[1].isdigit()]
-        return own - 1 not in counts and own + 1 not in counts
+        return count - 1 not in counts and count + 1 not in counts
 
     def _stands_over(self, run: Run, after: Run) -> bool:
-        """Whether a short line stands right over a longer one that begins a sentence of prose."""
+        """Whether a short line is right above a longer one that begins a sentence of prose."""
         line, below = self._lines[run.first], self._lines[after.first]
         if after.gap or after.kind or after.role or ITEM.match(below.said) or line.indent != below.indent:
             return False
@@ -227,7 +224,7 @@ class _Outline:
         return is_prose and len(below.said) > len(line.said) and below.said[0].isupper()
 
     def _is_short(self, run: Run) -> bool:
-        """Whether a run may be a heading by its length and its end."""
+        """Whether a run is short enough for a heading and does not end like a sentence."""
         line = self._lines[run.first]
         return (
             run.first == run.last
@@ -237,9 +234,9 @@ class _Outline:
             and _ENDS.search(line.said) is None
         )
 
-    def _tell_headings(self, runs: list[Run]) -> None:
-        """Headings without a mark: numbered, in capitals, or short lines between empty ones above prose."""
-        is_below = False  # whether prose or a heading comes behind the short lines that follow
+    def _find_headings(self, runs: list[Run]) -> None:
+        """Finds headings without marks: numbered, in capitals, or short lines between empty lines, above prose."""
+        is_below = False  # whether prose or a heading follows the short lines below
         num_short = 0
         for number in range(len(runs) - 1, -1, -1):
             run = runs[number]
@@ -252,9 +249,11 @@ class _Outline:
                 run.kind, run.level = "heading", level
 
     def _level(self, number: int, runs: list[Run]) -> int:
-        """Of a short line as a heading; 0: it is none."""
+        """Level of a short line as a heading; 0 if it is none, as when the next line begins in lower case."""
         run, said = runs[number], self._lines[runs[number].first].said
         after = runs[number + 1] if number + 1 < len(runs) else None
+        if after and not after.gap and self._lines[after.first].said[0].islower():
+            return 0
         if found := _NUMBERED.match(said):
             return found[1].count(".") + 1 if said[found.end() : found.end() + 1].isalpha() else 0
         is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
@@ -272,7 +271,7 @@ class _Outline:
         return 3 if is_alone or (run.gap and after and self._stands_over(run, after)) else 0
 
     def _is_title(self, runs: list[Run]) -> bool:
-        """Whether an empty line comes soon, and but for short lines nothing before."""
+        """Whether only a few short lines separate the first line from an empty one."""
         for run in runs[1 : 1 + _MOST_SHORT]:
             if run.gap:
                 return True
@@ -281,12 +280,12 @@ class _Outline:
         return False
 
 
-def _tell_roles(runs: list[Run], lines: list[Line]) -> None:
-    """Fields, greetings, farewells, signatures, speakers, menus and lines about the copyright."""
+def _find_roles(runs: list[Run], lines: list[Line]) -> None:
+    """Finds fields, greetings, farewells, signatures, speakers, menus and copyright lines."""
     names = Counter(match[1] for run in runs if not run.kind and (match := _SPEAKER.match(lines[run.first].said)))
     names = Counter({name: count for name, count in names.items() if name not in _HEADERS})
     is_dialogue = names.total() > 2 and max(names.values(), default=0) > 1
-    signature = 0  # lines that may still belong to it
+    signature = 0  # further lines that may belong to the signature
     for run in runs:
         line = lines[run.first]
         is_single = run.first == run.last and len(line.said) <= _SHORT
@@ -320,21 +319,10 @@ def _is_trail(line: str) -> bool:
     return len(cells) > 2 and all(len(cell) <= 25 and cell[-1:] not in ".!?" for cell in cells)
 
 
-def _tell_licences(runs: list[Run], lines: list[Line]) -> None:
-    """The part of a read-me that says under which licence it stands: from its heading to the next one."""
-    level = 0
-    for number, run in enumerate(runs):
-        if run.kind == "heading":
-            name = lines[run.first].said.strip("# \t:")
-            level = run.level if number and _LICENCE.match(name) else level if level and run.level > level else 0
-        if level and not run.role:
-            run.role = "licence"
-
-
 def runs_of(text: str) -> tuple[list[Run], list[Line]]:
-    """What stands together in a text, in order, and its lines; rules, fences and badges are left out.
+    """The runs of lines of a text, without rules, fences and badges, and the lines.
 
-    Returns runs of lines; those without a kind are prose, items, quotations or headings without a mark.
+    Runs without a kind are prose, items, quotations or headings without marks.
     """
     marked = _Marked(text)
     runs = marked.parted(marked.runs())
@@ -342,20 +330,20 @@ def runs_of(text: str) -> tuple[list[Run], list[Line]]:
 
 
 class _Marked:
-    """The lines of one text and what their marks say."""
+    """The lines of a text and the runs that their marks show."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._hyphens = Hyphens(text)
         self.lines = _said_lines(text)
-        self._adornments: dict[tuple[str, bool], int] = {}  # of headings with a rule below: level
-        self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may end code
+        self._adornments: dict[tuple[str, bool], int] = {}  # level of headings by the rule below them
+        self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may close code
         for number, line in enumerate(self.lines):
             if line.said[:3] in ("```", "~~~") and not line.said.strip(line.said[0]):
                 self._closing[line.said[0]].append(number)
 
     def runs(self) -> list[Run]:
-        """Code, tables, headings with marks; other lines one by one; rules and other marks are left out."""
+        """Code, rows and headings with marks, and all other lines one by one."""
         runs: list[Run] = []
         place = gap = 0
         while place < len(self.lines):
@@ -370,7 +358,7 @@ class _Marked:
         return runs
 
     def _marked(self, place: int, runs: list[Run]) -> tuple[list[Run], int]:
-        """Runs that begin with a line, and the number of the line behind them."""
+        """The runs that begin with a line, and the index of the line behind them."""
         line = self.lines[place]
         if line.prefix:
             return self._prefixed(place)
@@ -392,8 +380,6 @@ class _Marked:
                 return self._ruled(place, runs)
         if mark == "|" and (line.said.count("|") > 1):
             return [Run("row", place, place)], place + 1
-        if mark == "[" and line.said.startswith("[![") and line.said.endswith("]("):
-            return [], min(place + 2, len(self.lines))  # the badge goes on in the next line
         if mark in "<[!" and (found := self._tagged(place)) is not None:
             return found, place + 1
         before = self.lines[place - 1] if place else line
@@ -403,7 +389,7 @@ class _Marked:
         return [Run("", place, place)], place + 1
 
     def _prefixed(self, place: int) -> tuple[list[Run], int]:
-        """Headings of Markdown, examples of doctest; other lines with a prefix are prose."""
+        """Markdown headings and doctest examples; other lines with a prefix are prose."""
         lines, line = self.lines, self.lines[place]
         before, after = lines[max(place - 1, 0)], lines[min(place + 1, len(lines) - 1)]
         if line.prefix == ">>>" and _DOCTEST.match(self._text, line.start, line.end):
@@ -412,8 +398,8 @@ class _Marked:
                 behind += 1
             return _code(place, behind - 1, skipped=len(line.said) - (line.end - line.start)), behind
         if not set(line.prefix) - {"#"} and len(line.prefix) <= 6:
-            beside = [one for one, gap in ((before, line.gap), (after, after.gap)) if one is not line and not gap]
-            is_comment = any(one.prefix == line.prefix for one in beside) or (
+            beside = [other for other, gap in ((before, line.gap), (after, after.gap)) if other is not line and not gap]
+            is_comment = any(other.prefix == line.prefix for other in beside) or (
                 len(line.prefix) == 1 and after in beside and not after.prefix and _is_statement(after)
             )
             if not is_comment:
@@ -436,7 +422,7 @@ class _Marked:
             return [], place + 1
         if name not in _TEXT_DIRECTIVES:
             return [], behind
-        if directive[2]:  # what stands behind the directive goes on in the next line
+        if directive[2]:  # the text behind the directive may continue in the next line
             start = line.end - len(line.said) + directive.start(2)
             indent = self.lines[place + 1].indent if behind > place + 1 else line.indent
             first_word = directive[2].split()[0]
@@ -468,13 +454,13 @@ class _Marked:
         return [], behind
 
     def _adorned(self, mark: str, is_overlined: bool) -> int:
-        """Level of a heading by the rule below it: a new kind of rule lies below those so far."""
+        """Level of a heading by the rule below it: each new kind of rule is one level lower."""
         known = self._adornments
         lowest = 2 if (mark, is_overlined) == ("-", False) else 1
         return min(6, known.setdefault((mark, is_overlined), max(lowest, max(known.values(), default=0) + 1)))
 
     def _tagged(self, place: int) -> list[Run] | None:
-        """A line that begins with a tag, a link or a picture; None: it is prose."""
+        """The runs of a line that begins with a tag, link or picture; None if it is prose."""
         line = self.lines[place]
         if _REFERENCE.match(line.said) or not said(self._text, line.start, line.end, hyphens=self._hyphens):
             return []
@@ -483,7 +469,7 @@ class _Marked:
         return None
 
     def _front_matter(self) -> int:
-        """Number of the line behind the fields before a document; 0: there are none."""
+        """Index of the line behind the front matter; 0 if there is none."""
         for number, line in enumerate(self.lines[1:100], start=1):
             if line.said in ("---", "..."):
                 return number + 1 if number > 1 else 0
@@ -495,7 +481,7 @@ class _Marked:
         return place
 
     def parted(self, runs: list[Run]) -> list[Run]:
-        """Prose in paragraphs, items and single lines; code and rows that have no mark."""
+        """Joins lines of prose to paragraphs and items, and finds code and rows without marks."""
         parts = [piece for stretch in self._stretches(runs) for piece in self._pieces(stretch)]
         prose = [self.lines[part[0].first : part[-1].last + 1] if not part[0].kind else [] for part in parts]
         found: list[Run] = []
@@ -511,7 +497,7 @@ class _Marked:
         return found
 
     def _stretches(self, runs: list[Run]) -> Iterator[list[Run]]:
-        """Lines of prose without anything between them and of the same comment or quotation; else single runs."""
+        """Consecutive lines of prose, of one comment or quotation; other runs one by one."""
         stretch: list[Run] = []
         for run in runs:
             if stretch and (
@@ -527,7 +513,7 @@ class _Marked:
             yield stretch
 
     def _pieces(self, stretch: list[Run]) -> Iterator[list[Run]]:
-        """A stretch of lines as code, as rows, or as prose between them."""
+        """A stretch of lines as code, rows, and prose between them."""
         lines = [self.lines[run.first] for run in stretch]
         if stretch[0].kind or lines[0].prefix:
             yield stretch
@@ -585,7 +571,7 @@ def _is_statement(line: Line) -> bool:
 
 
 def _row_key(line: str) -> tuple[str, int]:
-    """What rows of one table have in common; an empty name: it is no row."""
+    """What the rows of a table have in common; an empty name if the line is no row."""
     if "\t" in line:
         return "tab", 0
     if num := line.count(" | "):
@@ -596,7 +582,7 @@ def _row_key(line: str) -> tuple[str, int]:
 
 
 def _said_lines(text: str) -> list[Line]:
-    """The lines of a text without comments of HTML, running heads and numbers of pages."""
+    """The lines of a text without HTML comments, running heads and page numbers."""
     lines = lines_of(text)
     if "<!--" in text:
         lines = _without(lines, _in_comments(text, lines))
@@ -628,9 +614,9 @@ def _in_comments(text: str, lines: list[Line]) -> set[int]:
 
 
 def _running(text: str, lines: list[Line]) -> set[int]:
-    """First and last lines of pages that are numbers, or the same but for numbers on half of the pages or more.
+    """First and last lines of pages that are numbers, or equal except for numbers on at least half of the pages.
 
-    A chapter that begins on one page alone is none.
+    The heading of a chapter, which is on one page alone, does not count.
     """
     firsts = [0, *(number for number, line in enumerate(lines) if line.gap == 2)]
     edges = [(number, _DIGITS.sub("0", lines[number].said)) for number in firsts]
@@ -638,13 +624,13 @@ def _running(text: str, lines: list[Line]) -> set[int]:
     counts = Counter(key for _, key in edges)
     begun = {number for number in firsts if CHAPTER.match(lines[number].said)}
     times = Counter(lines[number].said for number in begun)
-    edges = [one for one in edges if one[0] not in begun or times[lines[one[0]].said] > 1]
+    edges = [edge for edge in edges if edge[0] not in begun or times[lines[edge[0]].said] > 1]
     fewest = max(3, len(firsts) / 2 - 1)
     return {number for number, key in edges if counts[key] >= fewest or _PAGE.match(lines[number].said)}
 
 
 def _joined_over_pages(runs: list[Run], lines: list[Line], text: str) -> list[Run]:
-    """A paragraph that goes on on the next page is one, where nothing stands between."""
+    """Joins a paragraph that continues on the next page."""
     joined: list[Run] = []
     for run in runs:
         before = joined[-1] if joined else None

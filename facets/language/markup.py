@@ -1,6 +1,6 @@
-r"""What is said: a part of a text without its newlines, hyphens at line ends and marks of Markdown, HTML and reST.
+r"""Removes newlines, hyphens at line ends and marks of Markdown, HTML and reStructuredText from a text.
 
-Each mark is looked for with a pattern that stops at the next mark of its kind: hostile texts take linear time, too.
+Each pattern stops at the next mark of its kind, so that hostile texts take linear time too.
 """
 
 import html
@@ -8,8 +8,8 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # what str.splitlines takes for the end of a line
-# Marks before every line of comments and of quoted mails: no part of what is said.
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # those of str.splitlines
+# Marks before every line of a comment or a quoted mail.
 PREFIX = r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+"
 _TAGS = (
     "a|abbr|article|aside|audio|b|blockquote|body|br|button|caption|center|cite|code|col|colgroup|dd|del|details|dfn|div|"
@@ -53,11 +53,11 @@ _MARKS = re.compile(
 _BREAKING_TAG = re.compile(r"</?(?:br|p|div|li|tr|td|th|h[1-6]|dt|dd|summary)\b", re.IGNORECASE)
 _CELLS = re.compile(r"(?<![ \t])(?:[ \t]*+(?<!\\)\|[ \t]*+| *+\t[ \t]*+)")
 _FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:\w+\s+)?)?(?=[\w* ]+:)")
-# Written without a space between words, so that a line ends within a sentence without one.
+# Characters of scripts without spaces between words.
 WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HEAD, _TAIL = re.compile(r"[^\W\d_]+$"), re.compile(r"[^\W\d_]+")
-# Before a hyphen they are words of their own.
+# First parts of words that are written with a hyphen.
 _COMPOUND = frozenset(
     "all anti application back best better big black case class cross data day deep device double eight end error even"
     " event ever far fast fine first five four free front full general good half hand hard hash head heavy high home"
@@ -70,7 +70,7 @@ _COMPOUND = frozenset(
 
 
 class Hyphens:
-    """Whether a hyphen at the end of a line belongs to a word, as far as the text itself tells."""
+    """Decides whether a hyphen at the end of a line belongs to the word, by the other words of the text."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ class Hyphens:
         return frozenset(match.group().lower() for match in _WORD.finditer(self._text))
 
     def stays(self, head: str, tail: str) -> bool:
-        """Whether ``head-`` and ``tail`` of two lines are one word with a hyphen: "well-known", "Jean-Paul"."""
+        """Whether ``head-`` and ``tail`` on two lines are a word with a hyphen: "well-known", "Jean-Paul"."""
         if not tail[:1].islower():
             return True
         head, tail = head.lower(), tail.lower()
@@ -90,7 +90,7 @@ class Hyphens:
 
 
 def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
-    r"""What a part of a text says: newlines are spaces, hyphenated words whole, marks gone, cells kept apart by a bar.
+    r"""A part of a text as it is read: on one line, without marks, with words joined, and cells separated by a bar.
 
     Example:
         >>> wrapped = "See the **manual** of the [har-\nbour](https://harbour.example)."
@@ -115,7 +115,7 @@ def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = Fa
 def replaced(
     text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False
 ) -> Iterator[tuple[int, int, str]]:
-    """What is not said in a part of a text, in order: first offset, offset behind it, and what is said instead."""
+    """Replacements that make a part of a text readable, in order: start, end and the new text."""
     found: list[tuple[int, int, str]] = []
     codes: list[tuple[int, int]] = []
     for match in _CODE.finditer(text, start, end):
@@ -136,7 +136,7 @@ def replaced(
     if field := _FIELD.match(text, start, end):
         found.append((*field.span(), ""))
     if text.endswith("::", start, end):
-        found.append((end - 1, end, ""))  # what follows is code
+        found.append((end - 1, end, ""))  # code follows
     found.sort(key=lambda cut: (cut[0], -cut[1]))
     return _disjoint(found, codes, text)
 
@@ -144,7 +144,7 @@ def replaced(
 def _disjoint(
     found: list[tuple[int, int, str]], codes: list[tuple[int, int]], text: str
 ) -> Iterator[tuple[int, int, str]]:
-    """Without what overlaps, and without marks in code, which are no marks."""
+    """Leaves out overlapping replacements, and those inside code."""
     place = number = 0
     for first, last, instead in found:
         while number < len(codes) and codes[number][1] <= first:

@@ -1,4 +1,4 @@
-"""A whole text as it is read, and where in the original each of its characters stands."""
+"""The reading of a whole text, and the place of each of its characters in the original."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,43 +9,40 @@ from numpy.typing import NDArray
 from facets.language.blocks import blocks, is_plain_line
 from facets.language.markup import Hyphens, replaced
 
-_LONGEST_KEPT = 20_000  # characters; what is read again (by facets, then by words) is kept while it is short
+_LONGEST_KEPT = 20_000  # characters; shorter readings are cached, as facets and words need them one after the other
 _NUM_KEPT = 256
 
 
 class Reading(NamedTuple):
-    """What a text says."""
+    """A text as it is read."""
 
-    text: str  # its blocks, a line each: newlines within them are spaces, hyphenated words whole, marks gone
-    # `[P]` int64, where the pieces that stand in the original begin in `text`; None: `text` is the original.
+    text: str  # one line for each block, without marks and with wrapped lines and hyphenated words joined
+    # `[P]` int64, offsets in `text` of the pieces taken from the original; None if `text` is the original.
     places: NDArray[np.int64] | None = None
-    origins: NDArray[np.int64] | None = None  # `[P]` int64, where they begin in the original
-    # `[H, 2]` int64, where in the original the words of each heading begin and end, in order
+    origins: NDArray[np.int64] | None = None  # `[P]` int64, offsets of these pieces in the original
+    # `[H, 2]` int64, start and end of each heading in the original, in order
     headings: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
 
     def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Of spans of the original the last heading that begins before or with each, and where that ends; -1: none."""
+        """Index and end of the last heading before the start of each span of the original; -1 where there is none."""
         above_N = np.searchsorted(self.headings[:, 0], spans_N2[:, 0], side="right") - 1
         return above_N, np.append(self.headings[:, 1], -1)[above_N]
 
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Spans of ``text`` as spans of the original; an empty span stays as it is.
-
-        ``spans_N2``: first offset and the one behind the last, ``[N, 2]``. Returns ``[N, 2]`` of the same type.
-        """
+        """Converts spans of ``text`` (start and end, ``[N, 2]``) to spans of the original; empty spans stay."""
         if self.places is None or self.origins is None:
             return spans_N2
         firsts_N, lasts_N = spans_N2[:, 0], np.maximum(spans_N2[:, 1] - 1, spans_N2[:, 0])
-        found = []
+        bounds = []
         for offsets_N in (firsts_N, lasts_N):
             piece_N = np.maximum(np.searchsorted(self.places, offsets_N, side="right") - 1, 0)
-            found.append(self.origins[piece_N] + offsets_N - self.places[piece_N])
+            bounds.append(self.origins[piece_N] + offsets_N - self.places[piece_N])
         is_span_N1 = (spans_N2[:, 1] > spans_N2[:, 0])[:, None]
-        return np.where(is_span_N1, np.stack((found[0], found[1] + 1), axis=1), spans_N2).astype(spans_N2.dtype)
+        return np.where(is_span_N1, np.stack((bounds[0], bounds[1] + 1), axis=1), spans_N2).astype(spans_N2.dtype)
 
 
 def read(text: str) -> Reading:
-    r"""Reads a text; most are one line that says what it says.
+    r"""Reads a text.
 
     Example:
         >>> reading = read("# Milk\n\nThe **cow** gives\nmilk.")

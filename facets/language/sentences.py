@@ -1,4 +1,4 @@
-"""Sentences: where a paragraph or a stop ends one, by rules on the word before a stop and on what follows."""
+"""Splits a text into sentences, by its blocks and by rules on the words around a stop."""
 
 import re
 from collections.abc import Iterator
@@ -14,14 +14,14 @@ _TITLES = frozenset(
     "mr mrs ms mx dr prof sen rep gov gen col maj capt lt cmdr cpl sgt adm hon rev fr sr msgr pres supt"
     " mt messrs mmes".split()
 )
-# So do these; all in capitals they are another word ("in Dublin, IE. Paul wrote").
+# The same; in capitals they are other words ("in Dublin, IE. Paul wrote").
 _CONNECTIVES = frozenset("vs v cf e.g i.e eg ie viz".split())
-# Theirs ends one unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
+# Their stop ends a sentence unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
 _BEFORE_NUMBERS = frozenset(
     "p pp no nos vol vols fig figs eq eqs sec sect ch chap art ca c approx op ed eds para ver"
     " jan feb mar apr jun jul aug sep sept oct nov dec b d r est".split()
 )
-# These may stand at the end of a sentence: theirs ends one when a word follows that often begins a sentence.
+# Their stop ends a sentence if a word follows that often begins a sentence.
 _EITHER = frozenset(
     "inc ltd co corp bros jr sr etc dept univ assn ave blvd rd st ft ph.d b.a m.a b.sc m.sc m.d a.d b.c u.s u.k"
     " u.n approx min max tel est esp".split()
@@ -43,7 +43,7 @@ _SURNAMES = frozenset(
     "an back call down due few front full go he keep last least made may mine more move much name part put say see"
     " show side six so still take ten third top well will you".split()
 )
-# A single capital after these is a label or a numeral, no initial: "vitamin C", "World War I".
+# A single capital after these is a label or numeral, not an initial: "vitamin C", "World War I".
 _LABELS = frozenset(
     "act annex appendix article block book box building category chapter class coenzyme column company division"
     " drive element exhibit figure formula gate grade group grp hepatitis immunoglobulin influenza item label league"
@@ -51,7 +51,7 @@ _LABELS = frozenset(
     " schedule section serie series site stage step subgroup subtype table team terminal theorem title type unit"
     " variable variant version vitamin volume war zone".split()
 )
-# Between an hour and the rest of its date: "5 p.m. Friday", "10 a.m. Eastern time".
+# They follow an hour within a sentence: "5 p.m. Friday", "10 a.m. Eastern time".
 _AFTER_HOURS = frozenset(
     "est edt cst cdt mst mdt pst pdt et ct mt pt gmt utc bst cet cest ist jst eastern central mountain pacific"
     " greenwich london local monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays"
@@ -68,8 +68,8 @@ _LAST_WORD = re.compile(r"(?<![\w.])[\w.'-]+(?=\s+$)")
 _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
-# A stop with what may close a quotation after it, then white space; full-width stops need no white space.
-# Possessive and only at the first stop of a run: linear on endless runs of stops.
+# A stop, closing quotation marks, then white space; full-width stops need no white space.
+# Possessive, and only at the first stop of a run, so that endless runs of stops take linear time.
 _CANDIDATE = re.compile(
     "(?<![.!?\u2026\u061f\u06d4\u0964])[.!?\u2026\u061f\u06d4\u0964]++[\"')\\]}\u2019\u201d\u00bb*]*+(?=\\s|<br|</)"
     "|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
@@ -77,44 +77,29 @@ _CANDIDATE = re.compile(
 
 
 class Sentence(NamedTuple):
-    """A sentence without surrounding white space.
+    """A sentence without surrounding white space."""
 
-    Attributes:
-        text: As it stands in the source: ``source[start:end]``.
-        start: Offset of its first character.
-        end: Offset behind its last.
-        said: What it says: newlines are spaces, hyphenated words whole, marks gone.
-        kind: Of the block that it stands in.
-        role: Of that block.
-    """
-
-    text: str
-    start: int
-    end: int
-    said: str
-    kind: Kind = "paragraph"
-    role: Role = ""
+    text: str  # ``source[start:end]``
+    start: int  # offset of the first character
+    end: int  # offset behind the last character
+    said: str  # as it is read: on one line, without marks, with hyphenated words joined
+    kind: Kind = "paragraph"  # of its block
+    role: Role = ""  # of its block
 
 
 def sentences_of(text: str) -> list[Sentence]:
-    """Sentences of a text, in order; together they hold all that is said in it, see :func:`blocks`.
+    """The sentences of a text, in order; at least one if there is anything but white space.
 
-    The end of a block ends a sentence (so a heading without a stop is one of its own), a newline inside one does not;
-    else a stop followed by white space does, unless it belongs to an abbreviation, an initial or a number, or the text
-    goes on in lower case. A heading and a short row of a table are one sentence, code is one a line.
-
-    Args:
-        text: One text of any length, also empty.
-
-    Returns:
-        The sentences without surrounding white space; at least one where there is anything but white space.
+    The end of a block ends a sentence, a newline inside a block does not. A stop followed by white space ends a
+    sentence, unless it belongs to an abbreviation, an initial or a number, or lower case follows. A heading and a short
+    row of a table are one sentence each, and so is each line of code.
     """
     if is_plain_line(text):  # most texts
         start, sentences = 0, []
         for cut in _cuts(text, 0, len(text)):
-            if (place := _stripped(text, start, cut)) is not None:
-                part = text[slice(*place)]
-                sentences.append(Sentence(part, *place, part))
+            if (span := _stripped(text, start, cut)) is not None:
+                part = text[slice(*span)]
+                sentences.append(Sentence(part, *span, part))
                 start = cut
         return sentences
     hyphens = Hyphens(text)
@@ -123,13 +108,13 @@ def sentences_of(text: str) -> list[Sentence]:
         start = block.said_start
         is_row = block.kind == "row"
         for cut in _ends(text, block):
-            if (place := _stripped(text, start, cut)) is not None:
-                if read := said(text, *place, hyphens=hyphens, is_row=is_row):
-                    sentences.append(Sentence(text[slice(*place)], *place, read, block.kind, block.role))
-                start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it matches nothing, too
-    if not sentences and (place := _stripped(text, 0, len(text))):
-        part = text[slice(*place)]
-        sentences.append(Sentence(part, *place, part))  # nothing but marks: they are what it says
+            if (span := _stripped(text, start, cut)) is not None:
+                if read := said(text, *span, hyphens=hyphens, is_row=is_row):
+                    sentences.append(Sentence(text[slice(*span)], *span, read, block.kind, block.role))
+                start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it always matches
+    if not sentences and (span := _stripped(text, 0, len(text))):
+        part = text[slice(*span)]
+        sentences.append(Sentence(part, *span, part))  # marks alone
     return sentences
 
 
@@ -150,7 +135,7 @@ def _ends(text: str, block: Block) -> Iterator[int]:
 
 
 def _cuts(text: str, start: int, end: int) -> Iterator[int]:
-    """Ends of the sentences of one paragraph, in order; the last one is the end of the paragraph."""
+    """Ends of the sentences of a paragraph, in order; the last one is the end of the paragraph."""
     for match in _CANDIDATE.finditer(text, start, end):
         if is_boundary(text, match.start(), match.end(), start=start, end=end):
             yield match.end()
@@ -165,23 +150,12 @@ def _stripped(text: str, start: int, end: int) -> tuple[int, int] | None:
 
 
 def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bool:
-    """Whether the stop ``text[stop:after]`` (with closing quotes) ends a sentence of ``text[start:end]``.
-
-    Args:
-        text: The text.
-        stop: Offset of the stop's first character.
-        after: Offset behind the stop and what closes quotations after it.
-        start: Offset where the paragraph starts.
-        end: Offset behind the paragraph.
-
-    Returns:
-        True when the sentence ends at ``after``.
-    """
+    """Whether ``text[stop:after]``, a stop with closing quotes, ends a sentence of ``text[start:end]``."""
     if text[stop] in _FULL_WIDTH:
         return True
     follow = _skip(text, after, end)
     if follow == end or text[follow].islower():
-        # Text that goes on in lower case: '"Really?" he said', 'approx. three', 'and so on ... until'.
+        # '"Really?" he said', 'approx. three', 'and so on ... until'
         return follow == end
     if text[stop] != "." or after - stop > 1:
         return True
@@ -194,13 +168,10 @@ def is_boundary(text: str, stop: int, after: int, *, start: int, end: int) -> bo
 
 
 def _ends_after_word(word: str, context: str, following: str, character: str) -> bool:
-    """Whether a stop after the word ends a sentence.
+    """Whether the stop after a word ends a sentence.
 
-    Args:
-        word: The word with its inner stops.
-        context: The characters before it.
-        following: The next word in lower case, empty where none stands next.
-        character: What stands next, white space and opening quotes aside; no lower-case letter.
+    ``context``: the characters before the word. ``following``: the next word in lower case, or an empty string.
+    ``character``: the next character that is not white space or an opening quote; no lower-case letter.
     """
     key = word.lower()
     if key in _TITLES or (key in _CONNECTIVES and not word.isupper()):
@@ -219,7 +190,7 @@ def _ends_after_word(word: str, context: str, following: str, character: str) ->
 
 
 def _ends_after_letter(letter: str, context: str, following: str) -> bool:
-    """A single capital is an initial, unless it is a label, or what follows begins a sentence and is no surname."""
+    """A single capital is an initial, unless it is a label, or the next word begins sentences and is no surname."""
     found = _LAST_WORD.search(context)
     before = found.group().lower() if found else ""
     if before in _LABELS:
@@ -231,7 +202,7 @@ def _ends_after_letter(letter: str, context: str, following: str) -> bool:
 
 
 def _skip(text: str, position: int, end: int) -> int:
-    """Offset of the first character from ``position`` on that is no white space and opens no quotation."""
+    """Offset of the next character that is not white space or an opening quote."""
     while position < end and (text[position].isspace() or text[position] in _OPENERS):
         position += 1
     return position
