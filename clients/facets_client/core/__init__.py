@@ -1,1 +1,1 @@
-"""What every call of the client needs: the channel, retries, deadlines, batches, errors."""
+"""Shared by all rooms: channels, retries, requests, errors, HTML."""
