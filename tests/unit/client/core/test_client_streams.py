@@ -45,8 +45,8 @@ def blocking(server):
         yield made
 
 
-def test_grpc_itself_never_opens_a_stream_again(blocking, world):
-    """It would abort the process: it may send the second message while it repeats the first one."""
+def test_grpc_does_not_retry_the_opening_of_a_stream(blocking, world):
+    """It may send the second message while it repeats the first one, and then aborts the process."""
     world.faults["UpsertStream"].extend([FULL] * 3)
     for number in (1, 2, 3):
         with pytest.raises(OverloadedError, match="full"):
@@ -56,7 +56,7 @@ def test_grpc_itself_never_opens_a_stream_again(blocking, world):
 
 
 @pytest.mark.parametrize("status", [FULL, STARTING])
-def test_a_stream_that_cannot_be_opened_yet_is_tried_again(client, world, status):
+def test_the_client_retries_the_opening_of_a_stream(client, world, status):
     world.faults["UpsertStream"].extend([status] * 4)
     world.faults["EmbedStream"].extend([status] * 4)
     assert len(list(client.embed_stream([f"text {i}" for i in range(9)], batch_size=2))) == 9
@@ -65,9 +65,11 @@ def test_a_stream_that_cannot_be_opened_yet_is_tried_again(client, world, status
     assert (world.count("EmbedStream"), world.count("UpsertStream")) == (5, 5)
 
 
-def test_trying_to_open_a_stream_ends(client, world):
+def test_retries_of_an_opening_end(client, world):
     world.faults["EmbedStream"].extend([STARTING] * 9)
-    with pytest.raises(UnavailableError, match=r"starting|broke"):  # grpc.aio hides why when a write meets the end
+    with pytest.raises(
+        UnavailableError, match=r"starting|broke"
+    ):  # grpc.aio hides the reason when a write fails at the end
         list(client.embed_stream(["text"]))
     assert world.count("EmbedStream") == 5
     world.faults["UpsertStream"].append(DISK_FULL)
@@ -76,8 +78,8 @@ def test_trying_to_open_a_stream_ends(client, world):
     assert world.count("UpsertStream") == 1
 
 
-def test_no_code_of_grpc_runs_where_an_interrupt_is_raised(blocking):
-    """An interrupt within it leaves a lock behind, and closing the client waits for that lock for ever."""
+def test_no_code_of_grpc_runs_in_the_main_thread(blocking):
+    """An interrupt inside it leaves a lock behind, and closing the client waits for that lock forever."""
     batch = [from_document(Document("d", "text"))]
     entered = []
 
@@ -86,10 +88,10 @@ def test_no_code_of_grpc_runs_where_an_interrupt_is_raised(blocking):
             entered.append(f"{frame.f_code.co_filename}:{frame.f_code.co_name}")
 
     blocking.model()
-    gc.collect()  # what other tests have left is not of these streams
+    gc.collect()  # garbage of other tests does not count
     gc.disable()
     before = sys.getprofile()
-    sys.setprofile(note)  # of this thread, which is the main one
+    sys.setprofile(note)  # of the main thread
     try:
         session = blocking.open_upsert_session("news")
         for _ in range(3):
@@ -124,14 +126,14 @@ def test_interrupted_streams_close(server, world, after_s):
     world.pace.release(100)
 
 
-def test_a_stream_of_a_closed_client_says_so(server):
+def test_a_closed_client_opens_no_stream(server):
     client = FacetsClient(server.target, timeout_s=10)
     client.close()
     with pytest.raises(ValueError, match="closed"):
         client.open_upsert_session("news")
 
 
-def test_how_a_stream_ended_is_said_again(blocking, world):
+def test_every_read_after_the_end_of_a_stream_raises_its_error(blocking, world):
     world.break_after_acks.append(0)
     session = blocking.open_upsert_session("news")
     session.send([from_document(Document("d", "text"))])

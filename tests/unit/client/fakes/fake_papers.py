@@ -4,7 +4,8 @@
 import zlib
 
 import grpc
-from facets_proto.v1 import common_pb2, papers_pb2, papers_pb2_grpc
+from facets_proto.v1 import common_pb2, papers_pb2
+from fake_world import Service, fail, status_of
 
 pb = papers_pb2
 AUTHORS = ("Ann", "Bob", "Cat", "Dee", "Eve")
@@ -17,7 +18,9 @@ def fake_score(title, candidate):
     return zlib.crc32(f"{title}|{candidate}".encode()) / 2**32
 
 
-class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
+class PaperService(Service):
+    service = papers_pb2.DESCRIPTOR.services_by_name["RecommendationService"]
+
     """Knows ``AUTHORS`` and ``CITING``; refuses papers whose title has REFUSE.
 
     Attributes:
@@ -25,15 +28,13 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         authors: Added authors.
     """
 
-    def __init__(self, world, fail, status_of):
-        self.world = world
-        self.fail = fail
-        self.status_of = status_of
+    def __init__(self, world):
+        super().__init__(world)
         self.papers = {}
         self.authors = {}
 
     def _refuse(self, context, field, message, code=grpc.StatusCode.INVALID_ARGUMENT, reason="INVALID_INPUT"):
-        self.fail(context, self.status_of(code, message, reason=reason, field=field))
+        fail(context, status_of(code, message, reason=reason, field=field))
 
     def _check(self, papers, context, field="papers", limit=None):
         limit = limit or self.world.max_texts
@@ -74,17 +75,14 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         )
 
     def RecommendAuthors(self, request, context):
-        self.world.enter("RecommendAuthors", request, context)
         self._check(request.papers, context)
         return pb.RecommendAuthorsResponse(results=self._results(pb.CANDIDATE_KIND_AUTHORS, request), model=MODEL)
 
     def RecommendCitations(self, request, context):
-        self.world.enter("RecommendCitations", request, context)
         self._check(request.papers, context)
         return pb.RecommendCitationsResponse(results=self._results(pb.CANDIDATE_KIND_CITATIONS, request), model=MODEL)
 
     def RecommendBulk(self, request, context):
-        self.world.enter("RecommendBulk", request, context)
         self._check(request.papers, context)
         ranked = [self._ranked(request.kind, paper, request.options) for paper in request.papers]
         ids = sorted({name for names in ranked for name in names})
@@ -106,7 +104,6 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         )
 
     def RankPapers(self, request, context):
-        self.world.enter("RankPapers", request, context)
         known = AUTHORS if request.kind == pb.CANDIDATE_KIND_AUTHORS else CITING
         for name in request.ids:
             if name not in known:
@@ -139,7 +136,6 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         )
 
     def AddPapers(self, request, context):
-        self.world.enter("AddPapers", request, context)
         self._check(request.papers, context, limit=self.world.max_documents)
         self.papers |= {paper.id: paper for paper in request.papers}
         return pb.AddPapersResponse(
@@ -151,20 +147,18 @@ class PaperService(papers_pb2_grpc.RecommendationServiceServicer):
         )
 
     def AddAuthors(self, request, context):
-        self.world.enter("AddAuthors", request, context)
         for author in request.authors:
             for paper_id in author.paper_ids:
-                status = self.status_of(
+                status = status_of(
                     grpc.StatusCode.NOT_FOUND, f"{paper_id!r} is unknown", reason="NOT_FOUND", resource_type="paper"
                 )
-                self.fail(context, status)
+                fail(context, status)
         self.authors |= {author.author.id or author.author.name: author for author in request.authors}
         return pb.AddAuthorsResponse(
             num_authors=len(request.authors), num_papers=sum(len(author.papers) for author in request.authors)
         )
 
     def FindCandidates(self, request, context):
-        self.world.enter("FindCandidates", request, context)
         known = AUTHORS if request.kind == pb.CANDIDATE_KIND_AUTHORS else CITING
         results = [
             pb.FoundCandidates(candidates=[pb.Candidate(id=name, name=name) for name in known if name[0] == text[0]])

@@ -5,7 +5,8 @@ import zlib
 from itertools import permutations
 
 import grpc
-from facets_proto.v1 import common_pb2, relations_pb2, relations_pb2_grpc
+from facets_proto.v1 import common_pb2, relations_pb2
+from fake_world import Service, fail, status_of
 
 pb = relations_pb2
 RELATIONS = ("birthPlace", "employer", "spouse")
@@ -20,17 +21,17 @@ def fake_probability(pattern, relation):
     return zlib.crc32(f"{pattern}|{relation}".encode()) / 2**32
 
 
-class Relations(relations_pb2_grpc.RelationServiceServicer):
+class Relations(Service):
+    service = relations_pb2.DESCRIPTOR.services_by_name["RelationService"]
+
     """Knows ``RELATIONS``; every two entities of a text are a pair; refuses what has REFUSE in it."""
 
-    def __init__(self, world, fail, status_of):
-        self.world = world
-        self.fail = fail
-        self.status_of = status_of
+    def __init__(self, world):
+        super().__init__(world)
         self.added = {}
 
     def _refuse(self, context, message, field="", code=grpc.StatusCode.INVALID_ARGUMENT):
-        self.fail(context, self.status_of(code, message, reason=code.name, field=field))
+        fail(context, status_of(code, message, reason=code.name, field=field))
 
     def _check(self, context, field, texts, limit):
         if len(texts) > limit:
@@ -80,7 +81,6 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
             )
 
     def ExtractRelations(self, request, context):
-        self.world.enter("ExtractRelations", request, context)
         self._check(context, "texts", [message.text for message in request.texts], self.world.max_texts)
         for name in request.relations:
             if name not in RELATIONS:
@@ -111,7 +111,6 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
         return reply
 
     def FillSlots(self, request, context):
-        self.world.enter("FillSlots", request, context)
         self._check(context, "slots", [slot.head for slot in request.slots], 2)
         reply = pb.FillSlotsResponse(model=MODEL)
         for slot in request.slots:
@@ -130,14 +129,12 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
         return reply
 
     def ScoreRelations(self, request, context):
-        self.world.enter("ScoreRelations", request, context)
         self._check(context, "patterns", request.patterns, self.world.max_texts)
         top_k = request.top_k if request.HasField("top_k") else 0
         scores = [self._pattern(pattern, request.relations, top_k, request.evidence) for pattern in request.patterns]
         return pb.ScoreRelationsResponse(scores=scores, model=MODEL)
 
     def DetectEntailment(self, request, context):
-        self.world.enter("DetectEntailment", request, context)
         self._check(context, "pairs", [pair.premise for pair in request.pairs], self.world.max_texts)
         return pb.DetectEntailmentResponse(
             entailments=[
@@ -159,7 +156,6 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
         )
 
     def ListRelations(self, request, context):
-        self.world.enter("ListRelations", request, context)
         known = [pb.Relation(name=name, threshold=0.5, num_pairs=7) for name in RELATIONS]
         spouse = pb.Relation(example="[Ann] wed {Bo}.", aliases=["marriedTo"], head_types=[1], symmetric=True)
         known[-1].MergeFrom(spouse)
@@ -169,7 +165,6 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
         return pb.ListRelationsResponse(relations=known[start : start + 2], next_page_token=more, model=MODEL)
 
     def AddRelation(self, request, context):
-        self.world.enter("AddRelation", request, context)
         if request.name in (*RELATIONS, *self.added):
             self._refuse(context, f"relation {request.name!r} exists", code=grpc.StatusCode.ALREADY_EXISTS)
         self._check(context, "examples", request.examples, 100)
@@ -180,7 +175,6 @@ class Relations(relations_pb2_grpc.RelationServiceServicer):
         return pb.AddRelationResponse(relation=self.added[request.name], model=MODEL)
 
     def DeleteRelation(self, request, context):
-        self.world.enter("DeleteRelation", request, context)
         if request.name not in self.added:
             self._refuse(context, f"no relation {request.name!r}", code=grpc.StatusCode.NOT_FOUND)
         return pb.DeleteRelationResponse(relation=self.added.pop(request.name))

@@ -10,13 +10,8 @@ from facets_proto.v1 import (
     common_pb2,
     diagnosis_pb2,
     documents_pb2,
-    documents_pb2_grpc,
     models_pb2,
-    models_pb2_grpc,
-    papers_pb2_grpc,
-    relations_pb2_grpc,
     results_pb2,
-    texts_pb2_grpc,
 )
 from fake_papers import PaperService
 from fake_relations import Relations
@@ -25,6 +20,7 @@ from fake_world import (
     DIM,
     MODEL,
     NUM_FACETS,
+    Service,
     World,
     bad_text,
     facet_array,
@@ -36,26 +32,22 @@ from fake_world import (
 from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 
 
-class Collections(documents_pb2_grpc.CollectionServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Collections(Service):
+    service = documents_pb2.DESCRIPTOR.services_by_name["CollectionService"]
 
     def CreateCollection(self, request, context):
-        self.world.enter("CreateCollection", request, context)
         if request.name in self.world.collections:
             message = f"collection {request.name!r} exists already"
             fail(context, status_of(grpc.StatusCode.ALREADY_EXISTS, message, reason="ALREADY_EXISTS"))
         return documents_pb2.CreateCollectionResponse(collection=self.world.make(request.name))
 
     def GetCollection(self, request, context):
-        self.world.enter("GetCollection", request, context)
         self.world.need_collection(request.name, context)
         found = self.world.collections[request.name]
         found.num_documents = len(self.world.documents[request.name])
         return documents_pb2.GetCollectionResponse(collection=found)
 
     def ListCollections(self, request, context):
-        self.world.enter("ListCollections", request, context)
         names = sorted(self.world.collections)
         start = int(request.page_token or 0)
         page = [self.world.collections[name] for name in names[start : start + 2]]
@@ -64,7 +56,6 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
 
     def DiagnoseCollection(self, request, context):
         """As many queries as were asked, and a facet that pays by each."""
-        self.world.enter("DiagnoseCollection", request, context)
         near = diagnosis_pb2.Neighbours(num_queries=4, self_first=1.0, unreached=0.25, largest_hub=3)
         reply = diagnosis_pb2.DiagnoseCollectionResponse(
             num_documents=4,
@@ -83,7 +74,6 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
 
     def ReindexCollection(self, request, context):
         """Encodes two documents a call."""
-        self.world.enter("ReindexCollection", request, context)
         self.world.need_collection(request.name, context)
         found = self.world.collections[request.name]
         found.num_documents = len(self.world.documents[request.name])
@@ -96,19 +86,16 @@ class Collections(documents_pb2_grpc.CollectionServiceServicer):
         )
 
     def DeleteCollection(self, request, context):
-        self.world.enter("DeleteCollection", request, context)
         self.world.need_collection(request.name, context)
         del self.world.collections[request.name]
         documents = self.world.documents.pop(request.name, {})
         return documents_pb2.DeleteCollectionResponse(num_documents=len(documents))
 
 
-class Documents(documents_pb2_grpc.DocumentServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Documents(Service):
+    service = documents_pb2.DESCRIPTOR.services_by_name["DocumentService"]
 
     def Upsert(self, request, context):
-        self.world.enter("Upsert", request, context)
         self.world.need_collection(request.collection, context)
         for position, document in enumerate(request.documents):
             problem = bad_text(document.text, self.world)
@@ -125,7 +112,6 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
 
     def UpsertStream(self, requests, context):
         world = self.world
-        world.enter("UpsertStream", None, context)
         opening = next(requests).open
         world.need_collection(opening.collection, context)
         token = opening.resume_token
@@ -185,7 +171,6 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         )
 
     def GetDocuments(self, request, context):
-        self.world.enter("GetDocuments", request, context)
         self.world.need_collection(request.collection, context)
         stored = self.world.documents[request.collection]
         found = []
@@ -203,7 +188,6 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         )
 
     def DeleteDocuments(self, request, context):
-        self.world.enter("DeleteDocuments", request, context)
         stored = self.world.documents[request.collection]
         ids = list(request.ids) or list(stored)
         num_deleted = sum(1 for name in ids if stored.pop(name, None) is not None)
@@ -211,12 +195,10 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         return documents_pb2.DeleteDocumentsResponse(num_deleted=num_deleted, index_revision=self.world.revision)
 
     def CountDocuments(self, request, context):
-        self.world.enter("CountDocuments", request, context)
         self.world.need_collection(request.collection, context)
         return documents_pb2.CountDocumentsResponse(num_documents=len(self.world.documents[request.collection]))
 
     def ListDocuments(self, request, context):
-        self.world.enter("ListDocuments", request, context)
         self.world.need_collection(request.collection, context)
         stored = self.world.documents[request.collection]
         size = request.page_size or 3
@@ -226,7 +208,6 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         return documents_pb2.ListDocumentsResponse(documents=page, next_page_token=token)
 
     def Search(self, request, context):
-        self.world.enter("Search", request, context)
         self.world.need_collection(request.collection, context)
         found = []
         for query in request.queries:
@@ -260,7 +241,6 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
 
     def Rerank(self, request, context):
         """Texts in the order of their lengths."""
-        self.world.enter("Rerank", request, context)
         found = []
         for index in sorted(range(len(request.texts)), key=lambda index: len(request.texts[index])):
             one = results_pb2.RankedText(index=index, score=1 / len(request.texts[index]))
@@ -271,9 +251,8 @@ class Documents(documents_pb2_grpc.DocumentServiceServicer):
         return documents_pb2.RerankResponse(results=kept, model=MODEL, num_tokens=len(request.texts))
 
 
-class Models(models_pb2_grpc.ModelServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Models(Service):
+    service = models_pb2.DESCRIPTOR.services_by_name["ModelService"]
 
     def model(self):
         return models_pb2.Model(
@@ -301,7 +280,6 @@ class Models(models_pb2_grpc.ModelServiceServicer):
         )
 
     def GetServerStatus(self, request, context):
-        self.world.enter("GetServerStatus", request, context)
         reply = models_pb2.GetServerStatusResponse(version="0.1.0", num_running=1, free_bytes=5 * 2**30)
         reply.start_time.FromSeconds(1_700_000_000)
         reply.last_backup_time.FromSeconds(1_700_003_600)
@@ -311,17 +289,14 @@ class Models(models_pb2_grpc.ModelServiceServicer):
         return reply
 
     def TakeBackup(self, request, context):
-        self.world.enter("TakeBackup", request, context)
         taken = models_pb2.Backup(folder="/backups/now", num_bytes=9)
         problems = [self.world.damage] if self.world.damage else []
         return models_pb2.TakeBackupResponse(backup=taken, problems=problems, removed_folders=["/backups/then"])
 
     def ListModels(self, request, context):
-        self.world.enter("ListModels", request, context)
         return models_pb2.ListModelsResponse(models=[self.model()])
 
     def GetModel(self, request, context):
-        self.world.enter("GetModel", request, context)
         if request.name not in ("", "fake"):
             message = f"model {request.name!r} does not exist"
             fail(context, status_of(grpc.StatusCode.NOT_FOUND, message, reason="NOT_FOUND"))
@@ -336,17 +311,10 @@ class FakeServer:
         self.world.make = self.make
         self.health = health.HealthServicer()
         self.server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
-        texts_pb2_grpc.add_EmbeddingServiceServicer_to_server(Embedding(self.world), self.server)
-        texts_pb2_grpc.add_SimilarityServiceServicer_to_server(Similarity(self.world), self.server)
-        texts_pb2_grpc.add_SummarizationServiceServicer_to_server(Summarization(self.world), self.server)
-        texts_pb2_grpc.add_TopicServiceServicer_to_server(Topics(self.world), self.server)
-        documents_pb2_grpc.add_CollectionServiceServicer_to_server(Collections(self.world), self.server)
-        documents_pb2_grpc.add_DocumentServiceServicer_to_server(Documents(self.world), self.server)
-        models_pb2_grpc.add_ModelServiceServicer_to_server(Models(self.world), self.server)
-        relations = Relations(self.world, fail, status_of)
-        relations_pb2_grpc.add_RelationServiceServicer_to_server(relations, self.server)
-        self.papers = PaperService(self.world, fail, status_of)
-        papers_pb2_grpc.add_RecommendationServiceServicer_to_server(self.papers, self.server)
+        self.papers = PaperService(self.world)
+        services = [Embedding, Similarity, Summarization, Topics, Collections, Documents, Models, Relations]
+        for service in (self.papers, *(kind(self.world) for kind in services)):
+            self.server.add_generic_rpc_handlers((service.handler(),))
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)
         if credentials:
             self.port = self.server.add_secure_port(f"localhost:{port}", credentials)

@@ -5,10 +5,11 @@ import threading
 
 import grpc
 import numpy as np
-from facets_proto.v1 import common_pb2, texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import common_pb2, texts_pb2
 from fake_world import (
     MODEL,
     NUM_FACETS,
+    Service,
     bad_text,
     check_texts,
     facet_array,
@@ -18,9 +19,8 @@ from fake_world import (
 )
 
 
-class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Embedding(Service):
+    service = texts_pb2.DESCRIPTOR.services_by_name["EmbeddingService"]
 
     def reply(self, request):
         arrays = np.stack([fake_facets(text) for text in request.texts])
@@ -33,12 +33,10 @@ class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
         )
 
     def Embed(self, request, context):
-        self.world.enter("Embed", request, context)
         check_texts(request.texts, self.world, context)
         return self.reply(request)
 
     def EmbedStream(self, requests, context):
-        self.world.enter("EmbedStream", None, context)
         for item in requests:
             self.world.calls.append(("EmbedStream.request", item))
             if self.world.silent:
@@ -54,7 +52,6 @@ class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
                 yield texts_pb2.EmbedStreamResponse(sequence=item.sequence, response=self.reply(item.request))
 
     def Explain(self, request, context):
-        self.world.enter("Explain", request, context)
         check_texts(request.texts, self.world, context)
         explanations = []
         for text in request.texts:
@@ -74,12 +71,10 @@ class Embedding(texts_pb2_grpc.EmbeddingServiceServicer):
         return texts_pb2.ExplainResponse(explanations=explanations, model=MODEL)
 
 
-class Similarity(texts_pb2_grpc.SimilarityServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Similarity(Service):
+    service = texts_pb2.DESCRIPTOR.services_by_name["SimilarityService"]
 
     def Score(self, request, context):
-        self.world.enter("Score", request, context)
         scores = []
         for pair in request.pairs:
             one, other = fake_facets(pair.first).ravel(), fake_facets(pair.second).ravel()
@@ -102,12 +97,10 @@ class Similarity(texts_pb2_grpc.SimilarityServiceServicer):
         )
 
 
-class Summarization(texts_pb2_grpc.SummarizationServiceServicer):
-    def __init__(self, world):
-        self.world = world
+class Summarization(Service):
+    service = texts_pb2.DESCRIPTOR.services_by_name["SummarizationService"]
 
     def Summarize(self, request, context):
-        self.world.enter("Summarize", request, context)
         summaries = []
         for document in request.documents:
             if document.WhichOneof("source") == "text":
@@ -129,14 +122,12 @@ class Summarization(texts_pb2_grpc.SummarizationServiceServicer):
         return texts_pb2.SummarizeResponse(summaries=summaries, model=MODEL)
 
 
-class Topics(texts_pb2_grpc.TopicServiceServicer):
+class Topics(Service):
+    service = texts_pb2.DESCRIPTOR.services_by_name["TopicService"]
+
     """The words of a text that are neither kept nor avoided, each a topic."""
 
-    def __init__(self, world):
-        self.world = world
-
     def SuggestTopics(self, request, context):
-        self.world.enter("SuggestTopics", request, context)
         texts = []
         for text in request.texts:
             words = [word for word in text.split() if word not in request.avoid]

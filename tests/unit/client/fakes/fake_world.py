@@ -12,6 +12,8 @@ from facets_proto.v1 import (
     documents_pb2,
 )
 from google.protobuf import any_pb2, duration_pb2
+from google.protobuf.descriptor import ServiceDescriptor
+from google.protobuf.message_factory import GetMessageClass
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
@@ -187,3 +189,24 @@ def fake_match(world):
     return common_pb2.FacetMatch(
         first_facet=1, second_facet=2, cosine=0.75, contribution=1.0, first_words=near, second_words=near
     )
+
+
+class Service:
+    """A service whose methods are named like its rpcs; each call is noted by the world first."""
+
+    service: ServiceDescriptor
+
+    def __init__(self, world):
+        self.world = world
+
+    def handler(self):
+        handlers = {method.name: self._method(method) for method in self.service.methods}
+        return grpc.method_handlers_generic_handler(self.service.full_name, handlers)
+
+    def _method(self, method):
+        def handle(request, context):
+            self.world.enter(method.name, None if method.client_streaming else request, context)
+            return getattr(self, method.name)(request, context)
+
+        make = grpc.stream_stream_rpc_method_handler if method.client_streaming else grpc.unary_unary_rpc_method_handler
+        return make(handle, GetMessageClass(method.input_type).FromString, lambda reply: reply.SerializeToString())
