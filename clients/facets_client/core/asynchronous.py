@@ -71,26 +71,14 @@ class AsyncStream:
         self._timeout_s = timeout_s
 
     async def send(self, message: Message) -> None:
-        """Sends a message."""
-        try:
-            async with self._timeout():
-                await self._call.write(message)
-        except asyncio.InvalidStateError:
-            pass  # the stream has ended; receive() says how
-        except grpc.aio.AioRpcError as error:
-            # gRPC reports a stream that ends during a write as an INTERNAL of its own, without trailing metadata.
-            if error.code() is grpc.StatusCode.INTERNAL and not error.trailing_metadata():
-                text = "the connection broke while a message was sent"
-                raise UnavailableError(grpc.StatusCode.UNAVAILABLE, text) from error
-            raise client_error(error) from error
+        """Sends a message; after the end of the stream does nothing, and ``receive`` raises."""
+        async with self._step(is_write=True):
+            await self._call.write(message)
 
     async def half_close(self) -> None:
         """Tells the server that no further message follows."""
-        try:
-            async with self._timeout():
-                await self._call.done_writing()
-        except asyncio.InvalidStateError:
-            pass
+        async with self._step(is_write=True):
+            await self._call.done_writing()
 
     async def receive(self) -> Any:
         """The next message; UnavailableError at the end of the stream."""
@@ -110,20 +98,27 @@ class AsyncStream:
         self._call.cancel()
 
     async def _read(self) -> Any:
-        try:
-            async with self._timeout():
-                return await self._call.read()
-        except grpc.RpcError as error:
-            raise client_error(error) from error
+        async with self._step(is_write=False):
+            return await self._call.read()
 
     @asynccontextmanager
-    async def _timeout(self) -> AsyncIterator[None]:
+    async def _step(self, *, is_write: bool) -> AsyncIterator[None]:
+        """Runs one step within the timeout and converts its errors."""
         try:
             async with asyncio.timeout(self._timeout_s):
                 yield
         except TimeoutError as error:
             text = f"no answer on the stream for {self._timeout_s:g} s"
             raise DeadlineExceededError(grpc.StatusCode.DEADLINE_EXCEEDED, text) from error
+        except asyncio.InvalidStateError:  # a write after the end of the stream
+            if not is_write:
+                raise
+        except grpc.aio.AioRpcError as error:
+            # gRPC reports a stream that ends during a write as an INTERNAL of its own, without trailing metadata.
+            if is_write and error.code() is grpc.StatusCode.INTERNAL and not error.trailing_metadata():
+                text = "the connection broke while a message was sent"
+                raise UnavailableError(grpc.StatusCode.UNAVAILABLE, text) from error
+            raise client_error(error) from error
 
 
 async def iterate(items: AnyIterable[ItemT]) -> AsyncIterator[ItemT]:
