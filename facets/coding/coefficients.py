@@ -2,23 +2,22 @@
 
 Shape suffixes: B texts, K facets, N targets, D dimensions.
 
-For every target ``w`` of a text with facets ``F = [c_1 .. c_K]`` we solve the
-K-dimensional box-constrained quadratic programme of Chang 2022, eq. 3.1::
+For every target ``w`` of a text with facets ``F = [c_1 .. c_K]``, this solves the box-constrained quadratic programme
+of Chang 2022, eq. 3.1::
 
     min_m  ||F m - w||^2 + l1_weight * sum(m)      subject to  0 <= m <= 1
 
-It only needs the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half
-its gradient is ``H m - b + l1_weight / 2``. Coordinate descent minimises exactly in one
-coefficient at a time, so its steps need no step size and it stops after a few sweeps;
-all targets of all texts take the same step at once.
+It needs only the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half its gradient is ``H m - b +
+l1_weight / 2``. Coordinate descent minimises exactly over one coefficient at a time, so it needs no step size and
+converges in a few sweeps. All targets of all texts take each step together.
 """
 
 import torch
 from torch import Tensor
 
-# A facet shorter than this is treated as zero: its coefficient is undetermined, so it stays 0.
+# A shorter facet counts as zero; its coefficient is undetermined and stays 0.
 _MIN_SQUARED_NORM = 1e-12
-_CHECK_EVERY = 4  # sweeps between two checks
+_CHECK_EVERY = 4  # sweeps between two checks of convergence
 
 
 def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tensor, Tensor]:
@@ -29,7 +28,7 @@ def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tens
         targets_BND: Targets, ``[B, N, D]``, same dtype.
 
     Returns:
-        ``[B, K, K]`` and ``[B, K, N]``, all the solver needs.
+        ``[B, K, K]`` and ``[B, K, N]``.
 
     Raises:
         ValueError: The batch sizes or the dimensions differ.
@@ -61,8 +60,8 @@ def solve_coefficients(
         gram_BKK: ``H = F^T F``, ``[B, K, K]``, symmetric positive semi-definite.
         correlations_BKN: ``F^T W``, ``[B, K, N]``.
         l1_weight: lambda, >= 0.
-        max_sweeps: Upper limit of sweeps over the K coefficients.
-        tolerance: Stop when the largest ``kkt_residual`` is at most this.
+        max_sweeps: Maximum number of sweeps over the K coefficients.
+        tolerance: Stop when the ``kkt_residual`` is at most this.
 
     Returns:
         ``[B, K, N]`` coefficients in ``[0, 1]``, dtype of the correlations.
@@ -80,8 +79,8 @@ def solve_coefficients(
     threshold_BKN = correlations_BKN - 0.5 * l1_weight
     squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1)
     inverse_BK1 = torch.where(squared_norms_BK1 > _MIN_SQUARED_NORM, 1.0 / squared_norms_BK1, 0.0)
-    # The best m_k for the others is clip((b_k - l1 / 2 - sum_{j != k} H_kj m_j) / H_kk, 0, 1): with scaled rows and an
-    # empty diagonal one small product and one clip.
+    # Given the others, the best m_k is clip((b_k - l1 / 2 - sum_{j != k} H_kj m_j) / H_kk, 0, 1). With scaled rows and
+    # a zero diagonal this is one small product and one clip.
     offsets_BKN = threshold_BKN * inverse_BK1
     couplings_BKK = gram_BKK * -inverse_BK1
     couplings_BKK.diagonal(dim1=1, dim2=2).zero_()
@@ -129,16 +128,16 @@ def kkt_residual(coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: T
 
 @torch.no_grad()
 def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
-    """One facet a target: the closest after scaling it by eta in ``[0, 1]`` (the ablation).
+    """Coefficients of the k-means ablation: each target uses the closest facet, scaled by eta in ``[0, 1]``.
 
-    ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; all other coefficients are 0.
+    ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; the other coefficients are 0.
 
     Args:
         gram_BKK: ``[B, K, K]``.
         correlations_BKN: ``[B, K, N]``.
 
     Returns:
-        ``[B, K, N]`` coefficients in ``[0, 1]``, at most one non-zero for each target.
+        ``[B, K, N]`` coefficients in ``[0, 1]``, at most one non-zero per target.
     """
     squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1).clamp_min(_MIN_SQUARED_NORM)
     eta_BKN = (correlations_BKN / squared_norms_BK1).clamp_(0.0, 1.0)

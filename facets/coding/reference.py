@@ -1,4 +1,4 @@
-"""Slow, obvious solutions of the coefficient problem; tests and benchmarks compare with them.
+"""Slow reference solutions of the coefficient problem, for tests and benchmarks.
 
 Shape suffixes: K facets, N targets, D dimensions.
 """
@@ -61,7 +61,7 @@ def reference_coefficients(
 def rmsprop_coefficients(
     facets_BKD: Tensor, targets_BND: Tensor, *, l1_weight: float, num_steps: int = 60, learning_rate: float = 0.05
 ) -> Tensor:
-    """The solver the paper names: RMSprop on the coefficients, clamped to ``[0, 1]`` after each step.
+    """The paper's solver: RMSprop on the coefficients, clamped to ``[0, 1]`` after each step.
 
     Args:
         facets_BKD: ``[B, K, D]``.
@@ -82,7 +82,7 @@ def rmsprop_coefficients(
     for _ in range(num_steps):
         optimizer.zero_grad()
         residual_BND = coefficients_BKN.mT @ facets_BKD - targets_BND
-        # The plain sum: an absolute value has no slope at 0 and would let coefficients there grow unpunished.
+        # Not the absolute value, which has no slope at 0 and would not penalise coefficients that leave it.
         (residual_BND.square().sum() + l1_weight * coefficients_BKN.sum()).backward()  # type: ignore[no-untyped-call]
         optimizer.step()
         with torch.no_grad():

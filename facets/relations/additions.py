@@ -221,7 +221,7 @@ class Additions(RecordFollower[AddedRelationStore]):
             patterns = self._model.encode_patterns([example.split() for example in relation.examples])
             facets.append(fitted_facets(patterns, self._model.num_relation_facets)[None])
         thresholds = [*own.confidence.thresholds, *(relation.threshold for relation in added)]
-        return RelationFacets.of(
+        return RelationFacets(
             (*own.names, *(relation.name for relation in added)),
             np.concatenate(facets),
             np.array(thresholds, dtype=np.float32),

@@ -63,25 +63,17 @@ def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     return (cosines_PKJ.amax(dim=1).mean(dim=1) + cosines_PKJ.amax(dim=2).mean(dim=1)) / 2
 
 
-def asymmetric_scores(
-    patterns_BKD: Tensor, relations_RJD: Tensor, shares_RJ: Tensor | None = None
-) -> tuple[Tensor, Tensor]:
+def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tensor, Tensor]:
     """``asymmetric_score`` of every pattern with every relation, in both directions.
 
-    Args:
-        patterns_BKD: Facets of any length.
-        relations_RJD: Facets of any length.
-        shares_RJ: Weight of each facet of a relation, summing to 1 (see ``distinct_facets``); None: equal weights.
-
-    Returns:
-        Two arrays ``[B, R]`` in ``[-1, 1]``: with the pattern as premise, and with the relation as premise.
+    Facets may have any length. Returns two arrays ``[B, R]`` in ``[-1, 1]``: with the pattern as premise, and with the
+    relation as premise.
 
     References:
         Chang 2022, eq. 3.10.
     """
     num_patterns, num_facets, dim = patterns_BKD.shape
     num_relations, num_relation_facets, _ = relations_RJD.shape
-    shares_JR = patterns_BKD.new_full((1, 1), 1.0 / num_relation_facets) if shares_RJ is None else shares_RJ.mT
     # With the facets before the relations, both maxima run over long contiguous rows.
     relations_MD = unit_facets(relations_RJD).transpose(0, 1).reshape(-1, dim)
     units_BKD = unit_facets(patterns_BKD)
@@ -93,27 +85,9 @@ def asymmetric_scores(
         # [b, K, D] @ [D, J * R] -> [b, K, J, R]
         cosines_bKM = units_BKD[start : start + step] @ relations_MD.mT
         block_bKJR = cosines_bKM.view(-1, num_facets, num_relation_facets, num_relations)
-        forward_BR[start : start + step] = (block_bKJR.amax(dim=1) * shares_JR).sum(dim=1).clamp(-1.0, 1.0)
+        forward_BR[start : start + step] = block_bKJR.amax(dim=1).mean(dim=1).clamp(-1.0, 1.0)
         backward_BR[start : start + step] = block_bKJR.amax(dim=2).mean(dim=1).clamp(-1.0, 1.0)
     return forward_BR, backward_BR
-
-
-def distinct_facets(facets_RJD: Tensor) -> tuple[Tensor, Tensor]:
-    """The distinct facets of each relation, ``[R, U, D]``, and the share of its J facets equal to each, ``[R, U]``.
-
-    A relation with fewer than U distinct facets repeats some with the share 0, which changes neither maxima nor means.
-    """
-    num_facets = facets_RJD.shape[1]
-    equal_RJJ = (facets_RJD.unsqueeze(2) == facets_RJD.unsqueeze(1)).all(dim=-1)
-    first_RJ = equal_RJJ.int().argmax(dim=2)
-    counts_RJ = torch.zeros(first_RJ.shape, device=facets_RJD.device).scatter_add_(
-        1, first_RJ, torch.ones(first_RJ.shape, device=facets_RJD.device)
-    )
-    width = int((counts_RJ > 0).sum(dim=1).amax()) if len(counts_RJ) else 1
-    # Distinct facets first, in their order; repeated ones have a count of 0.
-    order_RU = (counts_RJ == 0).int().argsort(dim=1, stable=True)[:, :width]
-    chosen_RUD = facets_RJD.gather(1, order_RU.unsqueeze(-1).expand(-1, -1, facets_RJD.shape[2]))
-    return chosen_RUD, counts_RJ.gather(1, order_RU) / num_facets
 
 
 def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:
@@ -140,18 +114,6 @@ class RelationFacets:
     facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
     thresholds: NDArray[np.float32]  # `[R]`
     rows: NDArray[np.int64]  # row of each in the model's table, -1 for added ones, `[R]`
-    distinct: tuple[Tensor, Tensor]  # see `distinct_facets`
-
-    @classmethod
-    def of(
-        cls,
-        names: tuple[str, ...],
-        facets: NDArray[np.float32],
-        thresholds: NDArray[np.float32],
-        rows: NDArray[np.int64],
-    ) -> "RelationFacets":
-        """Finds the distinct facets once instead of at every call."""
-        return cls(names, facets, thresholds, rows, distinct_facets(torch.from_numpy(facets)))
 
     def restricted(self, columns: Sequence[int]) -> "RelationFacets":
         """Some of the relations, in the given order."""
@@ -161,7 +123,6 @@ class RelationFacets:
             self.facets[chosen],
             self.thresholds[chosen],
             self.rows[chosen],
-            (self.distinct[0][chosen], self.distinct[1][chosen]),
         )
 
 
@@ -199,7 +160,7 @@ def score_arrays(
         encode: Returns the facets of patterns; None: ``model.encode_patterns``.
     """
     facets_PKD = (encode or model.encode_patterns)(patterns)
-    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), *relations.distinct)
+    forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
     confidence = model.relations.confidence

@@ -1,4 +1,4 @@
-"""Pure functions on facet arrays and word vectors; higher is better, the range stands in each docstring."""
+"""Scores of facets and of word vectors, as pure functions; higher is better."""
 
 from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
 from facets.scoring.facets import (

@@ -1,6 +1,6 @@
-"""How well the facets and words of a summary cover the words of a document.
+"""How well a summary covers the words of a document (Chang 2022, eq. 3.7).
 
-Shape suffixes: S sentences, K facets, L words of a sentence, U words of the document, D dimensions.
+Shape suffixes: S sentences, T sentences of a summary, K facets, U words of the document, D dimensions.
 """
 
 import torch
@@ -10,30 +10,28 @@ from facets.scoring.facets import unit_facets
 
 
 def word_coverage(facets_SKD: Tensor, words_UD: Tensor) -> Tensor:
-    """How well each sentence covers each word: the cosine with its closest facet, at least 0.
-
-    With the words of a sentence in place of its facets, padded with zero vectors, the closest word counts.
+    """How well each sentence covers each word: the cosine with its closest facet, or 0 if that is negative.
 
     Args:
-        facets_SKD: Facets, ``[S, K, D]``, any lengths.
-        words_UD: Unit word vectors, ``[U, D]``.
+        facets_SKD: Facets, any lengths; or the words of each sentence, padded with zero vectors.
+        words_UD: Unit word vectors.
 
     Returns:
-        ``[S, U]`` in ``[0, 1]``. A word that all facets point away from is not covered, as by no sentence at all.
+        ``[S, U]`` in ``[0, 1]``.
     """
     # [S, K, D] @ [D, U] -> [S, K, U]
     return (unit_facets(facets_SKD) @ words_UD.mT).amax(dim=1).clamp_(0.0, 1.0)
 
 
 def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
-    """What several sentences cover of each word together: ``(sum_t c_t ** (1 / repetition)) ** repetition``.
+    """Joint coverage of each word by several sentences: ``(sum_t c_t ** (1 / repetition)) ** repetition``.
 
     Args:
-        covered_TU: ``word_coverage`` of the sentences of a summary, ``[T, U]``.
-        repetition: What covering a word again is worth, in ``[0, 1]``: 0 is the maximum (eq. 3.7), 1 the sum.
+        covered_TU: ``word_coverage`` of the summary's sentences.
+        repetition: How much covering a word again counts, in ``[0, 1]``: 0 is the maximum (eq. 3.7), 1 the sum.
 
     Returns:
-        ``[U]``; zeros for no sentence.
+        ``[U]``; zeros without sentences.
     """
     if not len(covered_TU):
         return torch.zeros(covered_TU.shape[1], dtype=covered_TU.dtype)
@@ -43,12 +41,11 @@ def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
 
 
 def coverage(covered_TU: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
-    """What a summary covers of a document.
+    """Weighted coverage of a document by a summary.
 
     Args:
-        covered_TU: ``word_coverage`` of the summary's sentences, ``[T, U]``.
-        weights_U: Weight of each word, ``[U]``, >= 0: in the paper ``alpha / (alpha + p(w))`` times the number of
-            its occurrences.
+        covered_TU: ``word_coverage`` of the summary's sentences.
+        weights_U: Weight of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
         repetition: As for ``added_coverage``.
 
     Returns:
@@ -61,17 +58,17 @@ def coverage(covered_TU: Tensor, weights_U: Tensor, *, repetition: float = 0.0) 
 
 
 def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
-    """What each sentence would add to the coverage of a summary.
+    """Coverage that each candidate sentence would add to a summary.
 
     Args:
-        powers_SU: ``word_coverage ** (1 / repetition)`` of the candidates, ``[S, U]``; plain when it is 0.
-        summed_U: The same of the summary so far, added up, ``[U]``; its maximum when ``repetition`` is 0. Zeros for
-            an empty summary.
+        powers_SU: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
+        summed_U: Sum of the same over the summary so far; the maximum if ``repetition`` is 0. Zeros for an empty
+            summary.
         weights_U: As for ``coverage``.
         repetition: As for ``added_coverage``.
 
     Returns:
-        ``[S]``, >= 0; never grows when the summary does (submodular).
+        ``[S]``, >= 0; it never increases as the summary grows (submodular).
 
     References:
         Chang 2022, eq. 3.7 (``repetition`` 0).

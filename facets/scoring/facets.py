@@ -22,12 +22,12 @@ def unit_facets(facets_BKD: Tensor) -> Tensor:
 
 
 def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-    """Importance of each word: its positive cosines with the facets of its text, added up.
+    """Importance of each word: the sum of its positive cosines with the facets of its text.
 
     Args:
-        words_BLD: Unit word vectors, ``[B, L, D]``; a zero vector (unknown word) gets 0.
-        facets_BKD: Facets, ``[B, K, D]``, any lengths.
-        mask_BL: True at real words, ``[B, L]``; None when nothing is padded.
+        words_BLD: Unit word vectors; zero vectors (unknown words) get 0.
+        facets_BKD: Facets, any lengths.
+        mask_BL: True at words, False at padding; None: no padding.
 
     Returns:
         ``[B, L]`` in ``[0, K]``; 0 where the mask is False.
@@ -46,14 +46,12 @@ def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = No
 
 
 def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-    """Weight of each word in a score: its positive cosine with the closest facet of its text.
+    """Weight of each word in a score: its cosine with the closest facet of its text, or 0 if that is negative.
 
-    Where ``attention`` (eq. 3.6) adds up the facets, this asks whether any of them is about the word. A word that
-    all facets are a little alike then weighs no more than one that a single facet is made of; scores agree better
-    with people (docs/use/similarity.md).
+    ``attention`` (eq. 3.6) sums over facets instead, so a word somewhat similar to all facets weighs more than one that
+    a single facet represents. The maximum agrees better with human judgements (STS).
 
-    Arguments are those of ``attention``. Returns ``[B, L]`` in ``[0, 1]``; 0 where the mask is False. With one facet
-    the same as ``attention``.
+    Arguments as for ``attention``. Returns ``[B, L]`` in ``[0, 1]``; 0 where the mask is False.
 
     Example:
         >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
@@ -70,16 +68,16 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
 def max_facet_score(
     query_QKD: Tensor, doc_BJD: Tensor, *, query_mask_QK: Tensor | None = None, doc_mask_BJ: Tensor | None = None
 ) -> Tensor:
-    """Cosine of the best-matching pair of facets, every query against every document.
+    """Cosine of the closest pair of facets, for every query and every document.
 
     Args:
-        query_QKD: Facets, ``[Q, K, D]``, any lengths.
-        doc_BJD: Facets, ``[B, J, D]``, same dtype.
-        query_mask_QK: True at facets that exist, ``[Q, K]``; None when all do.
-        doc_mask_BJ: The same for the documents, ``[B, J]``.
+        query_QKD: Facets, any lengths.
+        doc_BJD: Facets, same dtype.
+        query_mask_QK: True at facets, False at padding; None: no padding.
+        doc_mask_BJ: The same for the documents.
 
     Returns:
-        ``[Q, B]`` scores in ``[-1, 1]``; ``-inf`` when one side has no facet at all.
+        ``[Q, B]`` scores in ``[-1, 1]``; ``-inf`` if one side has no facets.
 
     Example:
         >>> query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -96,10 +94,10 @@ def max_facet_score(
 
 
 def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
-    """Which facets of each pair of texts are closest, and how close.
+    """The closest facets of each pair of texts.
 
-    Facets may have any length; zero ones meet only where a text has no other. Returns three ``[P]`` tensors: the cosine
-    in ``[-1, 1]`` (``max_facet_score`` of the pair), the first text's facet, the second text's facet (int64).
+    Facets may have any length; zero facets are chosen only if a text has no others. Returns three ``[P]`` tensors: the
+    cosine in ``[-1, 1]`` (``max_facet_score`` of the pair), the facet of the first text, that of the second (int64).
     """
     cosines_PKJ = (unit_facets(first_PKD) @ unit_facets(second_PJD).mT).clamp(-1.0, 1.0)
     exists_PKJ = (first_PKD != 0).any(dim=2)[:, :, None] & (second_PJD != 0).any(dim=2)[:, None]
@@ -109,25 +107,25 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
     return scores_P, torch.div(positions_P, num_second, rounding_mode="floor"), positions_P % num_second
 
 
-# Scores are read to three or four digits; a KKT residual of 1e-4 moves an error by about 1e-8.
+# A KKT residual of 1e-4 changes an error by about 1e-8, far less than the digits anyone reads.
 _TOLERANCE = 1e-4
 
 
 def codebook_score(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 0.0) -> Tensor:
-    """Minus the symmetric distance SC of two codebooks, each error averaged over the facets it reconstructs.
+    """Minus the symmetric distance SC of two codebooks, with each error averaged over the facets it reconstructs.
 
-    ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on facets of unit length. The averages, instead of eq. 3.5's
-    sums, make scores of models with different K comparable; for one model they only change the scale. Facets of
-    length zero, which short texts of some models have, count for nothing.
+    ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on unit facets. Averages instead of the sums of eq. 3.5 make scores of models
+    with different K comparable; within one model they only change the scale. Facets of length zero, which short texts
+    have in some models, are ignored.
 
     Args:
-        first_PKD: Facets of the first texts, ``[P, K, D]``, floating point, any lengths.
-        second_PJD: Facets of the second texts, ``[P, J, D]``, same dtype.
-        l1_weight: lambda of eq. 3.1, >= 0. Without shrinking (0) a codebook reconstructs itself without error, so
-            that a text is its own best match; it also agrees better with people (STS dev).
+        first_PKD: Facets of the first texts, any lengths.
+        second_PJD: Facets of the second texts, same dtype.
+        l1_weight: lambda of eq. 3.1, >= 0. With 0, a codebook reconstructs itself without error, so a text is its own
+            best match; this also agrees better with human judgements (STS dev).
 
     Returns:
-        ``[P]`` scores in ``[-2, 0]``; the same in both directions.
+        ``[P]`` scores in ``[-2, 0]``; symmetric in its arguments.
 
     Example:
         >>> import torch
@@ -146,13 +144,13 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 
 
 
 def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 0.0) -> Tensor:
-    """What each meeting of two facets adds to ``codebook_score``: which facet met which.
+    """Contribution of each pair of facets to ``codebook_score``.
 
-    A target's reconstruction explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of it; the
-    terms of both directions are added.
+    The reconstruction of a target explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of it; the terms
+    of both directions are added.
 
-    Arguments are those of ``codebook_score``. Returns ``[P, K, J]``, >= 0; for facets that are not zero the sum over K
-    and J is ``codebook_score + 2`` (a negative term, which needs facets that point away from each other, counts as 0).
+    Arguments as for ``codebook_score``. Returns ``[P, K, J]``, >= 0. For nonzero facets, the sum over K and J is
+    ``codebook_score + 2``, except that negative terms, which need facets at obtuse angles, count as 0.
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
     forth_PKJ = _explained(first_PKD, second_PJD, l1_weight) / _num_facets(second_PJD)[:, None, None]
@@ -168,12 +166,12 @@ def _directed_error(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) 
 
 
 def _num_facets(units_PKD: Tensor) -> Tensor:
-    """``[P]``: the facets that are not zero, at least 1."""
+    """``[P]``: number of nonzero facets, at least 1."""
     return (units_PKD != 0).any(dim=2).sum(dim=1).clamp_min(1)
 
 
 def _explained(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:
-    """``[P, K, J]``: what each source facet explains of the squared length of each target."""
+    """``[P, K, J]``: part of each target's squared length that each source facet explains."""
     gram_PKK, correlations_PKJ = gram_and_correlations(sources_PKD, targets_PJD)
     coefficients_PKJ = solve_coefficients(gram_PKK, correlations_PKJ, l1_weight=l1_weight, tolerance=_TOLERANCE)
     return coefficients_PKJ * (2 * correlations_PKJ - gram_PKK @ coefficients_PKJ)

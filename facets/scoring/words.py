@@ -3,8 +3,7 @@
 Shape suffixes: B texts, L words, D dimensions, P pairs, T training texts, M words of the first text, N words of the
 second.
 
-``weights_BL`` multiplies every method's own weights: ones, or ``closest_facet_weight``, and always 0 for
-padding and unknown words.
+``weights_BL`` multiplies a method's own weights: ones, or ``closest_facet_weight``; 0 for padding and unknown words.
 """
 
 from collections.abc import Iterator
@@ -21,7 +20,7 @@ ALPHA = 1e-4
 def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tensor:
     """``alpha / (alpha + p(w))``: frequent words matter less.
 
-    Probabilities in ``[0, 1]`` and ``alpha`` above 0 give weights in ``(0, 1]``, of the same shape.
+    Returns weights in ``(0, 1]``, of the same shape.
 
     References:
         Chang 2022, section 3.2.2.3, after Arora et al. 2017.
@@ -32,7 +31,8 @@ def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tenso
 def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
     """Weighted sum of the words, divided by the number of words with a weight above 0.
 
-    ``words_BLD``: unit vectors, finite also where the weight, never below 0, is 0. A text without weights gets zero.
+    ``words_BLD``: unit vectors, finite even where the weight is 0. ``weights_BL``: >= 0. A text without weights gets a
+    zero vector.
     """
     # [B, 1, L] @ [B, L, D] -> [B, D]
     sums_BD = (weights_BL.unsqueeze(1) @ words_BLD).squeeze(1)
@@ -42,7 +42,7 @@ def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
 def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor) -> Tensor:
     """``average`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
 
-    ``probabilities_BL``: p(w) of each word; else as ``average``.
+    ``probabilities_BL``: p(w) of each word.
 
     References:
         Chang 2022, section 3.2.2.3 (Prob_avg).
@@ -53,8 +53,7 @@ def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL:
 def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, common_component_D: Tensor) -> Tensor:
     """``probability_average`` without the direction that all texts share.
 
-    ``common_component_D``: ``fit_common_component`` of training texts weighted in the same way; else as
-    ``probability_average``.
+    ``common_component_D``: ``fit_common_component`` of training texts with the same weights.
 
     References:
         Chang 2022, section 3.2.2.3 (SIF); Arora et al. 2017, algorithm 1.
@@ -63,7 +62,7 @@ def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, comm
 
 
 def fit_common_component(vectors_TD: Tensor) -> Tensor:
-    """First principal direction of training texts, not centred: the right singular vector of the largest value.
+    """First principal direction of training texts, not centred: the first right singular vector.
 
     Args:
         vectors_TD: ``probability_average`` of training texts, ``[T, D]``, T >= 1.
@@ -74,7 +73,7 @@ def fit_common_component(vectors_TD: Tensor) -> Tensor:
     References:
         Arora et al. 2017, algorithm 1.
     """
-    # The eigenvector of a [D, D] matrix: cheap for any number of texts.
+    # An eigenvector of a [D, D] matrix is cheap for any number of texts.
     scatter_DD = vectors_TD.double().mT @ vectors_TD.double()
     component_D = torch.linalg.eigh(scatter_DD).eigenvectors[:, -1]
     sign = component_D[component_D.abs().argmax()].sign()
@@ -95,18 +94,17 @@ def cosine_score(first_PD: Tensor, second_PD: Tensor) -> Tensor:
     return (first_PD * second_PD).sum(dim=1).clamp(-1.0, 1.0)
 
 
-# Distance of two orthogonal words: what a text without words is from every other text.
+# Distance of two orthogonal words, used for texts without words.
 _UNRELATED = 1.0
-# Distances of one block of pairs, 8 bytes each.
+# Distances in one block of pairs, 8 bytes each.
 _COSTS_AT_A_TIME = 4_000_000
 
 
 def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_weights_PN: Tensor) -> Tensor:
     """Minus the word mover's distance of each pair of texts, with the cosine distance between words.
 
-    The cosine distance ``1 - cos``, half the squared Euclidean distance of unit vectors, agrees better with people
-    than the Euclidean distance itself (STS dev). The weights of a text are scaled to sum 1; optimal transport is
-    solved exactly (network simplex of POT).
+    The cosine distance ``1 - cos`` agrees better with human judgements than the Euclidean distance (STS dev). The
+    weights of a text are scaled to sum to 1; optimal transport is solved exactly (network simplex of POT).
 
     Args:
         first_PMD: Unit word vectors, ``[P, M, D]``; finite also where the weight is 0.
@@ -115,8 +113,7 @@ def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_
         second_weights_PN: ``[P, N]``.
 
     Returns:
-        ``[P]`` float32 scores in ``[-2, 0]``; 0 for the same words in any order. A text without weights
-        is as far as orthogonal words from every other: -1.
+        ``[P]`` float32 scores in ``[-2, 0]``; 0 for the same words in any order, -1 if a text has no weights.
 
     Raises:
         ImportError: POT is not installed.
@@ -152,7 +149,7 @@ def probability_wmd(
 ) -> Tensor:
     """``wmd`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
 
-    Probabilities are p(w) of each word, ``[P, M]`` and ``[P, N]``; else as ``wmd``.
+    Probabilities are p(w) of each word.
 
     Raises:
         ImportError: POT is not installed.

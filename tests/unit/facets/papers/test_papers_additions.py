@@ -59,16 +59,6 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
     engine.close()
 
 
-def test_authors_of_one_call_stand_in_the_order_of_their_ids(model: PaperModel, tmp_path: Path) -> None:
-    ids = [f"twin-{number}" for number in range(8)]
-    new = [NewAuthor(Author("Twin Author", key), (Paper("Parsing with tree grammars", "A."),)) for key in ids]
-    engine = PaperEngine(model, data_dir=tmp_path)
-    engine.add_authors(new[::-1])
-    assert [key for key, _ in engine.find(CandidateKind.AUTHORS, "Twin Author", top_k=8)] == ids
-    engine.close()
-    assert [key for key, _ in PaperEngine(model, data_dir=tmp_path).find(CandidateKind.AUTHORS, "twin author")] == ids
-
-
 def test_known_papers_may_be_named_for_a_new_author(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).num_authors == 1

@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.errors import CheckpointError, InvalidInputError
-from facets.index.candidates import select_diverse
+from facets.errors import CheckpointError
 from facets.papers.confidence import (
     PaperConfidence,
     features_of,
-    text_features,
 )
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
@@ -19,13 +17,6 @@ from facets.papers.records import CandidateKind, Paper, PaperOptions
 from facets.papers.scoring import shared_papers
 
 WEIGHTS = {"authors": {"intercept": -3.0, "known": 6.0, "document": 1.0}}
-
-
-def test_text_features_count_words_of_both_halves() -> None:
-    rows = np.array([0, 0, 1, 4, 5, 3, 7], dtype=np.uint16)  # V = 3: 3 and 7 are unknown words
-    known, words = text_features(rows, vocabulary_size=3)
-    assert known == pytest.approx(5 / 7) and words == pytest.approx(np.log1p(7))
-    assert text_features(np.empty(0, dtype=np.uint16), vocabulary_size=3) == (0.0, 0.0)
 
 
 def test_confidence_never_rises_with_the_rank() -> None:
@@ -71,19 +62,6 @@ def test_paper_of_unknown_words_has_less_confidence(sure: PaperEngine) -> None:
     assert sure.recommend_citations([Paper(title)])[0][0].confidence is None
 
 
-def test_without_a_curve_there_is_no_confidence(engine: PaperEngine) -> None:
-    assert {item.confidence for item in engine.recommend_authors([Paper("a title")])[0]} == {None}
-
-
-def test_diversity_keeps_the_best_and_parts_groups() -> None:
-    alike = np.array([[1, 1, 1, 0], [1, 1, 1, 0], [1, 1, 1, 0], [0, 0, 0, 1.0]])
-    scores = np.array([0.9, 0.8, 0.7, 0.4])
-    assert select_diverse(scores, np.empty((4, 0)), alike, diversify=0.0, top_k=3).tolist() == [0, 1, 2]
-    assert select_diverse(scores, np.empty((4, 0)), alike, diversify=0.6, top_k=2).tolist() == [0, 3]
-    assert sorted(select_diverse(scores, np.empty((4, 0)), alike, diversify=1.0, top_k=9).tolist()) == [0, 1, 2, 3]
-    assert select_diverse(np.empty(0), np.empty((0, 0)), np.empty((0, 0)), diversify=0.5, top_k=3).tolist() == []
-
-
 def test_groups_are_who_shares_papers(engine: PaperEngine) -> None:
     table = engine.state.tables[CandidateKind.AUTHORS]
     rows = table.live_rows[:6]
@@ -100,11 +78,6 @@ def test_diverse_answer_begins_with_the_best_and_has_as_many(engine: PaperEngine
     (diverse,) = engine.recommend_authors([paper], PaperOptions(top_k=4, diversify=0.7))
     assert diverse[0].id == plain[0].id and len(diverse) == len(plain)
     assert len({item.id for item in diverse}) == len(diverse)
-
-
-def test_diversity_out_of_range_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="diversify"):
-        PaperOptions(diversify=1.5)
 
 
 def test_words_of_facets_are_words_of_titles(engine: PaperEngine) -> None:

@@ -1,16 +1,11 @@
 """Recommending, ranking, filters and evidence, on a tiny trained model."""
 
-import copy
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose
-from toys import toy_model
 
 from facets.errors import InvalidInputError, NotFoundError
 from facets.papers.engine import PaperEngine
-from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
 
 AUTHORS, CITATIONS = CandidateKind.AUTHORS, CandidateKind.CITATIONS
@@ -49,23 +44,6 @@ def test_bulk_equals_one_by_one(engine: PaperEngine) -> None:
         assert_allclose(bulk.scores[row], [hit.score for hit in hits], atol=1e-6)
 
 
-def test_the_same_paper_scores_the_same_alone_and_in_a_batch(engine: PaperEngine) -> None:
-    [alone] = engine.recommend_authors([PARSER])
-    batch = engine.recommend_authors([VOICE, PARSER])[1]
-    assert [hit.id for hit in alone] == [hit.id for hit in batch]
-    assert_allclose([hit.score for hit in alone], [hit.score for hit in batch], atol=1e-5)
-
-
-@pytest.mark.parametrize("mode", ["average", "max"])
-def test_a_recommendation_is_the_best_of_all_candidates(model: PaperModel, mode: str) -> None:
-    changed = copy.copy(model)
-    changed.settings = replace(model.settings, document_modes={AUTHORS: mode, CITATIONS: mode})
-    engine = PaperEngine(changed)
-    exact = engine.recommend_bulk(AUTHORS, [PARSER, VOICE], PaperOptions(top_k=6))
-    for row, hits in enumerate(engine.recommend_authors([PARSER, VOICE], PaperOptions(top_k=6))):
-        assert [hit.id for hit in hits] == [exact.candidate_ids[column] for column in exact.rows[row]]
-
-
 def test_excluding_everyone_gives_empty_answers(engine: PaperEngine) -> None:
     everyone = list(engine.state.tables[AUTHORS].ids)
     assert engine.recommend_authors([PARSER], PaperOptions(excluded_ids=everyone)) == [[]]
@@ -97,16 +75,6 @@ def test_examples_move_those_like_them(engine: PaperEngine) -> None:
     assert moved["vision A"] < plain["vision A"]
     with pytest.raises(InvalidInputError, match="no known id"):
         engine.recommend_authors([PARSER], PaperOptions(positive_ids=["who?"]))
-
-
-def test_evidence_names_facet_words_and_papers(engine: PaperEngine) -> None:
-    [hits] = engine.recommend_authors([PARSER], PaperOptions(top_k=2, evidence=True))
-    for hit in hits:
-        assert hit.evidence is not None
-        assert 0 <= hit.evidence.facet < engine.model.tables.vectors["authors"].shape[1]
-        assert hit.evidence.nearest_words
-        cosines = [cosine for _, _, cosine in hit.evidence.nearest_papers]
-        assert cosines == sorted(cosines, reverse=True)
 
 
 def test_papers_are_ranked_for_an_author_and_for_a_citing_paper(engine: PaperEngine) -> None:
@@ -154,11 +122,6 @@ def test_strange_texts_give_finite_scores(engine: PaperEngine) -> None:
         assert np.isfinite([hit.score for hit in hits]).all()
 
 
-def test_no_papers_give_no_answers(engine: PaperEngine) -> None:
-    assert engine.recommend_authors([]) == []
-    assert len(engine.recommend_bulk(AUTHORS, []).rows) == 0
-
-
 def test_evidence_of_ranked_papers_names_the_facet_of_each(engine: PaperEngine) -> None:
     papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
     [ranked] = engine.rank_papers(AUTHORS, ["parsing A"], papers, options=PaperOptions(evidence=True))
@@ -167,8 +130,3 @@ def test_evidence_of_ranked_papers_names_the_facet_of_each(engine: PaperEngine) 
     assert ranked[0].evidence.facet == one_by_one[0].evidence.facet
     words = [[word for word, _ in hit.evidence.nearest_words] for hit in (ranked[0], one_by_one[0])]
     assert words[0] == words[1]
-
-
-def test_a_model_of_another_task_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="papers"):
-        PaperEngine(toy_model())

@@ -20,16 +20,6 @@ def test_fitted_vector_points_along_the_best_facets(num_papers: int) -> None:
     assert_allclose(vector, 1.5 * best / np.linalg.norm(best), rtol=1e-4)
 
 
-def test_fitted_vector_finds_the_subject_that_all_papers_share() -> None:
-    shared = np.eye(8, dtype=np.float32)[0]
-    papers = np.stack([np.stack([shared, np.eye(8, dtype=np.float32)[1 + n]]) for n in range(5)])
-    assert_allclose(fit_vector(papers, length=1.0), shared, atol=1e-6)
-
-
-def test_fitted_vector_of_nothing_known_is_zero() -> None:
-    assert_allclose(fit_vector(np.zeros((2, 3, 8), np.float32), length=1.0), np.zeros(8))
-
-
 def test_spread_takes_weight_from_a_shared_direction() -> None:
     rng = np.random.default_rng(0)
     vectors = rng.standard_normal((500, 6)).astype(np.float32)
@@ -38,9 +28,3 @@ def test_spread_takes_weight_from_a_shared_direction() -> None:
     assert_allclose(spread, spread.T, atol=1e-5)
     assert spread[0, 0] < spread[1:, 1:].diagonal().min()
     assert_allclose(spread_matrix(np.empty((0, 6), np.float32)), np.eye(6))
-
-
-def test_fitted_vector_is_spread_at_the_end() -> None:
-    papers, spread = facets(4), np.diag(np.arange(1, 9)).astype(np.float32)
-    plain = spread @ fit_vector(papers, length=1.0)
-    assert_allclose(fit_vector(papers, length=2.0, spread_DD=spread), 2 * plain / np.linalg.norm(plain), rtol=1e-4)

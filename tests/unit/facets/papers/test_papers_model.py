@@ -13,10 +13,6 @@ from facets.errors import CheckpointError, InvalidInputError
 from facets.papers.model import PaperModel
 
 
-def test_load_finds_the_task_in_the_folder(model: PaperModel) -> None:
-    assert (model.task, model.name, model.num_facets, model.dim) == ("papers", "toy-papers", 3, 32)
-
-
 def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> None:
     rows = model.paper_rows(["parser", "image pixel camera", "voice"], ["tree " * 40, "", "speech audio"])
     batch = model.encode_papers(rows)
@@ -31,19 +27,6 @@ def test_a_paper_is_encoded_the_same_alone_and_in_a_batch(model: PaperModel) -> 
 def test_title_and_abstract_are_distinguished(model: PaperModel) -> None:
     first, second = model.encode(["parser\nimage", "image\nparser"])
     assert np.abs(first - second).max() > 1e-4
-
-
-def test_averages_are_unit_vectors_or_zero(model: PaperModel) -> None:
-    averages = model.word_averages(model.paper_rows(["parser tree", "zzz"], ["", ""]))
-    assert_allclose(np.linalg.norm(averages, axis=1), [1.0, 0.0], atol=1e-5)
-    assert model.word_averages([]).shape == (0, 32)
-
-
-def test_magnitudes_are_positive(model: PaperModel) -> None:
-    encoded = model.encode_papers(model.paper_rows(["parser", "zzz"], ["", ""]))
-    assert (encoded.author_magnitudes > 0).all()
-    assert (encoded.citation_magnitudes > 0).all()
-    assert np.isfinite(encoded.facets).all()
 
 
 def test_a_text_without_title_is_refused(model: PaperModel) -> None:
@@ -84,17 +67,3 @@ def test_tables_of_other_papers_are_refused(folder: Path, tmp_path: Path) -> Non
     (copy / "recommendation.json").write_text(json.dumps(values | {"format": 9}))
     with pytest.raises(CheckpointError, match="format 1"):
         facets.load(copy)
-
-
-def test_each_file_is_read_once(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    opened: list[str] = []
-    read_bytes = Path.read_bytes
-
-    def counted(path: Path) -> bytes:
-        opened.append(path.name)
-        return read_bytes(path)
-
-    monkeypatch.setattr(Path, "read_bytes", counted)
-    PaperModel.from_folder(folder)
-    names = {path.name for path in folder.iterdir() if path.suffix != ".md"}
-    assert sorted(opened) == sorted(names)

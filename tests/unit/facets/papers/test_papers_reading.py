@@ -13,13 +13,11 @@ from toy_papers import SHARE
 from facets.errors import CheckpointError, NotFoundError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
-from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.reading import SentenceVectors, sentence_texts, typed_rows
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
-from facets.papers.store import AdditionStore
 from facets.papers.trained import write_sentence_vectors
 
 AUTHORS = CandidateKind.AUTHORS
@@ -55,17 +53,6 @@ def test_documents_are_a_weighted_sum_of_both_cosines(sentence_model: PaperModel
     words = PaperEngine(model).encode(papers).documents @ model.trained_documents().T
     expected = (1 - SHARE) * words + SHARE * sentence_cosines(sentence_model, papers)
     assert_allclose(documents, expected, atol=1e-5)
-
-
-def test_components_keep_the_order_of_cosines() -> None:
-    rng = np.random.default_rng(0)
-    low = rng.standard_normal((300, 6)) @ rng.standard_normal((6, 48))
-    vectors = (low / np.linalg.norm(low, axis=1, keepdims=True)).astype(np.float32)
-    kept = SentenceVectors.of(vectors, 6)
-    centered = vectors - vectors.mean(axis=0)
-    centered /= np.linalg.norm(centered, axis=1, keepdims=True)
-    assert kept.values.shape == (300, 6)
-    assert_allclose(kept.units() @ kept.project(vectors[:20]).T, centered @ centered[:20].T, atol=0.02)
 
 
 def test_added_papers_have_sentences_too_and_are_encoded_once(
@@ -108,26 +95,6 @@ def test_additions_made_before_the_model_had_sentences_get_them_once(
     engine.add_papers([Paper("tone", id="n2", authors=(Author("New One"),))])
     assert engine.recommend_authors(asked, PaperOptions(candidates=["New One"]))[0][0].document_score > 0
     engine.close()
-
-
-def test_vectors_of_authors_who_were_given_known_papers_follow_the_model(
-    model: PaperModel, sentence_model: PaperModel, tmp_path: Path
-) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path)
-    engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))])
-    engine.close()
-    PaperEngine(sentence_model, data_dir=tmp_path).close()
-    store = AdditionStore(tmp_path, sentence_model.name)
-    assert store.content().revision == sentence_model.revision
-    store.close()
-
-
-def test_saving_again_gives_the_same_model(sentence_model: PaperModel, with_sentences: Path, tmp_path: Path) -> None:
-    shutil.copytree(with_sentences.parent / "passages", tmp_path / "passages")
-    sentence_model.save(tmp_path / "again")
-    again = load(tmp_path / "again", PaperModel)
-    assert again.revision == sentence_model.revision
-    assert_allclose(again.trained_documents(), sentence_model.trained_documents(), atol=1e-6)
 
 
 def changed(source: Path, target: Path, **sentences: object) -> Path:
@@ -181,17 +148,12 @@ def test_words_of_the_abstract_have_rows_of_their_own() -> None:
     assert rows("Parser", "Parser tree") == [2, 2 + 5, 3 + 5]
 
 
-def test_stop_words_and_punctuation_are_left_out_but_unknown_words_stay() -> None:
-    assert rows("The parser of the zebra!") == [2, 4]
-
-
-def test_a_title_of_stop_words_keeps_them() -> None:
-    assert rows("The of", "The tree") == [0, 1, 3 + 5]
-
-
-def test_an_endless_abstract_is_cut() -> None:
-    assert len(rows("Parser", "tree " * 100_000)) < 10_000
-
-
-def test_no_texts_give_no_rows() -> None:
-    assert typed_rows(Tokenizer(), VOCABULARY, [], []) == []
+@pytest.mark.parametrize(
+    ("title", "abstract", "expected"),
+    [
+        ("The parser of the zebra!", "", [2, 4]),  # stop words and punctuation are left out, unknown words stay
+        ("The of", "The tree", [0, 1, 3 + 5]),  # a title of stop words keeps them
+    ],
+)
+def test_rows_hold_the_words_that_tell_papers_apart(title: str, abstract: str, expected: list[int]) -> None:
+    assert rows(title, abstract) == expected

@@ -22,25 +22,6 @@ def test_relevance_equals_the_reference() -> None:
     assert_allclose(relevance_score(papers, table), reference_relevance(papers, table), atol=1e-5)
 
 
-def test_relevance_is_never_negative_and_grows_with_the_magnitude() -> None:
-    papers, table = facets(20), facets(30, 1, seed=1)[:, 0]
-    scores = relevance_score(papers, table)
-    assert (scores >= 0).all()
-    assert_allclose(relevance_score(2 * papers, table), 2 * scores, rtol=1e-5)
-
-
-def test_relevance_does_not_depend_on_the_order_of_facets() -> None:
-    papers, table = facets(5), facets(7, 1, seed=1)[:, 0]
-    assert_allclose(relevance_score(papers[:, ::-1].copy(), table), relevance_score(papers, table))
-
-
-def test_ties_fall_by_rank() -> None:
-    scores = np.array([[1.0, 2.0, 2.0, 2.0, 0.0]], dtype=np.float32)
-    columns, best = best_columns(scores, 2, ranks=lambda: np.array([0, 4, 2, 3, 1]))
-    assert columns.tolist() == [[2, 3]]
-    assert best.tolist() == [[2.0, 2.0]]
-
-
 @given(
     st.lists(st.lists(st.sampled_from([-np.inf, -1.0, 0.0, 0.5, 2.0]), min_size=6, max_size=6), max_size=4),
     st.permutations(range(6)),

@@ -1,7 +1,6 @@
 """States that grow by what is added, against states put together from the start."""
 
 import copy
-import threading
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -102,19 +101,6 @@ def test_adding_equals_opening_again(
     again.close()
 
 
-def test_rows_are_written_for_the_concerned_alone(model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path)
-    before = {kind: engine.state.tables[kind].num_rows for kind in CandidateKind}
-    papers = len(engine.state.bank.ids)
-    authors = (Author("new 1"), Author("parsing A"))
-    engine.add_papers([Paper("voice prosody", id="n1", authors=authors, cited_by_ids=("cites 1",))])
-    assert engine.state.tables[AUTHORS].num_rows == before[AUTHORS] + 2
-    assert engine.state.tables[CITATIONS].num_rows == before[CITATIONS] + 1
-    assert len(engine.state.bank.ids) == papers + 1
-    assert engine.size(AUTHORS) == before[AUTHORS] + 1
-    engine.close()
-
-
 def test_a_reader_keeps_the_state_it_began_with(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     state = engine.state
@@ -144,42 +130,18 @@ def test_dead_rows_go_once_they_are_many(model: PaperModel, tmp_path: Path, monk
 
 
 class CountingModel:
-    """Counts the papers that a model encodes; waits in the middle when it is told to."""
+    """Counts the papers that a model encodes."""
 
     def __init__(self, model: PaperModel) -> None:
         self.model = copy.copy(model)
         self.encoded = 0
-        self.is_inside, self.go_on = threading.Event(), threading.Event()
-        self.go_on.set()
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.model, name)
 
     def encode_papers(self, rows: Sequence[Any], sentences: Any = None) -> PaperFacets:
         self.encoded += len(rows)
-        self.is_inside.set()
-        assert self.go_on.wait(30)
         return self.model.encode_papers(rows, sentences)
-
-
-def test_a_reader_finishes_while_a_writer_is_in_the_middle(model: PaperModel, tmp_path: Path) -> None:
-    slow = CountingModel(model)
-    engine = PaperEngine(slow, data_dir=tmp_path)  # type: ignore[arg-type]
-    encoded = PaperEngine(model).encode(QUERIES)
-    before = engine.recommend_authors(encoded)
-    slow.go_on.clear()
-    adding = threading.Thread(
-        target=engine.add_papers, args=([Paper("voice prosody", id="n1", authors=(Author("new 1"),))],)
-    )
-    adding.start()
-    assert slow.is_inside.wait(30)
-    assert engine.recommend_authors(encoded) == before
-    assert engine.find(AUTHORS, "parsing B", top_k=1) == [("parsing B", "parsing B")]
-    assert adding.is_alive()
-    slow.go_on.set()
-    adding.join(30)
-    assert engine.size(AUTHORS) == len({hit.id for hit in before[0]} | set(engine.state.tables[AUTHORS].ids))
-    engine.close()
 
 
 def test_many_additions_to_an_author_encode_each_paper_a_few_times(model: PaperModel, tmp_path: Path) -> None:

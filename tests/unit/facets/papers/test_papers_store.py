@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from damage import DAMAGES, flipped_copies
+from damage import flipped_copies
 
 from facets.errors import DamagedError, StorageError
 from facets.papers.records import Author, CandidateKind, Paper
@@ -54,14 +54,6 @@ def test_no_flipped_bit_loads_as_other_data(tmp_path: Path) -> None:
             pass
         store.close()
     assert not wrong
-
-
-@pytest.mark.parametrize("damage", ["missing", "empty", "cut", "not ours"])
-def test_damaged_file_is_no_empty_store(tmp_path: Path, damage: str) -> None:
-    filled(tmp_path)
-    DAMAGES[damage](tmp_path / "recommendation.sqlite3")
-    with pytest.raises(DamagedError):
-        AdditionStore(tmp_path, "toy")
 
 
 def test_lost_log_is_told_with_the_number_of_writes(tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from facets.relations.assertion import AssertionStatus, assertion_of, quotations
+from facets.relations.assertion import AssertionStatus, assertion_of
 
 ASSERTED, NEGATED = AssertionStatus.ASSERTED, AssertionStatus.NEGATED
 QUESTIONED, HYPOTHETICAL = AssertionStatus.QUESTIONED, AssertionStatus.HYPOTHETICAL
@@ -65,11 +65,6 @@ def test_status_follows_the_cues_and_their_scope(expected: AssertionStatus, sent
 def test_a_quotation_is_attributed() -> None:
     assert status("$ARG1 married $ARG2 .", quoted=True) is ATTRIBUTED
     assert status("$ARG1 married $ARG2 .") is ASSERTED
-
-
-def test_quotations_of_all_marks_are_found() -> None:
-    text = 'A "b" \u201cc\u201d \u00abd\u00bb "open'
-    assert [text[start:end] for start, end in quotations(text)] == ['"b"', "\u201cc\u201d", "\u00abd\u00bb"]
 
 
 def test_a_pattern_that_goes_on_behind_its_last_argument_is_read_to_its_end() -> None:

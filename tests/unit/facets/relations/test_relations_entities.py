@@ -42,14 +42,6 @@ def test_names_side_by_side_are_both_found() -> None:
     assert Gazetteer(["Ann", "(Bob)"]).find_names("Ann(Bob)Ann") == [(0, 3, 0), (3, 8, 1), (8, 11, 0)]
 
 
-def test_names_that_lie_in_one_another_are_few() -> None:
-    """A thousand names that match at each of 30,000 places: 27 million matches, had they all to be looked at."""
-    names = ["x" * length for length in range(1, 1001)]
-    text = "x" * 30_000
-    assert Gazetteer(names).find_names(text) == []
-    assert len(Gazetteer(["x x"]).find_names("x " * 15_000)) == 7_500
-
-
 def test_long_names_that_repeat_themselves_are_soon_read() -> None:
     """A full automaton of one such name has a quadratic number of steps to make; here are two hundred."""
     names = [f"{number} " + "x " * 490 for number in range(200)]
@@ -75,16 +67,6 @@ def test_entity_type_of_label_every_label_of_the_english_pipelines_has_a_kind() 
 def test_entity_span_type_does_not_count_in_comparisons() -> None:
     assert EntitySpan(0, 3, EntityType.PERSON) == EntitySpan(0, 3)
     assert sorted([EntitySpan(4, 7, EntityType.DATE), EntitySpan(0, 3)]) == [EntitySpan(0, 3), EntitySpan(4, 7)]
-
-
-def test_spacy_entities_find_with_types(tmp_path: Path) -> None:
-    nlp = spacy.blank("en")
-    nlp.add_pipe("entity_ruler").add_patterns(
-        [{"label": "PERSON", "pattern": "Ann"}, {"label": "GPE", "pattern": "Oslo"}, {"label": "X", "pattern": "it"}]
-    )
-    nlp.to_disk(tmp_path / "pipeline")
-    [spans] = SpacyEntities(str(tmp_path / "pipeline")).find(["Ann left Oslo for it."])
-    assert [span.type for span in spans] == [EntityType.PERSON, EntityType.PLACE, EntityType.UNKNOWN]
 
 
 def test_spacy_entities_do_not_depend_on_how_much_is_read_at_a_time(tmp_path: Path) -> None:

@@ -4,22 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from facets.relations.extraction import best_of_pairs, partners_of
-
-AB, BA, CD = ("a", "b"), ("b", "a"), ("c", "d")
-
-
-def test_each_item_finds_its_mirror_image_or_itself() -> None:
-    assert partners_of([AB, CD, BA], [BA, ("d", "c"), AB]).tolist() == [2, 1, 0]
-
-
-def test_the_most_probable_of_both_directions_stays() -> None:
-    accepted = np.ones((3, 2), dtype=np.bool_)
-    probabilities = np.array([[0.6, 0.9], [0.3, 0.2], [0.95, 0.1]], dtype=np.float32)
-    partners = np.array([2, 1, 0])
-    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=1).tolist() == [[0, 0], [1, 0], [1, 0]]
-    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=2).tolist() == [[0, 1], [1, 1], [1, 0]]
-    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=None).all()
+from facets.relations.extraction import best_of_pairs
 
 
 def test_what_is_not_accepted_never_stays() -> None:

