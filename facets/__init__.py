@@ -29,20 +29,19 @@ def load(name_or_path: "str | Path | None", kind: "type[ModelT]", *, device: str
 def load(
     name_or_path: "str | Path | None" = None, kind: "type[ModelT] | None" = None, *, device: str = "cpu"
 ) -> "Model":
-    """Loads a model, offline; the default one without an argument.
+    """Loads a model, offline.
 
     Args:
-        name_or_path: A shipped model's name or a checkpoint folder; None is the default model of ``kind``.
-        kind: The class of model that is expected, so that its own methods are known to type checkers too:
-            ``load("facets-minilm-en", FacetModel)``; None takes any.
-        device: ``cpu``, ``cuda``, ``cuda:1`` ..., or ``auto``: ``cuda`` where there is one.
+        name_or_path: Name of a shipped model, or a checkpoint folder; None: the default model of ``kind``.
+        kind: Expected class of the model, such as ``FacetModel``; None: any.
+        device: ``cpu``, ``cuda``, ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
 
     Raises:
         ImportError: The ``model`` extra is not installed.
-        NotFoundError: No model of that name, no such folder.
+        NotFoundError: There is no model of that name and no such folder.
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
-        ConfigError: No such device.
+        ConfigError: There is no such device.
     """
     require_extra("model", "torch", "spacy", "safetensors", "tokenizers")
     # Imported here, so that `import facets` stays light.

@@ -1,4 +1,4 @@
-"""Settings: frozen, strictly typed, checked when they are made; every message names the field, and its file if any."""
+"""Settings: frozen and strictly typed. Errors name the field, and the file if there is one."""
 
 import json
 import re
@@ -17,11 +17,11 @@ NonNegativeInt = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Probability = Annotated[float, Field(ge=0, lt=1)]  # of leaving something out: never everything
+Probability = Annotated[float, Field(ge=0, lt=1)]  # of dropping something; below 1
 Name = Annotated[str, Field(min_length=1)]
 VectorWidth = Annotated[int, Field(ge=32, multiple_of=32)]  # vector units and FAISS need it
 
-# What a value must be, by pydantic's name of the error; the placeholders are pydantic's.
+# The rule for each type of pydantic error; placeholders are pydantic's.
 _RULES = {
     "bool_type": "a boolean",
     "int_type": "an integer",
@@ -43,15 +43,15 @@ _RULES = {
     "store": '"sqlite" or postgres://USER:PASSWORD@HOST:PORT/DATABASE',
     "multiple_of": "a multiple of {multiple_of}",
 }
-_USER = re.compile(r"//[^/\s\"]*@")  # of an address, with its password
+_USER = re.compile(r"//[^/\s\"]*@")  # user and password of an address
 _BROKEN_RULE = "facets_setting"
 
 
 class Settings(BaseModel):
-    """Base of all settings: keywords only, unknown ones refused, no value read as another type.
+    """Base of all settings: keywords only, no unknown fields, no conversion of types.
 
     Raises:
-        ConfigError: A setting is unknown, missing, of another type, or breaks its rule; all of them are named.
+        ConfigError: Settings are unknown, missing, of another type or out of range; the message names all of them.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
@@ -62,14 +62,12 @@ class Settings(BaseModel):
         except ValidationError as error:
             raise ConfigError(_sentence(type(self), error)) from error
 
-    # Else pydantic would call it for nested settings too, and their messages would lack the way to the field.
+    # Otherwise pydantic would call it for nested settings, and their errors would lack the path.
     __init__.__pydantic_base_init__ = True  # type: ignore[attr-defined]
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "") -> Self:
-        """Returns the settings in ``values``; nested sections are mappings.
-
-        ``source``: where they come from, for messages.
+        """Settings from nested mappings; ``source``: their origin, for error messages.
 
         Raises:
             ConfigError: As for the class; the message starts with ``source`` and names the field.
@@ -82,7 +80,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
-        """Returns the settings in a TOML file.
+        """Settings from a TOML file.
 
         Raises:
             ConfigError: The file cannot be read, is not TOML, or a setting breaks its rule.
@@ -96,21 +94,21 @@ class Settings(BaseModel):
         return cls.from_dict(values, source=str(path))
 
     def to_dict(self) -> dict[str, Any]:
-        """Returns plain nested dictionaries, ready for JSON."""
+        """Nested dictionaries, ready for JSON."""
         return self.model_dump()
 
     def replaced(self, **changes: Any) -> Self:
-        """Returns the same settings with some changed, checked again."""
+        """A copy with some settings changed, checked again."""
         return type(self)(**(dict(self) | changes))
 
     def require(self, field: str, holds: bool, rule: str) -> None:
-        """For rules between fields: call it in a validator that runs after those of the fields."""
+        """Checks a rule between fields, in a validator of mode "after"."""
         if not holds:
             raise PydanticCustomError(_BROKEN_RULE, "{rule}", {"field": field, "rule": rule})
 
 
 class FacetModelConfig(Settings):
-    """Shape of the network: encoder, K input maps, facet decoder (Chang 2022, eq. 3.3, 3.4)."""
+    """Shape of a facet network: encoder, K input maps, facet decoder (Chang 2022, eq. 3.3, 3.4)."""
 
     num_facets: AtLeastOne = 10
     dim: VectorWidth = 256  # of the target space
@@ -136,7 +134,7 @@ class FacetModelConfig(Settings):
 
 
 class SentenceEncoderConfig(Settings):
-    """Shape of the encoder of passages and queries; MiniLM's where nothing is said."""
+    """Shape of the encoder of passages and queries; by default MiniLM's."""
 
     num_layers: AtLeastOne = 6
     width: VectorWidth = 384
@@ -152,15 +150,17 @@ class SentenceEncoderConfig(Settings):
 
 
 class PatternNetworkConfig(Settings):
-    """Shape of the network of sentence patterns: an encoder, K facets over its states, the order of the arguments."""
+    """Shape of the pattern network: an encoder, K facets over its states, the order of the arguments."""
 
     num_facets: AtLeastOne = 5  # K
-    order_dim: VectorWidth = 64  # dimensions of a facet that tell which argument is which
-    order_weight: Share = 0.15  # of them in a cosine of two facets
+    order_dim: VectorWidth = 64  # dimensions of a facet that encode the order of the arguments
+    order_weight: Share = 0.15  # weight of these dimensions in the cosine of two facets
     num_heads: AtLeastOne = 6
     feedforward_dim: AtLeastOne = 768
     num_decoder_layers: AtLeastOne = 1
-    max_tokens: Annotated[int, Field(ge=5)] = 32  # pieces of a pattern, special ones included; the middle is cut out
+    max_tokens: Annotated[int, Field(ge=5)] = (
+        32  # pieces of a pattern, special ones included; longer ones lose their middle
+    )
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
 
     @model_validator(mode="after")
@@ -178,13 +178,13 @@ class PatternNetworkConfig(Settings):
 
 
 class PassageNetworkConfig(Settings):
-    """Shape of the network of passages: the encoder and the facets that pool its states."""
+    """Shape of the passage network: the encoder and the facets that pool its states."""
 
-    num_facets: AtLeastOne = 16  # K, at most
-    tokens_per_facet: Positive = 14.0  # a text has one facet for so many tokens
+    num_facets: AtLeastOne = 16  # most facets of a text, K
+    tokens_per_facet: Positive = 14.0  # tokens of a text for each of its facets
     num_heads: AtLeastOne = 6
     feedforward_dim: AtLeastOne = 768
-    own_vector_weight: NonNegative = 0.2  # of the text's own vector in each of its facets
+    own_vector_weight: NonNegative = 0.2  # weight of the vector of the text in each of its facets
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
 
     @model_validator(mode="after")
@@ -198,7 +198,7 @@ def _sentence(cls: type[Settings], error: ValidationError) -> str:
 
 
 def _problem(cls: type[Settings], details: ErrorDetails) -> str:
-    """One broken rule: the way to the field, what it must be, what it is."""
+    """One error: path of the field, rule, and value."""
     context, value = details.get("ctx", {}), details["input"]
     way = [*map(str, details["loc"])]
     if details["type"] == _BROKEN_RULE:
@@ -218,7 +218,7 @@ def _problem(cls: type[Settings], details: ErrorDetails) -> str:
 
 
 def _given(cls: type[Settings], field: str, values: object) -> object:
-    """What the settings or plain values of a section have in a field; its default where they do not name it."""
+    """Value of a field in settings or plain values; its default where it is not set."""
     if isinstance(values, Settings):
         return getattr(values, field)
     default: object = cls.model_fields[field].default
@@ -226,9 +226,9 @@ def _given(cls: type[Settings], field: str, values: object) -> object:
 
 
 def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:
-    """The settings that the last step of the way is in."""
+    """The settings class that contains the last step of a path."""
     for name in way[:-1]:
-        if isinstance(name, int):  # a place in a list of settings
+        if isinstance(name, int):  # index in a list of settings
             continue
         inner = cls.model_fields[name].annotation
         if get_origin(inner) is list:
@@ -239,7 +239,7 @@ def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:
 
 
 def _shown(value: object) -> str:
-    """A value as TOML writes it, about."""
+    """A value, roughly as in TOML."""
     if isinstance(value, Settings):
         value = value.to_dict()
     try:

@@ -1,4 +1,4 @@
-"""Where numbers are computed: the processor, or a GPU."""
+"""The device that computes: CPU or GPU."""
 
 import sys
 
@@ -6,10 +6,10 @@ from facets.errors import ConfigError, OverloadedError
 
 
 def compute_device(name: str) -> str:
-    """The device of a setting, by torch's name: ``auto`` is ``cuda`` where there is one, else ``cpu``.
+    """The torch device of a setting; ``auto`` is ``cuda`` if there is one, else ``cpu``.
 
     Raises:
-        ConfigError: No such device, or torch sees none.
+        ConfigError: There is no such device.
 
     Example:
         >>> compute_device("cpu")
@@ -33,13 +33,13 @@ def compute_device(name: str) -> str:
 
 
 def is_out_of_memory(error: BaseException) -> bool:
-    """True for what torch raises when a device has no memory left."""
-    torch = sys.modules.get("torch")  # who has not loaded it has not raised it
+    """Whether an error is torch's error for a device without free memory."""
+    torch = sys.modules.get("torch")  # without torch there is no such error
     return torch is not None and isinstance(error, torch.OutOfMemoryError)
 
 
 def no_memory_for(what: str) -> OverloadedError:
-    """The error when a device has no memory left even for the smallest part of the work.
+    """The error for a device without memory for even the smallest part of the work.
 
     Example:
         >>> print(no_memory_for("one query"))

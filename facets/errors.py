@@ -1,17 +1,13 @@
-"""Exceptions of Facets.
-
-Standard library only, so that any layer can import this module. Every message says
-what was wrong, what was expected and what was got.
-"""
+"""Exceptions of Facets. Every message says what was wrong, what was expected, and what was got."""
 
 from collections.abc import Mapping, Sequence
 
 ErrorPath = tuple[str | int, ...]
-"""Where something stands in what a caller gave: names of arguments and fields, and places in sequences."""
+"""Place in the arguments of a call: names of arguments and fields, and indexes in sequences."""
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """A path as people read it.
+    """A path as text.
 
     Example:
         >>> path_text(("papers", 3, "title"))
@@ -28,13 +24,14 @@ class FacetsError(Exception):
 class InvalidInputError(FacetsError, ValueError):
     """The caller's input breaks a documented rule. Permanent: change the input.
 
-    Whoever passes the input on under other names says so with ``at``; nobody edits the text.
+    A layer that has other names for the input changes the path with ``at``.
 
     Attributes:
-        rule: The rule and what was got instead, as the predicate of a sentence whose subject is the path
-            (``must be >= 1, got 0``); a whole sentence when there is no path.
-        path: Where in the arguments of the function that was called, e.g. ``("papers", 3, "title")``; empty when
-            the error is about no single one.
+        rule: The rule and the value, as the predicate of a sentence whose subject is the path (``must be >= 1, got
+        0``);
+            a whole sentence without a path.
+        path: Place in the arguments of the call, such as ``("papers", 3, "title")``; empty if the error concerns
+        several.
 
     Example:
         >>> print(InvalidInputError("has no words, expected at least one", path=("papers", 3, "title")))
@@ -42,28 +39,22 @@ class InvalidInputError(FacetsError, ValueError):
     """
 
     def __init__(self, rule: str, *, path: str | Sequence[str | int] = ()) -> None:
-        """Words the error.
-
-        Args:
-            rule: See the attribute.
-            path: See the attribute; one name stands for itself.
-        """
         self.rule = rule
         self.path: ErrorPath = (path,) if isinstance(path, str) else tuple(path)
         super().__init__(f"{self.field} {rule}" if self.path else rule)
 
     @property
     def field(self) -> str:
-        """The path as text, ``papers[3].title``; empty when there is none."""
+        """The path as text, such as ``papers[3].title``; empty without a path."""
         return path_text(self.path)
 
     def at(self, path: str | Sequence[str | int]) -> "InvalidInputError":
-        """The same rule, broken at another path."""
+        """The same error at another path."""
         return InvalidInputError(self.rule, path=path)
 
 
 class ConfigError(FacetsError, ValueError):
-    """A setting breaks its rule. Permanent: change the configuration and start again."""
+    """A setting is invalid. Permanent: change the configuration and start again."""
 
 
 class NotFoundError(FacetsError, LookupError):
@@ -81,11 +72,11 @@ class NotFoundError(FacetsError, LookupError):
 
 
 class ConflictError(FacetsError):
-    """The thing exists already or is in a state that forbids the call; nothing was changed."""
+    """The object exists already, or its state does not allow the call. Nothing was changed."""
 
 
 class CheckpointError(FacetsError):
-    """A model folder is missing, incomplete or damaged. Get the folder again."""
+    """A model folder is incomplete or damaged. Install or copy it again."""
 
 
 class IndexFormatError(FacetsError):
@@ -93,29 +84,29 @@ class IndexFormatError(FacetsError):
 
 
 class StorageError(FacetsError):
-    """A file or store could not be read or written; the subclasses say why where the reason is known.
+    """A file or store could not be read or written; subclasses name the reason.
 
-    What was acknowledged before is kept; the failed call stored nothing.
+    Acknowledged writes are kept. The failed call stored nothing.
     """
 
 
 class IndexAwayError(StorageError):
-    """The index of a collection is elsewhere and does not answer. Transient; searches by words go on."""
+    """The remote index of a collection does not answer. Transient; lexical search still works."""
 
 
 class DiskFullError(StorageError):
-    """The disk, its quota or the store's own limit is full. Make room, then try again."""
+    """The disk, its quota or the limit of the store is full. Free space, then try again."""
 
 
 class DamagedError(StorageError):
-    """What was read is not what was written. Restore it from a backup, or store the named document again."""
+    """Stored data is damaged. Restore it from a backup, or store the named document again."""
 
 
 class DamagedDocumentsError(DamagedError):
-    """Documents are damaged on disk, all others are not. Store these again, or delete them.
+    """Some documents are damaged on disk. Store them again, or delete them.
 
     Attributes:
-        damaged: Row in the store -> id of the document.
+        damaged: Ids of the documents, by row in the store.
     """
 
     def __init__(self, what: str, damaged: Mapping[int, str]) -> None:
@@ -126,31 +117,31 @@ class DamagedDocumentsError(DamagedError):
 
 
 class StoreClosedError(StorageError):
-    """The store was closed before the call, as when the server stops. Transient for callers of a server."""
+    """The store was closed, for example because the server is stopping. Transient for clients."""
 
 
 class StoreAwayError(StorageError):
-    """The database that holds the store does not answer. Transient: try again; nothing of it is half done."""
+    """The database of the store does not answer. Transient: try again; no write is half done."""
 
 
 class StoreGoneError(StorageError):
-    """The files were deleted, moved or replaced while they were open. Stop, put them back, and start again."""
+    """Open files were deleted, moved or replaced. Stop, restore them, and start again."""
 
 
 class WritesLostError(StorageError):
-    """Acknowledged writes are gone: a standby without them was promoted, or a backup restored. Write them again."""
+    """Acknowledged writes are lost: a standby without them was promoted, or a backup restored. Write them again."""
 
 
 class StoreInUseError(StorageError):
-    """Another process has the store open. Stop that process or choose another directory."""
+    """Another process uses the store. Stop that process or choose another directory."""
 
 
 class NotReadyError(FacetsError):
-    """The service is starting, draining or has not caught up. Transient: retry later."""
+    """The service is starting, stopping or not up to date. Transient: retry later."""
 
 
 class OverloadedError(FacetsError):
-    """The queue is full. Transient: retry after ``retry_after_s``; nothing of the request was done."""
+    """The queue is full. Transient: retry after ``retry_after_s``; the request had no effect."""
 
     def __init__(self, message: str, *, retry_after_s: float = 1.0) -> None:
         super().__init__(message)

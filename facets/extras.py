@@ -1,13 +1,13 @@
-"""Says which extra is missing instead of a bare ``No module named 'torch'``."""
+"""Names the missing extra instead of a bare ``No module named 'torch'``."""
 
 import importlib.util
 
-# What package indexes call the library; `facets` there is somebody else's.
+# Name of the library on package indexes, where `facets` is another project.
 DISTRIBUTION = "multifacet"
 
 
 def install_command(extra: str) -> str:
-    """What a user types to get an extra.
+    """The command that installs an extra.
 
     Example:
         >>> install_command("model")
@@ -17,17 +17,15 @@ def install_command(extra: str) -> str:
 
 
 def missing_modules(*modules: str) -> list[str]:
-    """Those of the top-level modules that are not installed."""
+    """The top-level modules that are not installed."""
     return [name for name in modules if not _is_installed(name)]
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Checks that the modules of an optional part are installed.
-
-    ``extra``: name of the extra, as ``install_command`` takes it.
+    """Checks that the modules of an extra are installed.
 
     Raises:
-        ImportError: Names what is missing and the command that installs it.
+        ImportError: A module is missing; the message has the command that installs it.
     """
     missing = missing_modules(*modules)
     if missing:

@@ -1,4 +1,4 @@
-"""Reading: sentences, tokens, terms, the vocabulary and its static word vectors."""
+"""Reads texts: blocks, sentences, tokens, terms; the vocabulary and its word vectors."""
 
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import Token, Tokenizer

@@ -1,4 +1,4 @@
-"""Opening files that may be packed."""
+"""Opens files that may be compressed."""
 
 import gzip
 import lzma
@@ -9,12 +9,12 @@ from typing import IO, cast
 
 from facets.errors import ConfigError, InvalidInputError
 
+# Raised when a cut or damaged ``.xz`` or ``.gz`` file is read.
 DAMAGED_FILE_ERRORS = (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error)
-"""What reading a cut or damaged ``.xz`` or ``.gz`` file raises."""
 
 
 def open_binary(path: Path) -> IO[bytes]:
-    """Opens a file for reading bytes; files ending in ``.xz`` or ``.gz`` are unpacked on the way.
+    """Opens a file for reading bytes; ``.xz`` and ``.gz`` files are decompressed.
 
     Raises:
         ConfigError: The file cannot be opened.
@@ -30,7 +30,7 @@ def open_binary(path: Path) -> IO[bytes]:
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Lines of a text file without surrounding white space, in a stream; ``.xz`` and ``.gz`` are unpacked on the way.
+    """Streams the lines of a text file without surrounding white space; ``.xz`` and ``.gz`` files are decompressed.
 
     Raises:
         ConfigError: The file cannot be opened.

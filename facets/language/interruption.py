@@ -1,6 +1,6 @@
-"""Waiting and stopping: long work on texts that nobody waits for any more ends, and a lock goes to who waited longest.
+"""Stops long work when its caller no longer waits, and a lock that is granted in the order of requests.
 
-Whoever runs work for others says how to find out; loops over texts ask now and then, wherever they are.
+A server sets a check for its work; loops over texts call it now and then.
 """
 
 import threading
@@ -32,14 +32,14 @@ def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_interrupted() -> None:
-    """Raises what the check of the work raises; does nothing where nobody has set one."""
+    """Calls the check of the current work, if there is one; it raises when the work is to stop."""
     check = _CHECK.get()
     if check is not None:
         check()
 
 
 class FifoLock:
-    """Held within a ``with`` block by one thread at a time, in the order of asking.
+    """A lock that threads get in the order of their requests, for use in a ``with`` block.
 
     Example:
         >>> lock = FifoLock()

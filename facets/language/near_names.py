@@ -1,4 +1,4 @@
-"""Names like a text, for "did you mean": letters that differ, words in another order, words left out."""
+"""Finds similar names, for "did you mean": with other letters, reordered words or missing words."""
 
 import re
 import threading
@@ -7,19 +7,16 @@ from collections.abc import Iterable, Sequence
 
 from rapidfuzz import fuzz, process, utils
 
-_POOL = 100  # names that each of the two measures brings
+_POOL = 100  # candidates of each of the two measures
 _MIN_LIKENESS = 50.0
 _INNER_CAPITAL = re.compile(r"_|(?<=[a-z\d])(?=[A-Z])")
 
 
 class NearNames:
-    """Finds the names that are most like a text; accents, case and punctuation do not matter.
+    """Finds the names most similar to a text, ignoring accents, case and punctuation.
 
-    Two likenesses of RapidFuzz are averaged, both of words in alphabetical order: that of all words, and that of the
-    words that both have against the rest, which forgives a missing first name.
-
-    Args:
-        names: Any names, also equal or empty ones; they are prepared at the first search.
+    The score is the mean of RapidFuzz's token sort ratio and token set ratio; the second forgives a missing first name.
+    ``names`` are prepared at the first search.
 
     Example:
         >>> near = NearNames(["Noam Chomsky", "Karen Sparck Jones", "Kevin Knight"])
@@ -32,18 +29,18 @@ class NearNames:
         self._num_names = len(names)
 
     def extended(self, names: Iterable[str]) -> "NearNames":
-        """These names and further ones; what was prepared is shared. One caller at a time, on the latest ones."""
+        """These names and further ones, sharing prepared forms. Call it from one thread, on the latest object."""
         longer = NearNames(())
         longer._prepared = self._prepared
         longer._num_names = self._prepared.extend(self._num_names, names)
         return longer
 
     def name(self, place: int) -> str:
-        """The name at a place."""
+        """The name with this index."""
         return self._prepared.names[place]
 
     def find(self, text: str, *, top_k: int) -> list[int]:
-        """Places of the names most like a text, best first, ties in their order; what is unlike is left out."""
+        """Indexes of the names most similar to a text, best first, ties in order; dissimilar names are left out."""
         wanted = _plain(text)
         if not wanted:
             return []
@@ -53,13 +50,13 @@ class NearNames:
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
             for _, _, place in process.extract(wanted, plain, scorer=likeness, limit=_POOL + top_k)
         }
-        # Of the same words those in the same order come first.
+        # Among names with the same words those in the same order come first.
         scored = sorted((-_likeness(wanted, plain[place]), -fuzz.ratio(wanted, plain[place]), place) for place in pool)
         return [place for likeness, _, place in scored[:top_k] if -likeness >= _MIN_LIKENESS]
 
 
 class _PreparedNames:
-    """Names and their plain forms, which are made once, when somebody searches; may be shared by threads."""
+    """Names and their plain forms, made at the first search; may be shared by threads."""
 
     def __init__(self, names: list[str]) -> None:
         self.names = names
@@ -67,14 +64,14 @@ class _PreparedNames:
         self._lock = threading.Lock()
 
     def extend(self, length: int, names: Iterable[str]) -> int:
-        """Puts names behind the first ones; how many there are then."""
+        """Replaces the names behind the first ``length`` and returns the new number of names."""
         with self._lock:
             del self.names[length:], self._plain[length:]
             self.names.extend(names)
             return len(self.names)
 
     def plain(self, length: int) -> list[str]:
-        """Plain forms of the first names."""
+        """Plain forms of the first ``length`` names."""
         with self._lock:
             self._plain += map(_plain, self.names[len(self._plain) : length])
             return self._plain[:length]
@@ -85,6 +82,6 @@ def _likeness(wanted: str, name: str) -> float:
 
 
 def _plain(name: str) -> str:
-    """Lower-case letters and digits without accents; all else is a blank: ``birthPlace`` is "birth place"."""
+    """Lower-case letters and digits without accents, and spaces for the rest: ``birthPlace`` is "birth place"."""
     decomposed = unicodedata.normalize("NFKD", _INNER_CAPITAL.sub(" ", name))
     return utils.default_process("".join(char for char in decomposed if not unicodedata.combining(char)))

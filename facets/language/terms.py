@@ -1,4 +1,4 @@
-"""Terms of a text for lexical search: words in lower case, stemmed; identifiers also whole; phrases.
+"""Terms of a text for lexical search: stemmed words in lower case, whole identifiers, quoted phrases.
 
 Example:
     >>> terms("Error AB-1234: the engines stalled")
@@ -15,29 +15,27 @@ import Stemmer
 
 _WORD = re.compile(r"\w+(?:[-_./:]\w+)*")
 _PART = re.compile(r"[^\W_]+")
-_LOCATED = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")  # accents may stand apart
+_LOCATED = re.compile(r"(?:[^\W_]|[\u0300-\u036f])+")  # with combining accents
 _PHRASE = re.compile(r'"([^"]+)"')
 _STOP_WORDS = frozenset(
     "a an and are as at be but by can could did do does for from had has have how i if in into is it its may no not of "
     "on or s should such t that the their then there these they this to was were what when where which who whom whose "
     "why will with would you your".split()
 )
-_MAX_PHRASES = 32  # different ones of a query that are looked for as they stand; of the others the words count
+_MAX_PHRASES = 32  # distinct phrases of a query that must match; of further ones only the words count
 _stemmers = threading.local()  # a stemmer must not be shared between threads
 
 
 @dataclass(frozen=True, slots=True)
 class QueryTerms:
-    """What a query asks for, lexically."""
+    """The terms of a query."""
 
-    # Terms to look for, with the word of the query that each came from; stop words only where there is nothing else.
-    words: tuple[tuple[str, str], ...]
-    # Terms of the first 32 different quoted phrases, in order, stop words included.
-    phrases: tuple[tuple[str, ...], ...]
+    words: tuple[tuple[str, str], ...]  # terms and their words; stop words only if there are no others
+    phrases: tuple[tuple[str, ...], ...]  # terms of the first 32 distinct quoted phrases, stop words included
 
 
 def is_stop_word(word: str) -> bool:
-    """Whether a word in lower case is so frequent in English that it says nothing."""
+    """Whether a word in lower case is an English stop word."""
     return word in _STOP_WORDS
 
 
@@ -47,9 +45,7 @@ def terms(text: str) -> list[str]:
 
 
 def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int, int]]:
-    """Terms with the offsets of their words, in order; identifiers only by their parts.
-
-    ``start``: offset of the first character that is looked at. ``end``: offset behind the last one; None: of the text.
+    """Terms of ``text[start:end]`` with the offsets of their words in the text; identifiers only as parts.
 
     Example:
         >>> located_terms("The engines stalled.", 4)
@@ -79,10 +75,10 @@ def query_terms(text: str) -> QueryTerms:
         ['to', 'be', 'or', 'not', 'to', 'be']
     """
     found = _terms(text)
-    telling = [(term, word) for term, word in found if not is_stop_word(word)]
+    content = [(term, word) for term, word in found if not is_stop_word(word)]
     quoted = dict.fromkeys(tuple(terms(phrase)) for phrase in _PHRASE.findall(text))
     phrases = [phrase for phrase in quoted if len(phrase) > 1]
-    return QueryTerms(tuple(telling or found), tuple(phrases[:_MAX_PHRASES]))
+    return QueryTerms(tuple(content or found), tuple(phrases[:_MAX_PHRASES]))
 
 
 def _terms(text: str) -> list[tuple[str, str]]:

@@ -1,8 +1,7 @@
-"""Tokens: spaCy's English tokenizer without a downloaded pipeline; and what every task asks of a text.
+"""Tokens by spaCy's English tokenizer, which needs no downloaded pipeline; and checks of texts.
 
-spaCy splits a text at white space first and then looks at each piece on its own, so the tokens of a piece
-can be remembered: a look-up per piece instead of spaCy's rules makes tokenizing about 40 times faster and
-gives the same tokens.
+spaCy splits a text at white space first and then each piece on its own. So the tokens of a piece can be cached, which
+makes tokenizing about 40 times as fast and gives the same tokens.
 """
 
 import re
@@ -18,13 +17,13 @@ from facets.language.interruption import FifoLock, check_interrupted
 from facets.language.sentences import Sentence, sentences_of
 
 _PIECE = re.compile(r"\S+")
-# Half of a character in UTF-16, which spaCy cannot store.
+# Halves of UTF-16 characters, which spaCy cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Longer pieces are cut before spaCy sees them: its rules need quadratic time on one endless "word".
+# Longer pieces are cut, because spaCy needs quadratic time for one endless "word".
 _MAX_PIECE_CHARS = 128
 _MAX_CACHED_PIECE_CHARS = 48
 MAX_CACHED_PIECES = 500_000
-# What is split while one thread has spaCy: some milliseconds, of the slowest text some ten.
+# Characters that a thread splits before others get their turn: some milliseconds, or some ten for the slowest texts.
 _TURN_CHARS = 2_000
 
 KeyT = TypeVar("KeyT")
@@ -33,7 +32,7 @@ ItemT = TypeVar("ItemT")
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A token as it stands in the text: ``text == source[start:end]``; offsets count characters."""
+    """A token of a text: ``text == source[start:end]``; offsets count characters."""
 
     text: str
     start: int
@@ -57,41 +56,30 @@ class Tokenizer:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Tokens of each text with character offsets; white space is no token.
-
-        Args:
-            texts: Any texts, also empty ones.
-
-        Returns:
-            One list a text, in order; tokens in the order of the text, not overlapping.
+        """Tokens of each text with character offsets, in order; white space is no token.
 
         Raises:
-            TypeError: ``texts`` is a single string.
+            TypeError: ``texts`` is a single ``str``.
         """
         check_sequence(texts, "tokenize")
         return [self._tokens(text) for text in texts]
 
     def words(self, texts: Sequence[str], *, most: int | None = None) -> list[list[str]]:
-        """Lower-cased tokens of each text, without offsets: the fast path of encoding.
+        """The tokens of each text in lower case, without offsets: the fast path for encoding.
 
-        Args:
-            texts: Any texts, also empty ones.
-            most: How many words of each text are wanted, at most; further ones cost nothing. None: all.
-
-        Returns:
-            One list a text, in order: the texts of ``tokenize``'s tokens, lower-cased.
+        ``most``: most words of a text; further ones cost no time.
 
         Raises:
-            TypeError: ``texts`` is a single string.
+            TypeError: ``texts`` is a single ``str``.
         """
         check_sequence(texts, "words")
-        # A piece has a word at least.
+        # Every piece has at least one word.
         pieces = [text.split() if most is None else text.split(None, most)[:most] for text in texts]
         cache, long = self._look_up(set(chain.from_iterable(pieces)), most)
         return [[word for piece in row for word in cache.get(piece) or long[piece]][:most] for row in pieces]
 
     def has_seen(self, texts: Iterable[str]) -> bool:
-        """Whether ``words`` of these texts needs look-ups alone; the others wait for spaCy, one after the other."""
+        """Whether all words of these texts are cached, so that ``words`` does not wait for spaCy."""
         return all(piece in self._words for text in texts for piece in text.split())
 
     def sentences(self, text: str) -> list[Sentence]:
@@ -110,13 +98,13 @@ class Tokenizer:
         return tokens
 
     def _look_up(self, pieces: set[str], most: int | None) -> tuple[dict[str, tuple[str, ...]], dict[str, list[str]]]:
-        """Two dictionaries that together hold the words of all pieces: the cache, and the pieces too long for it."""
+        """The words of all pieces in two dictionaries: the cache, and the pieces that are too long for it."""
         cache = self._words
         missing = pieces.difference(cache)
         if not missing:
             return cache, {}
         if len(cache) + len(missing) > MAX_CACHED_PIECES:
-            # A new dictionary: other threads may still be reading the old one.
+            # Other threads may still be reading the old dictionary.
             cache, missing = {}, pieces
             self._words = cache
         long: dict[str, list[str]] = {}
@@ -130,15 +118,15 @@ class Tokenizer:
         return cache, long
 
     def _split(self, part: str) -> Iterator[str]:
-        """Tokens of a part; needs the lock and a memory zone, which gives spaCy's copies of the strings back."""
+        """Tokens of a part. The caller holds the lock and a memory zone, which frees spaCy's copies of the strings."""
         for token in self._nlp.tokenizer(_SURROGATE.sub("\ufffd", part)):
             yield part[token.idx : token.idx + len(token)]
 
 
 def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int, str]]]:
-    """Parts of pieces, each with the key of its piece and where it stands there, in turns.
+    """Parts of pieces in turns, each with the key of its piece and its offset there.
 
-    A turn has so few characters that nobody waits long for spaCy. Before each it is asked whether anybody still waits.
+    A turn is short enough that no thread waits long for spaCy; before each turn the work may be interrupted.
     """
     parts = (
         (key, start, piece[start : start + _MAX_PIECE_CHARS])
@@ -151,7 +139,7 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
 
 
 def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Items in order, some at a time: of ``most`` together, a larger one alone.
+    """Groups of items, in order, of total size ``most`` or less; a larger item is a group of its own.
 
     Example:
         >>> list(grouped(["a", "bc", "defg", "h"], 3, size=len))
@@ -160,30 +148,28 @@ def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) 
     group: list[ItemT] = []
     total = 0
     for item in items:
-        own = size(item)
-        if group and total + own > most:
+        item_size = size(item)
+        if group and total + item_size > most:
             yield group
             group, total = [], 0
         group.append(item)
-        total += own
+        total += item_size
     if group:
         yield group
 
 
 def check_sequence(texts: Sequence[str], method: str) -> None:
-    """Refuses one text where several are expected: it would be read as a sequence of characters.
+    """Rejects a single text, which would be read as a sequence of characters.
 
     Raises:
-        TypeError: It is one ``str``.
+        TypeError: ``texts`` is a single ``str``.
     """
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
 
 
 def check_text(text: str, path: ErrorPath) -> None:
-    """Refuses texts without a character that is not white space.
-
-    ``path``: where it stands in the caller's input.
+    """Rejects an empty or blank text; ``path``: its place in the caller's input.
 
     Raises:
         TypeError: It is no string.

@@ -1,4 +1,4 @@
-"""Static word vectors: the target space of sentences and phrases, the words nearest to a vector, one byte a number."""
+"""Static word vectors: the target space of sentences and phrases, nearest words, and storage in one byte a number."""
 
 import hashlib
 from collections.abc import Callable
@@ -23,22 +23,21 @@ _TENSOR = "vectors"
 _SCALES = "vectors.scales"
 _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
-QUERIES_AT_A_TIME = 16  # compared with all words
-_WORDS_AT_A_TIME = 4096  # which fit a cache
-_GROUP = 64
+QUERIES_AT_A_TIME = 16
+_WORDS_AT_A_TIME = 4096  # fit a cache
+_GROUP = 64  # numbers with a common scale
 _LARGEST = 127
 _SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
-# Loaded words by what their files hold: models that read the same share them while one of them is in use.
+# Loaded words by the hashes of their files, so that models share equal words.
 _loaded: "WeakValueDictionary[bytes, WordVectors]" = WeakValueDictionary()
 
 
 class WordVectors:
-    """One vector a word of a vocabulary.
+    """A vector for each word of a vocabulary.
 
     Attributes:
         vocabulary: The ``V`` words.
-        vectors: ``[V, D]``, float32, C-contiguous; row ``i`` belongs to ``vocabulary.words[i]``. Made anew each time
-            where they are kept in one byte a number, or were until somebody asked for ``unit_vectors``.
+        vectors: ``[V, D]`` float32, C-contiguous. It is computed at each access if the words were stored in bytes.
 
     Example:
         >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
@@ -50,12 +49,7 @@ class WordVectors:
     def __init__(
         self, vocabulary: Vocabulary, vectors: NDArray[np.generic], *, scales: NDArray[np.float16] | None = None
     ) -> None:
-        """Checks and keeps the vectors.
-
-        Args:
-            vocabulary: The words.
-            vectors: ``[V, D]`` floating point, or whole numbers with ``scales`` (see ``quantize``).
-            scales: What whole numbers are to be multiplied with.
+        """Checks the vectors: ``[V, D]`` floating point, or integers with ``scales`` (see ``quantize``).
 
         Raises:
             InvalidInputError: The shape does not fit the vocabulary, or a value is not finite.
@@ -83,7 +77,7 @@ class WordVectors:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """See the class."""
+        """Vectors of the words, ``[V, D]`` float32."""
         return self._rows(slice(None))
 
     def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
@@ -92,20 +86,20 @@ class WordVectors:
 
     @cached_property
     def unit_vectors(self) -> NDArray[np.float32]:
-        """``[V, D]``, words at unit length, zero vectors as they are; pieces of words keep their length.
+        """Vectors at unit length, ``[V, D]``; zero vectors stay zero, and pieces keep their length.
 
-        A piece such as ``##s`` hardly changes the word it ends; its short vector says so.
+        A piece such as ``##s`` has a short vector, because it hardly changes the word that it ends.
         """
         is_piece_V1, vectors_VD, scales = self.vocabulary.is_piece[:-1, None], self.vectors, self._kept[1]
         lengths_V1 = np.where(is_piece_V1, np.float32(1.0), np.linalg.norm(vectors_VD, axis=1, keepdims=True))
-        own = None if scales is None else vectors_VD  # made for us
-        units_VD = np.divide(vectors_VD, np.where(lengths_V1 > 0, lengths_V1, np.float32(1.0)), out=own)
-        if scales is not None:  # from here on the bytes are not needed: units and lengths say the same
+        out = None if scales is None else vectors_VD  # a new array, which may be overwritten
+        units_VD = np.divide(vectors_VD, np.where(lengths_V1 > 0, lengths_V1, np.float32(1.0)), out=out)
+        if scales is not None:  # units and lengths replace the bytes
             self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1)
         return units_VD
 
     def without_pieces(self) -> "WordVectors":
-        """The whole words alone, as corpora are packed with; itself when it has no pieces."""
+        """The vectors of whole words, with which corpora are packed; itself if there are no pieces."""
         is_piece = self.vocabulary.is_piece[:-1]
         if not is_piece.any():
             return self
@@ -114,15 +108,12 @@ class WordVectors:
     def nearest(
         self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
     ) -> list[list[tuple[str, float]]]:
-        """Words whose vectors have the highest cosine with each query.
+        """Whole words with the highest cosines with each query, best first, ties in vocabulary order.
 
         Args:
-            queries: ``[N, D]``, of any length; a zero vector scores 0 with every word. Pieces never come back.
-            top_k: Words a query, at least 1; fewer come back when there are fewer words.
+            queries: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word.
+            top_k: Most words for a query, >= 1.
             exclude_stop_words: Leave out stop words and tokens without a letter or digit.
-
-        Returns:
-            ``N`` lists of ``(word, cosine)``, best first, ties in vocabulary order.
 
         Raises:
             InvalidInputError: Wrong shape, values that are not finite, or ``top_k`` below 1.
@@ -142,7 +133,7 @@ class WordVectors:
 
     @cached_property
     def _codes(self) -> "tuple[NDArray[np.int64], Tensor, Tensor, float]":
-        """Rows of the W whole words, their codes ``[W, D]`` of one byte, inverse norms ``[W]``, error of a cosine."""
+        """Rows of the W whole words, codes ``[W, D]`` of one byte, inverse norms ``[W]``, and error of a cosine."""
         import torch
 
         from facets.index.exact import document_codes
@@ -153,7 +144,7 @@ class WordVectors:
             some = slice(start, start + _WORDS_AT_A_TIME)
             coded = document_codes(unit_rows(self._rows(rows[some]))[:, None])
             codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, coded[2])
-        # The error has room for sums of floats.
+        # 1e-5 allows for sums of floats.
         return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
 
     def _nearest_block(
@@ -176,24 +167,21 @@ class WordVectors:
         for scores, codes, inverse in zip(*parts, strict=True):
             torch.mul(query.times(codes).T, inverse, out=scores)
         scores_NW[:, torch.from_numpy(excluded)] = -torch.inf
-        # Everything that may be as good as the k-th best is compared again, as floats; ties are broken by row.
+        # All words that may be as good as the k-th best are compared again, as floats.
         kth_N1 = scores_NW.topk(top_k).values[:, -1:]
         is_near_NW = scores_NW >= kth_N1 - 2 * (error + torch.from_numpy(query.error))
         result = []
         for unit, is_near in zip(units, is_near_NW.numpy(), strict=True):
-            near = rows[np.flatnonzero(is_near)[: None if unit.any() else top_k]]  # all words are as near to zero
+            near = rows[
+                np.flatnonzero(is_near)[: None if unit.any() else top_k]
+            ]  # a zero vector is equally near to all
             cosines = unit_rows(self._rows(near)) @ unit
             best = np.argsort(-cosines, kind="stable")[:top_k]
             result.append([(self.vocabulary.words[near[place]], float(cosines[place])) for place in best])
         return result
 
     def save(self, folder: Path, *, quantized: bool = False) -> None:
-        """Writes ``vectors.safetensors`` and ``vocabulary.tsv`` into a folder.
-
-        Args:
-            folder: Made when absent.
-            quantized: One byte a number instead of two (``quantize``).
-        """
+        """Writes ``vectors.safetensors`` and ``vocabulary.tsv``; ``quantized``: one byte a number instead of two."""
         folder.mkdir(parents=True, exist_ok=True)
         if quantized:
             values, scales = quantize(self.vectors)
@@ -221,9 +209,9 @@ class WordVectors:
         try:
             key = b"".join(hashlib.sha256(read_once(file)).digest() for file in (words, path))
         except OSError:
-            key = b""  # below it is said of which file
-        if (known := _loaded.get(key)) is not None:
-            return known
+            key = b""  # the error is raised below, with the name of the file
+        if (loaded := _loaded.get(key)) is not None:
+            return loaded
         vocabulary = Vocabulary.load(words, read=read_once)
         try:
             tensors = load(read_once(path))
@@ -234,12 +222,12 @@ class WordVectors:
         if _TENSOR not in tensors:
             raise CheckpointError(f"{path}: expected a tensor named {_TENSOR!r}, got {sorted(tensors)}")
         try:
-            found = cls(vocabulary, tensors[_TENSOR], scales=tensors.get(_SCALES))
+            loaded = cls(vocabulary, tensors[_TENSOR], scales=tensors.get(_SCALES))
         except ValueError as error:  # InvalidInputError too
             raise CheckpointError(f"{path}: {error}") from error
         if key:
-            _loaded[key] = found
-        return found
+            _loaded[key] = loaded
+        return loaded
 
 
 def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -254,10 +242,10 @@ def unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float16]]:
-    """Rounds a matrix to 255 steps a group of 64 numbers of a row; the largest number of a group is nearly exact.
+    """Rounds a matrix to 255 levels for each group of 64 numbers of a row.
 
-    ``matrix``: ``[N, M]``, finite and of magnitudes below 65,504; the last group of a row may be shorter. Returns whole
-    numbers ``[N, M]``, and the scales ``[N, ceil(M / 64)]`` that they are to be multiplied with.
+    ``matrix``: ``[N, M]``, finite, with magnitudes below 65,504. Returns integers ``[N, M]`` and the scales of the
+    groups, ``[N, ceil(M / 64)]``.
 
     Example:
         >>> values, scales = quantize(np.array([[0.5, -1.0, 0.25]]))
@@ -273,7 +261,7 @@ def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray[np.float32]:
-    """The matrix again, ``[N, M]``; each number within half a step of what it was.
+    """The inverse of ``quantize``, ``[N, M]``; each number is within half a level of the original.
 
     Raises:
         ValueError: The shapes do not fit.

@@ -1,4 +1,4 @@
-"""The words a model knows, with their frequencies and rows, and the pieces that other words are made of."""
+"""The words a model knows, with their rows and frequencies, and pieces for other words."""
 
 from collections.abc import Callable, Sequence
 from itertools import chain
@@ -13,27 +13,27 @@ from facets.storage import write_whole
 
 PIECE_MARK = "##"  # "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
-# So many of the commonest words begin others too, when they have a few letters: "goat" needs no "goat##".
+# The most frequent words also serve as beginnings of other words, if they have three letters: "goat" needs no "goat##".
 _NUM_BEGINNINGS = 25_000
 _MIN_BEGINNING = 3
-# Words beyond the vocabulary that were split already; a text repeats its own.
+# Words outside the vocabulary whose pieces are cached.
 _MAX_CACHED_SPLITS = 100_000
 _NU = 1e-4  # of eq. B.4
 
 
 class Vocabulary:
-    """Lower-case words and their counts in a corpus; row ``i`` belongs to ``words[i]``, row ``V`` to all others.
+    """Lower-case words with their counts in a corpus; row ``i`` belongs to ``words[i]``, row ``V`` to unknown words.
 
-    Entries that begin or end with ``##`` are pieces of words that the vocabulary does not have: ``goatherd`` may be
-    read as ``goat`` and ``##herd``, ``kyanite`` as ``ky##``, ``##ani`` and ``##te``.
+    Entries that begin or end with ``##`` are pieces of other words: ``goatherd`` may be read as ``goat`` and
+    ``##herd``, ``kyanite`` as ``ky##``, ``##ani`` and ``##te``.
 
     Attributes:
-        words: The ``V`` words, most frequent first as a rule, pieces at the end.
-        counts: ``[V]``, int64, how often each occurs in the corpus.
-        total_count: Tokens of the whole corpus, those outside the vocabulary included.
-        probabilities: ``[V]``, float64, ``counts / total_count``: the p(w) of eq. 3.6 and of SIF.
-        is_stop: ``[V + 1]``, bool: stop words, tokens without a letter or digit, and the unknown row.
-        is_piece: ``[V + 1]``, bool: entries that are pieces.
+        words: The ``V`` words, usually the most frequent first, and pieces at the end.
+        counts: Occurrences in the corpus, ``[V]`` int64.
+        total_count: Tokens of the whole corpus, with those outside the vocabulary.
+        probabilities: ``counts / total_count``, ``[V]`` float64: p(w) of eq. 3.6 and of SIF.
+        is_stop: ``[V + 1]``, True for stop words, tokens without a letter or digit, and the unknown row.
+        is_piece: ``[V + 1]``, True for pieces.
         unknown_row: ``V``.
 
     Example:
@@ -45,12 +45,7 @@ class Vocabulary:
     """
 
     def __init__(self, words: Sequence[str], counts: NDArray[np.integer], *, total_count: int | None = None) -> None:
-        """Builds the look-up tables.
-
-        Args:
-            words: Distinct words.
-            counts: ``[V]``, not negative.
-            total_count: Tokens of the whole corpus; the sum of ``counts`` when not given.
+        """Builds the look-up tables; ``total_count`` is by default the sum of ``counts``.
 
         Raises:
             InvalidInputError: Lengths differ, a word occurs twice, a count is negative or the total too small.
@@ -75,7 +70,6 @@ class Vocabulary:
         self.is_piece = np.array([*map(_is_piece, self.words), False], dtype=np.bool_)
         pieces = [self.words[row] for row in np.flatnonzero(self.is_piece)]
         longest_piece = max(map(len, pieces), default=0) - len(PIECE_MARK)
-        # Of what continues a word, and of what begins one; nothing does without pieces.
         self._longest_continuation = longest_piece
         self._longest_beginning = max(longest_piece, *map(len, self.words[:_NUM_BEGINNINGS])) if pieces else 0
         self._splits: dict[str, tuple[int, ...]] = {}
@@ -85,11 +79,11 @@ class Vocabulary:
 
     @property
     def num_words(self) -> int:
-        """Entries that are whole words."""
+        """Number of entries that are whole words."""
         return len(self.words) - int(np.count_nonzero(self.is_piece))
 
     def without_pieces(self) -> "Vocabulary":
-        """The whole words alone, as corpora are packed with; itself when it has no pieces.
+        """The vocabulary of whole words, with which corpora are packed; itself if it has no pieces.
 
         Example:
             >>> Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1])).without_pieces().words
@@ -106,23 +100,16 @@ class Vocabulary:
         return word in self._rows
 
     def row(self, word: str) -> int:
-        """Row of a word, ``unknown_row`` for words outside; words are looked up as given, in lower case."""
+        """Row of a word in lower case; ``unknown_row`` for words outside the vocabulary."""
         return self._rows.get(word, self.unknown_row)
 
     def rows(self, tokens: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of tokens.
-
-        Args:
-            tokens: ``N`` lower-case tokens.
-
-        Returns:
-            ``[N]``, int64, in ``[0, V]``; ``V`` for tokens outside the vocabulary.
-        """
+        """Rows of lower-case tokens, ``[N]`` int64; ``V`` for tokens outside the vocabulary."""
         get, unknown = self._rows.get, self.unknown_row
         return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
 
     def split(self, token: str) -> tuple[int, ...]:
-        """Rows that a token is read as: its own, or those of its pieces, or ``unknown_row``.
+        """Row of a token, rows of its pieces, or ``unknown_row``.
 
         Example:
             >>> vocabulary = Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1]))
@@ -140,10 +127,7 @@ class Vocabulary:
         return rows
 
     def pieces(self, token: str) -> tuple[int, ...]:
-        """Rows of a token's pieces, its own row not among them; () if it has none.
-
-        The longest beginning that is not the whole token is taken first, then the longest continuation each time.
-        """
+        """Rows of the pieces of a token: the longest beginning, then longest continuations; () if none fit."""
         rows: list[int] = []
         start = 0
         while start < len(token):
@@ -167,27 +151,20 @@ class Vocabulary:
         return row if row is not None and row < _NUM_BEGINNINGS else None
 
     def split_rows(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Rows of all tokens with their pieces, and how many of them each token has.
-
-        Args:
-            tokens: ``N`` lower-case tokens.
-
-        Returns:
-            Rows ``[M]``, M >= N, int64, ``unknown_row`` for a token that cannot be split; counts ``[N]``, >= 1.
-        """
+        """``split`` of all tokens: rows ``[M]`` int64, and the number of rows of each token, ``[N]``, >= 1."""
         rows = self.rows(tokens)
         odd = np.flatnonzero(self.is_piece[rows] | (rows == self.unknown_row))
         counts = np.ones(len(rows), dtype=np.int64)
-        if not len(odd):  # nearly always: keep the common case free of a call for each token
+        if not len(odd):  # the common case, without a call for each token
             return rows, counts
-        splits = [self.split(tokens[place]) for place in odd.tolist()]
+        splits = [self.split(tokens[i]) for i in odd.tolist()]
         counts[odd] = [len(split) for split in splits]
         split_rows = np.repeat(rows, counts)
         split_rows[np.repeat(np.isin(np.arange(len(rows)), odd), counts)] = list(chain.from_iterable(splits))
         return split_rows, counts
 
     def save(self, path: Path) -> None:
-        """Writes a tab-separated file: the total first, then a word and its count a line, in row order."""
+        """Writes a tab-separated file: the total, then a word and its count on each line, in row order."""
         lines = ((_TOTAL, self.total_count), *zip(self.words, self.counts, strict=True))
         write_whole(path, "".join(f"{word}\t{count}\n" for word, count in lines))
 
@@ -220,7 +197,7 @@ class Vocabulary:
 
 
 def rarity_weights(probabilities_V: NDArray[np.floating]) -> NDArray[np.float32]:
-    """``nu / (nu + p(w))``, the weight of a word in an average, ``[V]`` in (0, 1]: Chang 2022, eq. B.4."""
+    """Weights of words in an average, ``nu / (nu + p(w))``, ``[V]`` in (0, 1] (Chang 2022, eq. B.4)."""
     return (_NU / (_NU + probabilities_V)).astype(np.float32)
 
 

@@ -1,7 +1,7 @@
-"""How two words stand to each other by WordNet: the same, one more general, opposites.
+"""Relations between two words by WordNet: synonyms, hypernyms, opposites.
 
-The table beside this file holds single words of WordNet 3.0 (Princeton University, see NOTICE) with their commonest
-senses; ``scripts/make_wordnet.py`` writes it. No package of the index that is kept up brings the database itself.
+The table beside this file holds the single words of WordNet 3.0 (Princeton University, see NOTICE) with their most
+frequent senses; ``scripts/make_wordnet.py`` writes it. No maintained package contains the database itself.
 """
 
 import json
@@ -15,21 +15,15 @@ from facets.errors import CheckpointError
 
 _FILE = Path(__file__).with_name("wordnet.json.xz")
 _PARTS = ("v", "n")
-# Endings that are exchanged (wndb(5), morphy(7)).
+# Endings and their replacements (wndb(5), morphy(7)).
 _ENDINGS = {
     "n": [
-        ("s", ""),
-        ("ses", "s"),
-        ("xes", "x"),
-        ("zes", "z"),
-        ("ches", "ch"),
-        ("shes", "sh"),
-        ("men", "man"),
-        ("ies", "y"),
+        *(("s", ""), ("ses", "s"), ("xes", "x"), ("zes", "z"), ("ches", "ch"), ("shes", "sh")),
+        *(("men", "man"), ("ies", "y")),
     ],
     "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
 }
-# A rarer sense, and a step up, count so much less.
+# Factors for each rarer sense, and for each step up.
 _SENSE = 0.85
 _STEP = 0.8
 _MAX_STEPS = 5
@@ -56,7 +50,7 @@ class WordNet:
         for lemma, senses in self._senses.items():
             for sense in senses[:2]:
                 self._lemmas_of.setdefault(sense, set()).add(lemma)
-        # Pairs of words come again and again; the caches belong to the table, not to the class.
+        # The caches belong to the table, not to the class.
         self.lemmas = lru_cache(_CACHED)(self._find_lemmas)
         self.sameness = lru_cache(_CACHED)(self._find_sameness)
         self.hypernymy = lru_cache(_CACHED)(self._find_hypernymy)
@@ -64,14 +58,14 @@ class WordNet:
         self._reached = lru_cache(_CACHED)(self._find_reached)
 
     def _find_lemmas(self, word: str) -> tuple[str, ...]:
-        """Basic forms as ``v:kill``, verbs first; none for an unknown word."""
-        found = [lemma for part in _PARTS for lemma in self._basic_forms(part, word)]
+        """Base forms such as ``v:kill``, verbs first; none for an unknown word."""
+        lemmas = [lemma for part in _PARTS for lemma in self._basic_forms(part, word)]
         if f"a:{word}" in self._senses:
-            found.append(f"a:{word}")
-        return tuple(dict.fromkeys(found))
+            lemmas.append(f"a:{word}")
+        return tuple(dict.fromkeys(lemmas))
 
     def _find_sameness(self, word: str, other: str) -> float:
-        """1 for forms of one word, less for synonyms by how common the shared sense is, and for derived words."""
+        """1 for forms of one word; less for synonyms, by the frequency of the shared sense, and for derived words."""
         if word == other:
             return 1.0
         best = 0.0
@@ -89,7 +83,7 @@ class WordNet:
         return best
 
     def _find_hypernymy(self, word: str, other: str) -> float:
-        """How surely the word is a kind of the other (kill of harm), entails or causes it; 0 for synonyms."""
+        """How surely a word is a kind of the other, entails or causes it ("kill" and "harm"); 0 for synonyms."""
         best = 0.0
         for first in self.lemmas(word):
             reached = self._reached(first)
@@ -102,7 +96,7 @@ class WordNet:
         return best
 
     def _find_opposition(self, word: str, other: str) -> float:
-        """1 for opposites (buy and sell), less for opposites of synonyms."""
+        """1 for opposites ("buy" and "sell"), less for opposites of synonyms."""
         best = 0.0
         others = set(self.lemmas(other))
         near_others = self._synonyms(other)
@@ -115,7 +109,7 @@ class WordNet:
         return best
 
     def is_verb(self, word: str) -> bool:
-        """Whether it may be a form of a verb."""
+        """Whether a word may be a form of a verb."""
         return any(lemma.startswith("v:") for lemma in self.lemmas(word))
 
     def _synonyms(self, word: str) -> set[str]:
@@ -142,7 +136,7 @@ class WordNet:
                 yield from (f"{part}:{form}" for form in forms if f"{part}:{form}" in self._senses)
 
     def _find_reached(self, lemma: str) -> dict[int, float]:
-        """Concepts at or above the senses of a lemma, and how surely."""
+        """Concepts at or above the senses of a lemma, with a score."""
         reached: dict[int, float] = {}
         for rank, sense in enumerate(self._senses[lemma][:_NUM_SENSES]):
             for concept, steps in self._levels(sense).items():
@@ -152,7 +146,7 @@ class WordNet:
         return reached
 
     def _levels(self, sense: int) -> dict[int, int]:
-        """Concepts at or above a sense, and how many steps away."""
+        """Concepts at or above a sense, with the number of steps."""
         levels = {sense: 0}
         frontier = [sense]
         for step in range(1, _MAX_STEPS + 1):
@@ -163,7 +157,7 @@ class WordNet:
 
 @cache
 def wordnet() -> WordNet:
-    """The table that comes with the library, read once.
+    """The table of the library, read once.
 
     Raises:
         CheckpointError: The installation is damaged.

@@ -220,7 +220,7 @@ def method_named(name: str) -> SimilarityMethod:
 
 def methods_table() -> str:
     """The Markdown table of methods in docs/use/similarity.md."""
-    lines = ["| method | compares | what | range | a text with itself |", "|---|---|---|---|---|"]
+    lines = ["| method | compares | definition | range | a text with itself |", "|---|---|---|---|---|"]
     for method in SimilarityMethod:
         row = method.row
         extra = f" (extra `{row.extra[0]}`)" if row.extra else ""

@@ -89,9 +89,6 @@ def test_sentences_end_where_a_reader_ends_them(sentences: list[str]) -> None:
     assert split(together) == sentences
 
 
-def test_a_newline_ends_a_sentence() -> None:
-    text = "A Heading\n\nThe text begins. It goes on\r\nin a new line.\n\n\n  Another heading  \nEnd"
-    assert split(text) == ["A Heading", "The text begins.", "It goes on", "in a new line.", "Another heading", "End"]
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\n", " \t\u00a0\u2003\r\n"])

@@ -29,14 +29,6 @@ def test_nearest_is_what_sorting_all_cosines_gives(words: WordVectors) -> None:
         np.testing.assert_allclose([score for _, score in best], cosines[order], atol=1e-5)
 
 
-def test_nearest_is_the_same_in_blocks(words: WordVectors, monkeypatch: pytest.MonkeyPatch) -> None:
-    queries = np.random.default_rng(5).normal(size=(7, 8))
-    whole = words.nearest(queries, 3)
-    monkeypatch.setattr("facets.language.vectors.QUERIES_AT_A_TIME", 2)
-    blocks = words.nearest(queries, 3)
-    assert [[word for word, _ in row] for row in blocks] == [[word for word, _ in row] for row in whole]
-
-
 def test_of_many_words_in_one_byte_each_the_nearest_by_floats_come_back() -> None:
     random = np.random.default_rng(6)
     names = [f"w{row}" for row in range(9_000)]
@@ -71,12 +63,6 @@ def test_nearest_breaks_ties_by_row() -> None:
     assert [score for _, score in words.nearest(np.zeros((1, 2)), 2)[0]] == [0.0, 0.0]
 
 
-def test_nearest_without_candidates_or_queries_is_empty() -> None:
-    only_stops = WordVectors(Vocabulary(["the", "of"], np.array([2, 1])), np.eye(2))
-    assert only_stops.nearest(np.eye(2), 3, exclude_stop_words=True) == [[], []]
-    assert only_stops.nearest(np.empty((0, 2)), 3) == []
-
-
 @pytest.mark.parametrize(
     ("queries", "top_k", "message"),
     [
@@ -97,12 +83,6 @@ def test_bad_vectors_are_refused() -> None:
         WordVectors(vocabulary, np.ones((3, 2)))
     with pytest.raises(InvalidInputError, match="infinity for the word 'b'"):
         WordVectors(vocabulary, np.array([[1.0, 0.0], [np.inf, 0.0]]))
-
-
-def test_unit_rows_keeps_zero_rows() -> None:
-    units = unit_rows(np.array([[3.0, 4.0], [0.0, 0.0]]))
-    np.testing.assert_allclose(units, [[0.6, 0.8], [0.0, 0.0]], rtol=1e-6)
-    assert units.dtype == np.float32
 
 
 def test_saved_and_loaded_is_the_same_in_half_precision(words: WordVectors, tmp_path: Path) -> None:
@@ -143,12 +123,6 @@ def test_numbers_come_back_within_half_a_step_of_their_group(width: int) -> None
     limit = np.repeat(scales.astype(np.float32), 64, axis=1)[:, :width] * (0.5 + 127e-3)
     assert (np.abs(dequantize(values, scales) - matrix) <= limit).all()
     assert not dequantize(values, scales)[3].any()
-
-
-def test_scales_of_another_matrix_are_refused() -> None:
-    values, scales = quantize(np.ones((2, 130)))
-    with pytest.raises(ValueError, match="expected a scale"):
-        dequantize(values[:, :64], scales)
 
 
 def test_models_that_read_the_same_words_share_them(tmp_path: Path) -> None:

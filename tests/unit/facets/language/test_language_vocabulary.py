@@ -23,10 +23,6 @@ def test_rows_and_unknown_words(vocabulary: Vocabulary) -> None:
     assert "cat" in vocabulary and "dog" not in vocabulary and len(vocabulary) == 5
 
 
-def test_probabilities_are_shares_of_the_whole_corpus(vocabulary: Vocabulary) -> None:
-    np.testing.assert_allclose(vocabulary.probabilities, [0.25, 0.15, 0.06, 0.025, 0.015])
-
-
 def test_stop_words_are_function_words_and_tokens_without_letter_or_digit(vocabulary: Vocabulary) -> None:
     assert vocabulary.is_stop.tolist() == [True, True, False, False, True, True]
 
@@ -69,11 +65,6 @@ def test_damaged_file_is_refused(content: bytes, message: str, tmp_path: Path) -
         Vocabulary.load(path)
 
 
-def test_missing_file_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="cannot read"):
-        Vocabulary.load(tmp_path / "vocabulary.tsv")
-
-
 def test_wrong_counts_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="shape"):
         Vocabulary(["a", "b"], np.array([1]))
@@ -112,18 +103,6 @@ def test_split_rows_counts_the_pieces_of_each_token(with_pieces: Vocabulary) -> 
     assert with_pieces.split_rows([])[0].shape == (0,)
 
 
-def test_a_vocabulary_without_pieces_splits_nothing(vocabulary: Vocabulary) -> None:
-    assert vocabulary.split("cats") == (vocabulary.unknown_row,)
-    assert vocabulary.num_words == len(vocabulary) == 5
-
-
-def test_pieces_are_marked_and_survive_saving(with_pieces: Vocabulary, tmp_path: Path) -> None:
-    with_pieces.save(tmp_path / "vocabulary.tsv")
-    loaded = Vocabulary.load(tmp_path / "vocabulary.tsv")
-    assert loaded.is_piece.tolist() == [False] * 3 + [True] * 5 + [False]
-    assert loaded.num_words == 3 and loaded.split("goats") == (1, 4)
-
-
 @settings(max_examples=50, deadline=None)
 @given(st.text(min_size=1, max_size=30))
 def test_any_token_has_at_least_one_row_within_range(token: str) -> None:
@@ -135,22 +114,3 @@ def test_any_token_has_at_least_one_row_within_range(token: str) -> None:
 def test_a_very_long_token_is_split_in_time_linear_in_its_length() -> None:
     vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
     assert len(vocabulary.split("g" + "s" * 200_000)) == 200_001
-
-
-def test_a_word_longer_than_every_piece_begins_another() -> None:
-    vocabulary = Vocabulary(["representation", "re##", "##al"], np.array([3, 1, 1]))
-    assert vocabulary.split("representational") == (0, 2)
-
-
-def test_without_pieces_no_word_begins_another() -> None:
-    vocabulary = Vocabulary(["parser", "s"], np.array([2, 1]))
-    assert vocabulary.split("parsers") == (vocabulary.unknown_row,)
-
-
-def test_a_file_that_cannot_be_written_to_the_end_leaves_the_old_one(tmp_path: Path) -> None:
-    path = tmp_path / "vocabulary.tsv"
-    Vocabulary(["cat"], np.array([3])).save(path)
-    with pytest.raises(UnicodeEncodeError):
-        Vocabulary(["dog", "\ud800"], np.array([3, 1])).save(path)
-    assert Vocabulary.load(path).words == ("cat",)
-    assert [file.name for file in tmp_path.iterdir()] == ["vocabulary.tsv"]

@@ -46,12 +46,6 @@ def test_scripts_that_a_model_does_not_know_are_foreign_and_nothing_else(model) 
     assert [name for name, text in READABLE_TEXTS.items() if is_foreign(model, text)] == []
 
 
-def test_a_long_text_is_judged_by_its_beginning() -> None:
-    russian = FOREIGN_TEXTS["Russian"] * 1_000
-    assert is_foreign(toy_model(), russian + READABLE_TEXTS["English"] * 9_000)
-    assert not is_foreign(toy_model(), READABLE_TEXTS["English"] * 1_000 + russian)
-
-
 def test_a_model_of_another_language_reads_it() -> None:
     words = ["\u0432\u0447\u0435\u0440\u0430", "\u043c\u044b", "\u0433\u0443\u043b\u044f\u043b\u0438"]
     vocabulary = Vocabulary(words, np.array([3, 2, 1]))
@@ -72,10 +66,3 @@ def test_no_task_says_anything_of_a_foreign_text(name: str) -> None:
         with pytest.raises(InvalidInputError, match="hardly a word") as caught:
             ask()
         assert (caught.value.rule, caught.value.field) == (FOREIGN, path)
-
-
-@pytest.mark.parametrize("name", READABLE_TEXTS)
-def test_mixed_texts_are_scored(name: str) -> None:
-    model, text = toy_passage_model(), READABLE_TEXTS[name]
-    scores = score_pairs(model, [(text, text)], "encoder").scores
-    assert scores[0] == pytest.approx(1.0, abs=1e-3)

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import toy_model, toy_passage_model, toy_word_vectors
+from toys import toy_model, toy_passage_model
 
 import facets
-from facets.errors import CheckpointError, ConfigError, InvalidInputError, NotFoundError
+from facets.errors import CheckpointError, InvalidInputError, NotFoundError
 from facets.model import FacetModel, PassageModel
 from facets.model.passage_checkpoint import PASSAGE_FILES
 
@@ -74,12 +74,6 @@ def test_a_folder_loads_without_its_class_and_its_revision_follows_its_content(f
     assert facets.load(folder).revision != model.revision
 
 
-def test_another_model_has_another_space(tmp_path: Path) -> None:
-    toy_model().save(tmp_path / "words")
-    words = facets.load(tmp_path / "words")
-    assert words.space == f"toy@{words.revision}"
-
-
 @pytest.mark.parametrize("name", PASSAGE_FILES)
 @pytest.mark.parametrize("damage", ["missing", "cut", "garbled"])
 def test_a_damaged_folder_is_refused_by_its_path(folder: Path, name: str, damage: str) -> None:
@@ -111,12 +105,6 @@ def test_a_configuration_that_cannot_be_is_refused(folder: Path, changes: dict[s
         facets.load(folder)
 
 
-def test_words_and_pieces_of_another_width_are_refused(folder: Path) -> None:
-    toy_word_vectors(dim=64).save(folder)
-    with pytest.raises(CheckpointError, match="dimensions"):
-        facets.load(folder)
-
-
 def test_other_tasks_and_absent_folders_are_told_apart(folder: Path, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="expected a model for sentences, got one for passages"):
         facets.load(folder, FacetModel)
@@ -125,11 +113,6 @@ def test_other_tasks_and_absent_folders_are_told_apart(folder: Path, tmp_path: P
         PassageModel.from_folder(tmp_path / "words")
     with pytest.raises(NotFoundError):
         PassageModel.from_folder(tmp_path / "absent")
-
-
-def test_windows_must_fit_the_encoder() -> None:
-    with pytest.raises(ConfigError, match="window_tokens"):
-        toy_passage_model(window_tokens=33)
 
 
 def test_who_shares_a_model_has_the_same_one_until_its_files_change(folder: Path) -> None:

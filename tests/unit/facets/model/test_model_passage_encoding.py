@@ -26,12 +26,6 @@ def facets_of_groups(num_groups: int, size: int) -> NDArray[np.float32]:
     return unit(np.repeat(centres, size, axis=0) + 0.02 * random.standard_normal((num_groups * size, 64)))
 
 
-def test_few_facets_stay_as_they_are() -> None:
-    facets = facets_of_groups(3, 1)
-    few = reduce_facets(facets, np.ones(3, np.float32), 4)
-    assert (few.facets == facets).all() and few.closest.tolist() == [0, 1, 2]
-
-
 def test_every_group_keeps_a_facet_and_its_weight() -> None:
     facets = facets_of_groups(6, 20)
     few = reduce_facets(facets, np.full(120, 2.0, np.float32), 8)
@@ -59,19 +53,6 @@ def test_one_facet_about_something_else_is_kept_among_many() -> None:
         assert few.closest[(few.facets @ strange).argmax()] == place
 
 
-def test_equal_facets_become_one_and_more_than_one_is_never_wrong() -> None:
-    facets = np.repeat(unit(np.ones((1, 64))), 300, axis=0)
-    few = reduce_facets(facets, np.ones(300, np.float32), 16)
-    assert 1 <= len(few.facets) <= 16 and few.weights.sum() == 300.0
-    np.testing.assert_allclose(few.facets, facets[: len(few.facets)], atol=1e-6)
-
-
-def test_one_wanted_facet_is_the_mean() -> None:
-    facets = facets_of_groups(2, 10)
-    few = reduce_facets(facets, np.ones(20, np.float32), 1)
-    np.testing.assert_allclose(few.facets, unit(facets.sum(axis=0))[None], atol=1e-5)
-
-
 def _shortest(weights: list[float], share: float) -> int:
     """Length of the shortest run that holds the peak and the share, found by trying all."""
     peak = max(range(len(weights)), key=weights.__getitem__)
@@ -92,19 +73,6 @@ def test_a_run_is_the_shortest_that_holds_peak_and_share(counts: list[int], shar
     assert 0 <= first <= int(weights.argmax()) <= last < len(counts)
     assert float(weights[first : last + 1].sum()) >= share * float(weights.sum()) * (1 - 1e-6)
     assert last - first == _shortest([float(count) for count in counts], share)
-
-
-def test_facets_and_texts_do_not_meet() -> None:
-    torch.manual_seed(0)
-    weights = torch.rand(3, 4, 9).softmax(dim=2)
-    together = torch.stack(attended_runs(weights))
-    alone = torch.cat([torch.stack(attended_runs(weights[i : i + 1])) for i in range(3)], dim=1)
-    assert torch.equal(together, alone)
-
-
-def test_a_facet_without_weight_has_the_first_piece() -> None:
-    firsts, lasts = attended_runs(torch.zeros(1, 2, 5))
-    assert (firsts <= lasts).all() and (lasts < 5).all()
 
 
 def test_runs_are_widened_to_whole_words() -> None:

@@ -66,29 +66,9 @@ def test_spans_are_right_where_a_window_begins_inside_a_word(model: PassageModel
             assert end - start > 1, "a span holds at least a piece of a word, and none of these has one letter"
 
 
-def test_spans_begin_and_end_with_words_where_there_are_any(model: PassageModel) -> None:
-    text = "The dog plays. A man, lifting weights! (music) ... garage?"
-    [spans] = model.encode_passages([text]).spans
-    for start, end in spans.tolist():
-        assert start == end or (text[start].isalnum() and text[end - 1].isalnum())
-    assert model.encode_passages(["?!"]).spans[0, 0].tolist() in ([0, 1], [1, 2], [0, 2])
-
-
 def test_everything_is_read_and_counted(model: PassageModel) -> None:
     passages = model.encode_passages(TEXTS)
     assert passages.num_tokens.tolist() == [len(pieces) for pieces in model.pieces.encode(TEXTS)]
-
-
-def test_the_end_of_a_long_text_changes_its_facets(model: PassageModel) -> None:
-    [one], [other] = model.encode([LONG + "dog dog dog"]), model.encode([LONG + "music 7 guitar"])
-    assert np.abs(one - other).max() > 1e-3
-
-
-def test_facets_of_many_windows_are_reduced_in_sections(model: PassageModel) -> None:
-    text = LONG * 60  # more windows than are reduced at once
-    passages = model.encode_passages([SHORT, text])
-    assert passages.facets[1].any(axis=1).all()
-    assert (np.diff(passages.spans[1, :, 0]) >= 0).all()
 
 
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
@@ -101,12 +81,6 @@ def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> 
     assert (spans[:, 1] > spans[:, 0]).all() and spans.max() <= len(text)
     short, places = passages.document(0)
     assert short.shape == (model.num_facets, model.dim) and places.shape == (model.num_facets, 2)
-
-
-def test_a_text_has_one_vector(model: PassageModel) -> None:
-    vectors = model.embed(TEXTS)
-    assert vectors.shape == (len(TEXTS), model.dim)
-    np.testing.assert_allclose(np.linalg.norm(vectors, axis=1), 1.0, atol=1e-5)
 
 
 def test_no_facet_of_a_text_is_there_twice(model: PassageModel) -> None:

@@ -6,10 +6,8 @@ The encoder without padding against BERT of the transformers library.
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
-from facets.errors import ConfigError
 from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states, sentence_slots
 
 ENCODER = SentenceEncoderConfig(
@@ -80,13 +78,6 @@ def test_the_own_vector_counts_in_every_facet_as_in_the_score() -> None:
     torch.testing.assert_close(mixed(batch)[0], expected)
 
 
-def test_every_facet_of_a_long_text_gets_a_gradient(network: PassageNetwork) -> None:
-    facets, _, _ = network(_batch([40, 3]))
-    facets.square().sum(dim=2)[0].sum().backward()
-    grad = network.pooling.asks.weight.grad
-    assert grad is not None and torch.isfinite(grad).all()
-
-
 ENCODER_ALONE = SentenceEncoderConfig(
     num_layers=2, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=16
 )
@@ -105,40 +96,12 @@ def test_a_text_has_the_same_states_alone_and_in_a_batch() -> None:
         torch.testing.assert_close(found, encoder(RaggedBatch.of([row])), atol=1e-5, rtol=1e-4)
 
 
-def test_texts_of_one_length_take_the_way_without_padding() -> None:
-    encoder, rows = _encoder(), [ROWS[0], ROWS[3]]
-    together = encoder(RaggedBatch.of(rows)).split([3, 3])
-    for row, found in zip(rows, together, strict=True):
-        torch.testing.assert_close(found, encoder(RaggedBatch.of([row])), atol=1e-5, rtol=1e-4)
-
-
 @pytest.mark.parametrize(("num_texts", "num_rows"), [(1, 16), (2, 16), (3, 32), (16, 128), (17, 192)])
 def test_a_single_query_is_not_padded_to_the_rows_of_a_batch(num_texts: int, num_rows: int) -> None:
     encoder, seen = _encoder(), []
     encoder.layers[0].register_forward_hook(lambda _, inputs, __: seen.append(len(inputs[0])))
     assert len(encoder(RaggedBatch.of([np.arange(8)] * num_texts))) == 8 * num_texts
     assert seen == [num_rows]
-
-
-def test_padding_and_flattening_undo_each_other() -> None:
-    batch = RaggedBatch.of(ROWS)
-    values: Tensor = torch.randn(13, 5)
-    padded = batch.pad(values)
-    assert padded.shape == (4, 6, 5)
-    assert torch.equal(batch.flatten(padded), values)
-    assert padded[~batch.mask].abs().sum() == 0
-
-
-def test_the_vector_of_a_text_is_the_mean_of_its_states_at_unit_length() -> None:
-    batch, states = RaggedBatch.of(ROWS), torch.randn(13, 32)
-    vectors = average_states(states, batch)
-    for part, vector in zip(states.split([len(row) for row in ROWS]), vectors, strict=True):
-        torch.testing.assert_close(vector, part.mean(dim=0) / part.mean(dim=0).norm())
-
-
-def test_heads_must_divide_the_width() -> None:
-    with pytest.raises(ConfigError, match="num_heads"):
-        SentenceEncoderConfig(width=32, num_heads=5)
 
 
 @torch.no_grad()

@@ -50,13 +50,6 @@ def test_python_is_not_asked_again_once_it_is_recorded(module: _Counted) -> None
     assert module.num_calls == before
 
 
-@torch.inference_mode()
-def test_a_large_call_is_not_recorded(module: _Counted) -> None:
-    for expected in (1, 2):
-        module.run(torch.randn(50, 4), None)
-        assert module.num_calls == expected
-
-
 def test_changed_weights_are_seen(module: _Counted) -> None:
     values = torch.randn(2, 4)
     with torch.inference_mode():
@@ -66,14 +59,6 @@ def test_changed_weights_are_seen(module: _Counted) -> None:
     with torch.inference_mode():
         assert not torch.equal(module.run(values, None), first)
         assert torch.equal(module.run(values, None), module.function(values, None))
-
-
-def test_gradients_are_those_of_the_function(module: _Counted) -> None:
-    module.requires_grad_()
-    with torch.inference_mode():
-        module.run(torch.randn(2, 4), None)
-    module.run(torch.randn(2, 4), None).sum().backward()
-    assert module.linear.weight.grad is not None
 
 
 def test_mixed_precision_between_steps_of_training_is_not_recorded(module: _Counted) -> None:

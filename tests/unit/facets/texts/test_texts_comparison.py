@@ -6,7 +6,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.errors import InvalidInputError
 from facets.model.loading import load
 from facets.model.passage_model import PassageModel
 from facets.texts.comparison import Comparison, InferenceLabel
@@ -152,12 +151,3 @@ def test_long_texts_are_compared_sentence_by_sentence(model: PassageModel) -> No
     assert [(one.first, one.second) for one in same.differences] == [("open", "closed")]
     assert changed[same.differences[0].second_start : same.differences[0].second_end] == "closed"
     assert same.score > short.score
-
-
-def test_an_empty_text_is_refused_by_its_place(model: PassageModel) -> None:
-    with pytest.raises(InvalidInputError, match="has no words"):
-        score_pairs(model, [("The door is open.", " \n ")])
-
-
-def test_other_methods_say_nothing_of_differences(model: PassageModel) -> None:
-    assert score_pairs(model, [("open", "closed")], "encoder").comparisons == ()

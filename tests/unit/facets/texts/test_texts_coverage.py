@@ -1,16 +1,14 @@
 """Summaries by models of passages: words by repetition, sentences by likeness; queries, odd and long documents."""
 
-import itertools
-
 import numpy as np
 import pytest
 
 from facets import scoring
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import ConfigError
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.texts import coverage
-from facets.texts.coverage import CoverageConfig, SentenceCoverageConfig, sentence_coverages
+from facets.texts.coverage import SentenceCoverageConfig, sentence_coverages
 from facets.texts.summarization import summarize
 
 SENTENCES = [
@@ -57,37 +55,10 @@ def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(pas
     np.testing.assert_allclose(totals, [0.75, 0.25], atol=1e-5)
 
 
-def test_models_of_passages_cover_sentences_unless_words_are_asked_for(passage_model: TextModel) -> None:
-    (default,) = summarize(passage_model, [SENTENCES], num_sentences=2)
-    (same,) = summarize(passage_model, [SENTENCES], num_sentences=2, coverage=SentenceCoverageConfig())
-    assert default == same
-    (words,) = summarize(passage_model, [SENTENCES], num_sentences=2, coverage=CoverageConfig())
-    assert words.sentences[0].gain != default.sentences[0].gain
-
-
-def test_repeated_words_are_picked_first_and_gains_fall(passage_model: TextModel) -> None:
-    (summary,) = summarize(passage_model, [SENTENCES], num_sentences=5, order="selection")
-    assert summary.sentences[0].sentence in {0, 1}
-    gains = [sentence.gain for sentence in summary.sentences]
-    assert gains == sorted(gains, reverse=True) and sum(gains) == pytest.approx(1.0, abs=1e-4)
-
-
 @pytest.mark.parametrize(("query", "expected"), [("kitten", {0, 1, 3}), ("a driver", {2}), ("concert violin", {4})])
 def test_query_turns_the_summary_to_itself(passage_model: TextModel, query: str, expected: set[int]) -> None:
     (summary,) = summarize(passage_model, [SENTENCES], num_sentences=1, query=query)
     assert summary.sentences[0].sentence in expected
-
-
-@pytest.mark.parametrize("query", ["qwxz", "?!"])
-def test_a_query_that_says_nothing_still_gives_a_summary(passage_model: TextModel, query: str) -> None:
-    assert len(summarize(passage_model, [SENTENCES], num_sentences=2, query=query)[0].sentences) == 2
-
-
-@pytest.mark.parametrize("text", ["Piano.", "qwxz vbnm", "?!", "the of is", "\U0001f408\U0001f408", "\u200b"])
-def test_one_sentence_documents_are_their_own_summary(passage_model: TextModel, text: str) -> None:
-    (summary,) = summarize(passage_model, [text])
-    assert summary.text == text and summary.sentences[0].gain >= 0
-    assert all(any(map(str.isalnum, encoded)) for encoded in passage_model.encoded)
 
 
 def test_documents_do_not_depend_on_each_other(passage_model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,20 +81,6 @@ def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
     assert 5 + 200 < covered.covered.shape[1] <= 5 + coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
     (summary,) = summarize(passage_model, [document], num_sentences=40)
     assert len(summary.sentences) == 40
-
-
-def test_shorter_summaries_are_the_start_of_longer_ones(passage_model: TextModel) -> None:
-    orders = [
-        [s.sentence for s in summarize(passage_model, [SENTENCES], num_sentences=n, order="selection")[0].sentences]
-        for n in (1, 2, 3, 4)
-    ]
-    assert all(long[: len(short)] == short for short, long in itertools.pairwise(orders))
-
-
-def test_blank_sentences_are_refused_by_name(passage_model: TextModel) -> None:
-    with pytest.raises(InvalidInputError, match=r"documents\[0\]\.sentences\[1\]"):
-        summarize(passage_model, [["Fine.", ""]])
-    assert passage_model.encoded == []
 
 
 @pytest.mark.parametrize(

@@ -73,17 +73,6 @@ def test_sentences_are_no_boilerplate(text: str) -> None:
     assert not is_boilerplate(text)
 
 
-def test_text_of_items_has_no_prose() -> None:
-    prose = prose_of(sentences_of("Shopping\n\n- milk\n- bread\n- ---\n"), TOKENIZER, VOCABULARY)
-    assert not prose.found
-    assert prose.may_stand.any()
-
-
-def test_lines_without_stops_are_prose_where_they_are_long() -> None:
-    long = "we met on the pier at noon and waited for the boat that never came"
-    assert _standing(f"notes\n\n{long}\n\nok") == [long]
-
-
 @pytest.mark.parametrize(
     ("second", "leans"),
     [
@@ -122,16 +111,6 @@ def test_antecedent_stands_beside_what_needs_it(model, num_sentences: int) -> No
     picked = {sentence.sentence for sentence in summary.sentences}
     assert len(picked) == min(num_sentences, 3)  # of two words, one says too little
     assert 1 not in picked or 0 in picked
-    assert all(sentence.text == text[sentence.start : sentence.end] for sentence in summary.sentences)
-
-
-def test_marks_of_items_are_left_out_and_offsets_stay(model) -> None:  # type: ignore[no-untyped-def]
-    text = "- The cat plays on the road.\n- A dog sleeps in the truck.\n"
-    (summary,) = summarize(model, [text], num_sentences=2)
-    assert [sentence.text for sentence in summary.sentences] == [
-        "The cat plays on the road.",
-        "A dog sleeps in the truck.",
-    ]
     assert all(sentence.text == text[sentence.start : sentence.end] for sentence in summary.sentences)
 
 

@@ -10,7 +10,6 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.language.vectors import WordVectors
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
-from facets.texts.explanation import explain
 from facets.texts.similarity import PairScorer, ScoreRange, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
 from facets.texts.words import TextWords, fit_common_components
@@ -25,11 +24,6 @@ def fitted(model: TextModel) -> TextModel:
     pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
     model.common_components.update(fit_common_components(model, [*TEXTS, "the of is", "of the", "is", "of"]))
     return model
-
-
-def test_method_names_are_the_contract() -> None:
-    names = "codebook max_facet average probability_average sif wmd probability_wmd encoder".split()
-    assert set(names) <= set(SimilarityMethod)
 
 
 @pytest.mark.parametrize(("method", "attention"), CASES)
@@ -88,69 +82,12 @@ def test_odd_texts_give_finite_scores_in_range(
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
 
 
-@pytest.mark.parametrize("attention", [False, True])
-@pytest.mark.parametrize("unknown", ["qwxz vbnm", "..."])
-def test_word_methods_find_texts_without_known_words_unrelated(
-    fitted: TextModel, attention: bool, unknown: str
-) -> None:
-    for method in WORD_METHODS:
-        scores = score_pairs(fitted, [(unknown, TEXTS[0]), (unknown, unknown)], method, attention=attention).scores
-        expected = -UNRELATED_DISTANCE if "wmd" in method else 0.0
-        np.testing.assert_allclose(scores, expected, atol=1e-6)
-
-
-def test_average_is_the_cosine_of_average_vectors(model: TextModel) -> None:
-    score = score_pairs(model, [("cat road!", "piano")], SimilarityMethod.AVERAGE).scores[0]
-    cat, road, piano = (model.words.unit_vectors[model.words.vocabulary.row(w)] for w in ("cat", "road", "piano"))
-    expected = (cat + road) @ piano / np.linalg.norm(cat + road)
-    assert score == pytest.approx(expected, abs=1e-6)
-
-
-def test_attention_multiplies_into_the_average(model: TextModel) -> None:
-    text = "cat dog road piano"  # its facets are cat, dog, road, so piano matters little
-    facets = model.encode([text])[0]
-    vectors = model.words.unit_vectors[model.words.vocabulary.rows(text.split())]
-    weights = np.maximum(vectors @ (facets / np.linalg.norm(facets, axis=1, keepdims=True)).T, 0).max(axis=1)
-    average, kitten = weights @ vectors, model.words.unit_vectors[model.words.vocabulary.row("kitten")]
-    # A text of one word keeps its direction whatever the weight.
-    score = score_pairs(model, [(text, "kitten")], SimilarityMethod.AVERAGE, attention=True).scores[0]
-    assert score == pytest.approx(average @ kitten / np.linalg.norm(average), abs=1e-5)
-
-
-def test_words_far_from_all_facets_keep_their_weights(model: TextModel) -> None:
-    words = TextWords(model, ["cat dog"])
-    facets = -model.encode(["cat dog"])
-    for by_probability in (False, True):
-        without = words.weights(None, by_probability=by_probability)
-        assert words.weights(facets, by_probability=by_probability).tolist() == without.tolist()
-
-
 def test_beside_probabilities_the_closest_facet_counts_by_its_square_root(model: TextModel) -> None:
     words = TextWords(model, ["cat dog road piano"])
     facets = model.encode(["cat dog road piano"])
     plain, rooted = (words.weights(facets, by_probability=flag) for flag in (False, True))
     np.testing.assert_allclose(rooted, plain.sqrt() * words.weights(None, by_probability=True), rtol=1e-6)
     assert 0 <= plain.min() < plain.max() <= 1 + 1e-6
-
-
-def test_pieces_of_an_unknown_word_count_together_like_a_word(
-    model: TextModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    words = model.words
-    vocabulary = Vocabulary([*words.vocabulary.words, "##like"], np.append(words.vocabulary.counts, 1))
-    pieced = WordVectors(vocabulary, np.concatenate([words.unit_vectors, words.unit_vectors[:1] * 0.5]))
-    monkeypatch.setattr(model, "words", pieced)
-    text_words = TextWords(model, ["catlike dog", "zebra"])
-    cat, like, dog = (vocabulary.row(word) for word in ("cat", "##like", "dog"))
-    assert text_words.rows_TL[0].tolist() == [cat, like, dog]
-    np.testing.assert_allclose(text_words.uniform_TL[0], [0.5**0.5, 0.5**0.5, 1.0])
-    assert not text_words.mask_TL[1].any()
-
-
-def test_frequent_words_matter_less(model: TextModel) -> None:
-    pairs = [("the the the cat", "cat")]
-    plain = score_pairs(model, pairs, SimilarityMethod.AVERAGE).scores[0]
-    assert score_pairs(model, pairs, SimilarityMethod.PROBABILITY_AVERAGE).scores[0] > 0.99 > plain
 
 
 def test_tokens_beyond_the_limit_are_not_read(model: TextModel) -> None:
@@ -175,11 +112,6 @@ def test_each_distinct_text_is_encoded_once(model: TextModel) -> None:
     scorer.scores(SimilarityMethod.AVERAGE, attention=True)
     scorer.explanations(SimilarityMethod.SIF, attention=True)
     assert sorted(model.encoded) == ["a car", "a cat", "a dog"]
-
-
-def test_words_alone_need_no_encoding(model: TextModel) -> None:
-    score_pairs(model, [("cat", "dog")], SimilarityMethod.PROBABILITY_AVERAGE)
-    assert model.encoded == []
 
 
 @pytest.mark.parametrize(("method", "attention"), CASES)
@@ -222,24 +154,6 @@ def test_wmd_without_its_package_is_a_configuration_error(model: TextModel, monk
         score_pairs(model, [("cat", "dog")], SimilarityMethod.WMD)
 
 
-def test_common_components_are_unit_vectors_that_differ(model: TextModel) -> None:
-    components = fit_common_components(model, TEXTS)
-    assert set(components) == {"plain", "attention"}
-    for component in components.values():
-        assert component.dtype == np.float32 and component.shape == (model.words.dim,)
-        assert np.linalg.norm(component) == pytest.approx(1, abs=1e-5)
-    assert abs(components["plain"] @ components["attention"]) < 1 - 1e-7
-
-
-def test_explanation_of_max_facet_is_the_match_that_is_the_score(model: TextModel) -> None:
-    result = score_pairs(model, [("road cat", "dog cat")], SimilarityMethod.MAX_FACET, explain=True)
-    (match,) = result.explanations[0].matches
-    # Facets of the first text: road, cat, cat; of the second: dog, cat, cat.
-    assert (match.first_facet, match.second_facet, match.contribution) == (1, 1, 1.0)
-    assert match.cosine == pytest.approx(result.scores[0]) == pytest.approx(1.0)
-    assert match.first_words[0].word == match.second_words[0].word == "cat"
-
-
 def test_explanation_of_codebook_shows_which_facets_met(model: TextModel) -> None:
     pairs = [("road cat piano", "music truck kitten"), ("cat", "dog")]
     result = score_pairs(model, pairs, explain=True, num_words=2)
@@ -251,15 +165,6 @@ def test_explanation_of_codebook_shows_which_facets_met(model: TextModel) -> Non
     for match in matches:
         assert len(match.first_words) == 2
         assert match.first_words[0].word == ["road", "cat", "piano"][match.first_facet]
-
-
-def test_explanation_holds_the_attention_of_each_token(model: TextModel) -> None:
-    first, second = "The cat, qwxz!", "piano"
-    explanation = score_pairs(model, [(first, second)], SimilarityMethod.CODEBOOK, explain=True)
-    tokens = explanation.explanations[0].first_tokens
-    assert tokens == explain(model, [first])[0].tokens
-    assert [token.text for token in tokens] == ["The", "cat", ",", "qwxz", "!"]
-    assert {token.weight for token in tokens} == {None}
 
 
 @pytest.mark.parametrize("attention", [False, True])
@@ -309,10 +214,6 @@ def test_an_unknown_method_is_refused_with_those_there_are(model: TextModel) -> 
     assert caught.value.field == "method"
 
 
-def test_scores_come_without_explanations_unless_asked_for(model: TextModel) -> None:
-    assert score_pairs(model, [("cat", "dog")]).explanations == ()
-
-
 @pytest.mark.parametrize("num_pairs", [1, 700])
 def test_many_pairs_are_scored_in_blocks(model: TextModel, num_pairs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("facets.texts.pairs.NUMBERS_AT_A_TIME", 1000)
@@ -345,20 +246,6 @@ def test_scores_are_mapped_by_the_curve_of_the_method(
     assert (np.argsort(result.calibrated, kind="stable") == np.argsort(result.scores, kind="stable")).all()
 
 
-def test_nothing_is_calibrated_unless_asked_for(calibrated: TextModel) -> None:
-    assert score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True).calibrated is None
-
-
 def test_a_method_without_a_curve_is_refused_with_those_there_are(calibrated: TextModel) -> None:
     with pytest.raises(ConfigError, match=r"curve for average, it has average\+attention"):
         score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, score_range=ScoreRange.ZERO_TO_ONE)
-
-
-def test_an_unknown_scale_is_refused(calibrated: TextModel) -> None:
-    with pytest.raises(ValueError, match="percent"):
-        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, score_range="percent")
-
-
-def test_no_pairs_have_no_calibrated_scores(calibrated: TextModel) -> None:
-    result = score_pairs(calibrated, [], SimilarityMethod.AVERAGE, attention=True, score_range=ScoreRange.ZERO_TO_ONE)
-    assert result.calibrated is not None and result.calibrated.shape == (0,)

@@ -3,11 +3,10 @@
 from pathlib import Path
 from typing import get_args
 
-import pytest
 from facets_client.generated.types import Method
 from facets_proto.v1 import texts_pb2
 
-from facets.texts.similarity_methods import MethodKind, SimilarityMethod, methods_table
+from facets.texts.similarity_methods import SimilarityMethod, methods_table
 
 DOCUMENTATION = Path(__file__).parents[4] / "docs" / "use" / "similarity.md"
 
@@ -22,15 +21,3 @@ def test_the_documentation_has_the_table() -> None:
         "put what `python -c 'from facets.texts.similarity_methods import methods_table; print(methods_table())'` "
         f"prints into {DOCUMENTATION}"
     )
-
-
-@pytest.mark.parametrize("method", SimilarityMethod)
-def test_scores_have_a_range(method: SimilarityMethod) -> None:
-    low, high = method.row.range
-    assert low < high and high in (0.0, 1.0)
-
-
-def test_only_methods_about_words_need_what_weighs_words() -> None:
-    for method in SimilarityMethod:
-        row = method.row
-        assert row.kind is MethodKind.WORD or not (row.by_probability or row.needs_common_component)

@@ -1,6 +1,5 @@
 """The same words on other lines, in other marks: similarity, explanations and vectors read what a text says."""
 
-import numpy as np
 import pytest
 
 from facets.model.facet_model import FacetModel
@@ -41,23 +40,10 @@ def test_wrapped_text_has_the_score_of_the_same_text_unwrapped(
     assert across == pytest.approx(same, abs=2e-3)
 
 
-def test_marks_are_no_difference(passages: PassageModel) -> None:
-    marked = PLAIN.replace("old", "**old**").replace("harbour", "[harbour](https://harbour.example)")
-    result = score_pairs(passages, [(marked, PLAIN)])
-    assert result.scores[0] == pytest.approx(1.0, abs=2e-3)
-    assert result.comparisons[0].label == "entails"
-
-
 def test_differences_stand_where_the_text_has_them(passages: PassageModel) -> None:
     (comparison,) = score_pairs(passages, [(WRAPPED, PLAIN.replace("fourth", "fifth"))]).comparisons
     (difference,) = [one for one in comparison.differences if one.kind in ("number", "date")]
     assert WRAPPED[difference.first_start : difference.first_end] == "fourth"
-
-
-def test_vectors_of_wrapped_queries_are_those_of_the_same_unwrapped(passages: PassageModel) -> None:
-    plain, wrapped = passages.encode_queries([PLAIN]), passages.encode_queries([WRAPPED])
-    assert np.abs(plain.facets - wrapped.facets).max() < 0.02
-    assert np.abs(np.diff(passages.embed([PLAIN, WRAPPED]), axis=0)).max() < 0.02
 
 
 def test_explained_tokens_are_words_and_stand_where_the_text_has_them(sentences: FacetModel) -> None:
