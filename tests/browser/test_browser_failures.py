@@ -72,9 +72,9 @@ def test_missing_and_wrong_keys_are_named_and_a_right_one_goes_on(
     open_page: Callable[..., Page], keyed_server: WebServer, errors: list[str]
 ) -> None:
     page = open_page(f"{keyed_server.url}#search")
-    expect(page.get_by_role("alert").filter(has_text="Enter a key")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
     enter_key(page, "wrong")
-    expect(page.get_by_role("alert").filter(has_text="Enter a key")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="Enter a valid API key")).to_be_visible()
     enter_key(page, KEY)
     expect(page.get_by_label("Collection")).to_contain_text("evil")
     kept = page.evaluate("[JSON.stringify(localStorage), document.cookie, location.href].join()")
@@ -159,7 +159,7 @@ def test_stopped_server_is_told_and_asked_again_until_it_is_back(
         page.get_by_label("Question").fill("cat")
     ports = {"port": server.port, "http_port": server.http_port}
     page.get_by_role("button", name="Search", exact=True).click()
-    expect(page.get_by_role("alert").filter(has_text="asked again every few seconds")).to_be_visible()
+    expect(page.get_by_role("alert").filter(has_text="tries again every few seconds")).to_be_visible()
     expect(page.get_by_text("No connection")).to_be_visible()
     expect(page.get_by_label("Question")).to_have_value("cat")
     with WebServer(tmp_path / "data", (toy_model,), **ports):
@@ -175,7 +175,7 @@ def test_answer_that_breaks_off_is_told_and_asked_again(view: Callable[..., Page
     )
     page.get_by_label("Text", exact=True).fill("a cat")
     ask(page, "Show facets")
-    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("broke off")
+    expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("was interrupted")
     page.unroute_all()
     expect(page.locator(".facet-card").first).to_be_visible()
     errors.clear()

@@ -57,12 +57,12 @@ def test_a_messy_table_that_is_dropped_answers_after_three_steps(view: Opening, 
 
     step(lambda: page.evaluate(DROP, ["Support tickets (May).csv", messy()]))
     expect(page.locator(".preview")).to_contain_text("I was charged twice for March, please send")
-    expect(page.get_by_label("Its name")).to_have_value("support-tickets-may")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("support-tickets-may")
     expect(page.get_by_role("button", name="Store")).to_be_focused()
     step(lambda: page.keyboard.press("Enter"))
     expect(page.get_by_text("296 documents stored in support-tickets-may")).to_be_visible()
     expect(page.get_by_text("4 rows were not stored")).to_be_visible()
-    question = page.get_by_label("Ask them something")
+    question = page.get_by_label("Search these documents")
     assert Axe().run(page, options=RULES).response["violations"] == []
     step(lambda: question.press_sequentially("billed two times, I want my money back\n"))
     settled(page)
@@ -133,7 +133,7 @@ def test_a_file_that_goes_on_says_how_long_it_really_takes(
         batches = int(re.search(r"(\d+) documents? stored", told.inner_text().replace(",", ""))[1]) // 64
         if stop is not None:
             stop.click()
-            expect(page.get_by_text("goes on from there")).to_be_visible()
+            expect(page.get_by_text("Drop the same file again")).to_be_visible()
     seconds = int(re.search(r"about (\d+) seconds? left", told.inner_text())[1])
     assert batches > 20 or seconds >= 3, "forty batches of a quarter of a second are left"
 
@@ -144,9 +144,9 @@ def test_binaries_and_texts_that_are_too_large_are_one_sentence(
     page = open_page(f"{own_server.url}#add")
     large = "The tap drips. " * 1_200_000
     for name, content, says in (
-        ("picture.txt", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "is no text, whatever its name says"),
-        ("packed.csv", b"PK\x03\x04\x00\x00" + bytes(range(256)), "is no text, whatever its name says"),
-        ("large.txt", large.encode(), "has 18 MB; a text of more than 15 MB is stored by the command facets index"),
+        ("picture.txt", b"\x89PNG\r\n\x1a\n\x00\x00\x00\rIHDR", "is not a text file"),
+        ("packed.csv", b"PK\x03\x04\x00\x00" + bytes(range(256)), "is not a text file"),
+        ("large.txt", large.encode(), "has 18 MB. The command facets index stores texts of more than 15 MB"),
     ):
         (tmp_path / name).write_bytes(content)
         page.get_by_label("or choose them").set_input_files(tmp_path / name)
@@ -154,11 +154,11 @@ def test_binaries_and_texts_that_are_too_large_are_one_sentence(
     rows = [{"id": "large", "text": large}, {"id": "small", "text": "The tap drips."}]
     (tmp_path / "rows.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
     page.get_by_label("or choose them").set_input_files(tmp_path / "rows.jsonl")
-    page.get_by_label("Its name").fill("rows")
+    page.get_by_label("Name", exact=True).fill("rows")
     page.get_by_role("button", name="Store").click()
     expect(page.get_by_text("Done. 1 document stored in rows.")).to_be_visible()
     page.get_by_text("1 row was not stored").click()
-    expect(page.get_by_text("Row 1: ")).to_contain_text("which is the limit")
+    expect(page.get_by_text("Row 1: ")).to_contain_text("larger than the limit")
     assert all("413" in error for error in errors)
     errors.clear()
 

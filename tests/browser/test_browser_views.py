@@ -23,7 +23,7 @@ def test_search_shows_passage_words_and_confidence(view: View) -> None:
 def test_facet_that_met_lights_up_its_part_of_the_passage(view: View) -> None:
     page = view("search")
     example(page, "how vaccines protect against disease")
-    facet = page.locator(".hit").first.get_by_role("button", name=re.compile("^Facets that met"))
+    facet = page.locator(".hit").first.get_by_role("button", name=re.compile("^Matching facets"))
     expect(page.locator(".glow")).to_have_count(0)
     facet.click()
     expect(facet).to_have_attribute("aria-pressed", "true")
@@ -134,14 +134,14 @@ def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) ->
 def test_two_texts_that_contradict_show_what_differs(view: View) -> None:
     page = view("similarity")
     example(page, "Open, closed")
-    expect(page.get_by_label("What differs")).to_contain_text("open / closed differ (antonym)")
+    expect(page.get_by_label("Differences")).to_contain_text("open / closed differ (antonym)")
     expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 
 def test_every_method_of_the_page_scores(view: View) -> None:
     page = view("similarity")
     example(page, "A dog, a puppy")
-    methods = page.get_by_label("Scored by")
+    methods = page.get_by_label("Method")
     for value in methods.locator("option").evaluate_all("options => options.map((option) => option.value)"):
         methods.select_option(value)
         ask(page, "Compare")
@@ -184,7 +184,7 @@ def test_relations_are_drawn_with_direction_and_evidence(view: View) -> None:
 def test_what_is_denied_or_asked_is_told_apart(view: View) -> None:
     page = view("relations")
     example(page, "Said, denied, asked")
-    unsaid = page.get_by_role("region", name="Said, but not asserted")
+    unsaid = page.get_by_role("region", name="Mentioned, but not asserted")
     expect(unsaid).to_contain_text("Ludwig Wittgenstein, Berlin: negated")
     expect(unsaid).to_contain_text("Freddie Mercury, Zanzibar: questioned")
 
@@ -194,9 +194,9 @@ def test_papers_name_authors_with_reasons_and_leave_out_whom_they_are_told_to(vi
     example(page, "A parser")
     expect(page.locator(".hit")).to_have_count(10)
     first = page.locator(".hit h2").first.inner_text()
-    expect(page.locator(".hit .reason").first).to_contain_text("brought this up")
+    expect(page.locator(".hit .reason").first).to_contain_text("Best facet")
     expect(page.locator(".hit").first).to_contain_text("Closest work")
-    page.get_by_label("Never these").fill(first)
+    page.get_by_label("Exclude").fill(first)
     ask(page, "Recommend")
     expect(page.locator(".hit h2", has_text=re.compile(f"^{re.escape(first)}$"))).to_have_count(0)
 
@@ -233,8 +233,8 @@ def test_map_is_read_with_the_keyboard(view: View) -> None:
 
 def test_map_of_a_part_says_that_it_is_one(view: View) -> None:
     page = view("map")
-    page.get_by_label("Documents at most").evaluate("select => { select.options[0].value = '60'; }")
-    page.get_by_label("Documents at most").select_option("60")
+    page.get_by_label("Maximum documents").evaluate("select => { select.options[0].value = '60'; }")
+    page.get_by_label("Maximum documents").select_option("60")
     ask(page, "Draw the map")
     expect(page.locator("main [role=status]")).to_contain_text("60 documents drawn, a random sample of 184")
 

@@ -80,7 +80,7 @@ def test_questions_are_combined_as_asked(view: View) -> None:
     page = view("search")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or "") if "Search" in request.url else None)
-    page.get_by_label("An answer meets").select_option("All of the parts")
+    page.get_by_label("Must answer").select_option("All parts")
     example(page, "two questions in one")
     assert '"combine":"FACET_COMBINATION_SUM"' in asked[-1]
 

@@ -41,14 +41,14 @@ def many(folder: Path) -> Path:
 
 def added(page: Page, path: Path, name: str) -> None:
     page.get_by_label("or choose them").set_input_files(path)
-    page.get_by_label("Its name").fill(name)
+    page.get_by_label("Name", exact=True).fill(name)
     page.get_by_role("button", name="Store").click()
 
 
 def test_a_table_becomes_a_collection_that_answers(own_server: WebServer, open_page: Opening, tickets: Path) -> None:
     page = open_page(f"{own_server.url}#add")
     page.get_by_label("or choose them").set_input_files(tickets)
-    expect(page.get_by_label("Its name")).to_have_value("my-tickets")
+    expect(page.get_by_label("Name", exact=True)).to_have_value("my-tickets")
     expect(page.get_by_label("Text", exact=True)).to_have_value("body")
     expect(page.get_by_label("Title")).to_have_value("subject")
     page.get_by_label("Id", exact=True).select_option("no")
@@ -75,7 +75,7 @@ def test_a_file_goes_on_while_the_server_restarts(
         added(page, path, "many")
         expect(page.locator(".loading p.status")).to_contain_text(re.compile(r"[1-9]\d* documents? stored"))
         server.kill()
-        expect(page.locator(".loading p.status")).to_contain_text("Waiting for the server; nothing is lost")
+        expect(page.locator(".loading p.status")).to_contain_text("Waiting for the server; no data is lost")
     with WebServer(tmp_path / "data", (toy_model,), port=server.port, http_port=server.http_port) as server:
         expect(page.get_by_text(re.compile("Done. 6,000 documents stored in many"))).to_be_visible()
         with FacetsClient(server.target) as client:
@@ -95,7 +95,7 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
     )
     assert abs(ahead) < 0.12, "the bar shows what is stored"
     page.get_by_role("button", name="Stop").click()
-    expect(page.get_by_text("The same file, dropped again, goes on from there")).to_be_visible()
+    expect(page.get_by_text("Drop the same file again to continue")).to_be_visible()
     with FacetsClient(own_server.target) as client:
         stored = client.count_documents("many")
     assert 0 < stored < 6_000
@@ -103,7 +103,7 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
     page.get_by_label("or choose them").set_input_files(path)
     expect(page.get_by_label("Into")).to_have_value("many")  # not a new one of that name
     page.get_by_role("button", name="Store").click()
-    expect(page.locator(".loading p.status").first).to_contain_text("rows were stored before")
+    expect(page.locator(".loading p.status").first).to_contain_text("rows were stored earlier")
     expect(page.get_by_text("Done.")).to_be_visible()
     with FacetsClient(own_server.target) as client:
         assert client.count_documents("many") == 6_000
@@ -112,11 +112,11 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
 def test_files_that_are_none_are_one_sentence(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
     page = open_page(f"{own_server.url}#add")
     for name, content, says in (
-        ("paper.pdf", b"%PDF-1.4", "of a format that this page does not read"),
+        ("paper.pdf", b"%PDF-1.4", "has a format that this page does not read"),
         ("open.csv", b'id,text\n1,"never closed', "a quote is not closed"),
         ("none.csv", b"", "is empty"),
-        ("odd.json", b"{", "is no JSON"),
-        ("rows.jsonl", b"no json\n", "has no row that could be read"),
+        ("odd.json", b"{", "is not JSON"),
+        ("rows.jsonl", b"no json\n", "has no valid row"),
     ):
         (tmp_path / name).write_bytes(content)
         page.get_by_label("or choose them").set_input_files(tmp_path / name)
@@ -146,8 +146,8 @@ def test_documents_are_opened_deleted_and_brought_back(own_server: WebServer, op
         page.get_by_role("button", name="Delete 2 documents").click()
         expect(page.locator(".notice")).to_contain_text("2 documents deleted from notes")
         assert client.count_documents("notes") == 29
-        page.get_by_role("button", name="Bring back").click()
-        expect(page.locator(".notice")).to_contain_text("2 documents are back")
+        page.get_by_role("button", name="Restore").click()
+        expect(page.locator(".notice")).to_contain_text("2 documents restored")
         back = client.get_documents("notes", [LONG[:500], "n00"]).documents
         assert client.count_documents("notes") == 31
         assert {len(str(document.payload["title"])) for document in back} == {10_000, len(MARKUP) + 2}
@@ -163,11 +163,11 @@ def test_two_tabs_that_delete_one_collection_both_end_well(
         page.get_by_role("button", name="Delete old").wait_for()
         expect(page.get_by_role("region", name="Backup")).to_contain_text("facets-server backup NEW-FOLDER")
         expect(page.get_by_role("button", name="Take a backup")).to_have_count(0)
-    for page, says in zip(pages, ("old is deleted", "old was gone already"), strict=True):
+    for page, says in zip(pages, ("documents were deleted", "old was already deleted"), strict=True):
         page.get_by_role("button", name="Delete old").click()
         page.get_by_role("button", name="Delete it").click()
         expect(page.locator(".notice")).to_contain_text(says)
-        expect(page.get_by_text("There is none yet")).to_be_visible()
+        expect(page.get_by_text("There are no collections yet")).to_be_visible()
     errors.clear()  # the second one was told 404
 
 
@@ -178,14 +178,14 @@ def test_two_tabs_that_delete_the_same_documents_both_end_well(own_server: WebSe
         pages = [open_page(f"{own_server.url}#documents?collection=notes") for _ in range(2)]
         for page in pages:
             page.get_by_label("Choose a").check()
-        for page, says in zip(pages, ("1 document deleted", "1 document was gone already"), strict=True):
+        for page, says in zip(pages, ("1 document deleted", "1 document was already deleted"), strict=True):
             page.get_by_role("button", name="Delete 1 document").click()
             expect(page.locator(".notice")).to_contain_text(says)
             settled(page)
             expect(page.locator("li.document")).to_have_count(1)
-        expect(pages[1].get_by_role("button", name="Bring back")).to_have_count(0)
-        pages[0].get_by_role("button", name="Bring back").click()
-        expect(pages[0].locator(".notice")).to_contain_text("1 document is back")
+        expect(pages[1].get_by_role("button", name="Restore")).to_have_count(0)
+        pages[0].get_by_role("button", name="Restore").click()
+        expect(pages[0].locator(".notice")).to_contain_text("1 document restored")
 
 
 def test_a_collection_of_no_documents_is_called_so(
@@ -237,13 +237,13 @@ def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
         expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("the call needs admin")
         assert not list(tmp_path.glob("my backups/*"))
         enter_key(page, ADMIN)
-        expect(page.get_by_text("None has been taken yet.")).to_be_visible()
+        expect(page.get_by_text("There is no backup yet.")).to_be_visible()
         page.get_by_role("button", name="Take a backup").click()
-        expect(page.locator(".notice")).to_contain_text("compared with its checksums")
+        expect(page.locator(".notice")).to_contain_text("the checksums are correct")
         assert Axe().run(page, options=RULES).response["violations"] == []
         expect(page.get_by_role("region", name="Backup")).to_contain_text("only the latest is kept")
         page.get_by_role("button", name="Take a backup").click()
-        expect(page.locator(".notice")).to_contain_text("1 older one removed")
+        expect(page.locator(".notice")).to_contain_text("1 older backup removed")
         [folder] = tmp_path.glob("my backups/*")
         expect(page.get_by_role("region", name="Backup").locator("tbody tr")).to_contain_text(str(folder))
         command = shlex.split(page.get_by_role("region", name="Backup").get_by_label("Command").inner_text())
@@ -302,4 +302,4 @@ def test_diagnosis_measures_the_recall_of_the_index(view: Callable[..., Page]) -
     page.get_by_role("button", name="The samples, five questions").click()
     settled(page)
     expect(page.get_by_role("heading", name="Recall of the index")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("finds 100% of the hits")
+    expect(page.locator("main")).to_contain_text("finds 100 % of the hits")

@@ -1,11 +1,10 @@
-"""The contract's own rules, checked on the descriptors, and the generated code against its sources."""
+"""Rules of the API that hold without buf, and the generated code against its sources."""
 
 import re
 from pathlib import Path
 
 import pytest
 from facets_proto.generate import PACKAGE_FOLDER, generate
-from google.protobuf import descriptor_pb2
 from proto_files import FILES, SERVICES
 
 
@@ -57,11 +56,3 @@ def test_every_field_rpc_service_and_enum_value_has_a_comment() -> None:
             declares = re.match(r"\s*(rpc|service|(repeated |optional )?[\w.]+ \w+ = \d+;|[A-Z_]+ = \d+;)", line)
             if declares and not line.lstrip().startswith("//"):
                 assert lines[number - 1].lstrip().startswith("//"), f"{path.name}:{number + 1}: {line.strip()}"
-
-
-def test_descriptors_are_proto3() -> None:
-    for file in FILES:
-        message = descriptor_pb2.FileDescriptorProto()
-        file.CopyToProto(message)
-        assert message.syntax == "proto3"
-        assert message.package == "facets.v1"

@@ -1,4 +1,4 @@
-"""``make proto-check`` passes on what is there, and refuses what would break programs or bend the rules."""
+"""``make proto-check`` passes on the protos, and fails on breaking changes and rule violations."""
 
 import shutil
 import subprocess
@@ -12,7 +12,7 @@ MODULES = ROOT / "proto" / "node_modules"
 
 @pytest.fixture
 def checkout(tmp_path: Path) -> Path:
-    """What the check reads, to be changed."""
+    """A copy of what the check reads."""
     if not (MODULES / ".bin" / "buf").exists():
         pytest.skip("buf is not installed: make proto-check installs it from npm")
     shutil.copytree(
@@ -44,22 +44,20 @@ def test_the_protos_pass(checkout: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "says"),
+    ("before", "after", "message"),
     [
         ("bool normalize = 3;", "bool normalise = 3;", "changed name"),
-        ("bool normalize = 3;", "bool normalize = 33;", "normalize"),
-        ("bool normalize = 3;", "string normalize = 3;", "changed type"),
         ("rpc Explain(ExplainRequest) returns (ExplainResponse);", "", "Explain"),
         ("bool normalize = 3;", "bool normalize = 3;\n  bool uncommented = 99;", "comment"),
     ],
 )
-def test_what_breaks_programs_or_rules_is_refused(checkout: Path, before: str, after: str, says: str) -> None:
+def test_breaking_changes_and_rule_violations_fail(checkout: Path, before: str, after: str, message: str) -> None:
     change(checkout, before, after)
     done = check(checkout)
-    assert done.returncode != 0 and says in done.stdout + done.stderr
+    assert done.returncode != 0 and message in done.stdout + done.stderr
 
 
-def test_additions_pass_and_a_release_keeps_them(checkout: Path) -> None:
+def test_a_release_records_additions(checkout: Path) -> None:
     change(checkout, "bool normalize = 3;", "bool normalize = 3;\n  // Something new.\n  bool something = 99;")
     assert check(checkout, "--release").returncode == 0
     change(checkout, "  // Something new.\n  bool something = 99;\n", "")

@@ -1,4 +1,4 @@
-"""A Node program loads the protos with ``@grpc/proto-loader`` from what we ship, without anything else beside them."""
+"""A Node program loads the shipped protos with ``@grpc/proto-loader``."""
 
 import json
 import os
@@ -9,7 +9,7 @@ from pathlib import Path
 import facets_proto
 import pytest
 
-PACKAGE = Path(facets_proto.__file__).resolve().parent  # the client has it by a link
+PACKAGE = Path(facets_proto.__file__).resolve().parent  # the client links to it
 MODULES = PACKAGE.parents[1] / "clients" / "typescript" / "node_modules"
 ENVIRONMENT = {**os.environ, "NODE_PATH": str(MODULES)}
 ROOMS = sorted(path.stem for path in (PACKAGE / "v1").glob("*.proto"))
@@ -24,7 +24,7 @@ console.log(JSON.stringify(Object.keys(loaded)));
 
 @pytest.fixture(scope="module")
 def node() -> str:
-    """The program, when ``@grpc/proto-loader`` is installed for it: the TypeScript client's tests bring it."""
+    """Path of Node; skips without ``@grpc/proto-loader``, which the TypeScript client's tests install."""
     program = shutil.which("node")
     if program is None:
         pytest.skip("node is not installed")
@@ -33,7 +33,7 @@ def node() -> str:
     return program
 
 
-def test_every_import_is_shipped_or_comes_with_protobuf() -> None:
+def test_every_import_is_shipped_or_part_of_protobuf() -> None:
     imports = {
         line.split('"')[1]
         for path in PACKAGE.rglob("*.proto")
@@ -62,8 +62,7 @@ def test_node_loads_every_service(node: str, tmp_path: Path) -> None:
     assert {"google.rpc.Status", "google.rpc.BadRequest"} <= loaded
 
 
-def test_the_example_of_the_page_makes_a_client(node: str) -> None:
-    """As it is printed, from the root of the repository."""
+def test_the_example_of_the_readme_creates_a_client(node: str) -> None:
     page = (PACKAGE.parent / "README.md").read_text(encoding="utf-8")
     example = page.partition("```js\n")[2].partition("```")[0]
     assert "EmbeddingService" in example

@@ -1,4 +1,4 @@
-"""The TypeScript code that is committed is that of the protos."""
+"""The committed TypeScript code matches the protos."""
 
 import base64
 import importlib
@@ -17,8 +17,8 @@ ROOMS = sorted(path.stem for path in (ROOT / "proto" / "facets_proto" / "v1").gl
 
 
 @pytest.mark.parametrize("room", ROOMS)
-def test_generated_module_holds_the_proto_as_it_is(room: str) -> None:
-    """Without Node: a module embeds the description that it was made of."""
+def test_generated_module_has_the_descriptor_of_the_proto(room: str) -> None:
+    """Works without Node: a module embeds the descriptor it was generated from."""
     module = (GENERATED / "facets_proto" / "v1" / f"{room}_pb.ts").read_text(encoding="utf-8")
     found = re.search(r'fileDesc\("([^"]+)"', module)
     assert found is not None
@@ -32,7 +32,7 @@ def test_generated_module_holds_the_proto_as_it_is(room: str) -> None:
     assert held == wanted
 
 
-def test_generated_code_is_what_the_generator_writes(tmp_path: Path) -> None:
+def test_generated_code_is_current(tmp_path: Path) -> None:
     if not (CLIENT / "node_modules" / ".bin" / "protoc-gen-es").exists():
         pytest.skip("protobuf-es is not installed: make test-typescript installs it and runs this")
     pytest.importorskip("grpc_tools", reason="grpcio-tools brings protoc")
@@ -45,7 +45,7 @@ def test_generated_code_is_what_the_generator_writes(tmp_path: Path) -> None:
     assert made == {path.relative_to(GENERATED): path.read_bytes() for path in GENERATED.rglob("*.ts")}
 
 
-def test_nothing_that_is_installed_is_made_for_one_platform_or_for_a_newer_node() -> None:
+def test_packages_support_all_platforms_and_node_20() -> None:
     packages = json.loads((CLIENT / "package-lock.json").read_text(encoding="utf-8"))["packages"]
     assert not [name for name, package in packages.items() if {"os", "cpu", "libc"} & package.keys()]
     least = {

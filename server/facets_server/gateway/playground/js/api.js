@@ -1,4 +1,4 @@
-/** Calls to the server: JSON over HTTP as the Connect protocol has it, and what to tell when one fails. */
+/** Calls to the server in the Connect protocol's JSON, their errors, and the state of the connection. */
 
 const KEY = "facets-key";
 const TIMEOUT_MS = 60_000;
@@ -7,19 +7,19 @@ const FIRST_PAUSE_MS = 1_000;
 const LONGEST_PAUSE_MS = 8_000;
 
 const ADVICE = {
-  unauthenticated: "Enter a key that this server knows under Key, at the top.",
-  permission_denied: "Use a key that may do this; its rights are set on the server.",
-  not_found: "Check the name, or reload the page if it was deleted meanwhile.",
+  unauthenticated: "Enter a valid API key under Key, at the top.",
+  permission_denied: "Use a key with this permission; the server's operator sets permissions.",
+  not_found: "Check the name, or reload the page if it was deleted.",
   resource_exhausted: "Wait a moment and try again.",
   deadline_exceeded: "Try again, or with a shorter text.",
   unavailable: "Wait a moment and try again.",
   failed_precondition: "",
   invalid_argument: "",
-  unimplemented: "This server was started without a model for it.",
-  internal: "Try again; the server's log says more.",
+  unimplemented: "This server has no model for it.",
+  internal: "Try again; the server's log has details.",
 };
 
-/** A failed call: one sentence for people, and what they can do. */
+/** A failed call, with a sentence of advice. */
 export class CallError extends Error {
   /** @param {string} code Connect's code, "lost" when the server was not reached. */
   constructor(code, message, advice = ADVICE[code] ?? "") {
@@ -35,11 +35,11 @@ function stored() {
   try {
     return sessionStorage.getItem(KEY) ?? "";
   } catch {
-    return ""; // storage is switched off: the key lives as long as the page
+    return ""; // without storage the key is kept until the page is left
   }
 }
 
-/** Takes a key for all later calls; empty: none. */
+/** Sets the key for later calls; empty: none. */
 export function setKey(value) {
   key = value.trim();
   try {
@@ -59,8 +59,8 @@ export function hasKey() {
  * @param {string} method "Service/Method" of the package facets.v1.
  * @param {Object} request The message as proto3 JSON.
  * @param {AbortSignal} [signal]
- * @param {number} [timeoutMs] Milliseconds that the answer may take.
- * @returns {Promise<Object>} The reply as proto3 JSON: fields that are zero or empty are missing.
+ * @param {number} [timeoutMs] Deadline in milliseconds.
+ * @returns {Promise<Object>} The reply as proto3 JSON, without fields that are zero or empty.
  * @throws {CallError}
  */
 export async function call(method, request, signal, timeoutMs = TIMEOUT_MS) {
@@ -76,7 +76,7 @@ async function body(reply, signal) {
   } catch (error) {
     if (signal?.aborted) throw error;
     connection.lost();
-    throw new CallError("lost", "The connection broke off in the middle of the answer.", "It is asked again by itself.");
+    throw new CallError("lost", "The connection was interrupted during the answer.", "The page tries again.");
   }
 }
 
@@ -92,30 +92,30 @@ async function fetched(method, request, signal, timeoutMs) {
   } catch (error) {
     if (signal?.aborted) throw error;
     connection.lost();
-    throw new CallError("lost", "The server does not answer.", "It is asked again by itself once it is back.");
+    throw new CallError("lost", "The server does not answer.", "The page tries again once it is back.");
   }
 }
 
 async function failure(reply) {
-  let told = {};
+  let error = {};
   try {
-    told = await reply.json();
+    error = await reply.json();
   } catch {
-    // Not from the server itself, a proxy for instance: the status is all there is.
+    // The reply of a proxy, for instance, is not JSON.
   }
-  // Too large will be too large again, whatever the code says.
-  const code = reply.status === 413 ? "invalid_argument" : (told.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
-  const message = told.message || `The server answered with status ${reply.status}.`;
+  // A request that is too large must not be retried, although its code is resource_exhausted.
+  const code = reply.status === 413 ? "invalid_argument" : (error.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
+  const message = error.message || `The server answered with status ${reply.status}.`;
   return new CallError(code, sentence(message));
 }
 
-/** With a capital and a full stop, as the messages of the server have none; paths of fields stay as they are. */
+/** Adds a capital and a full stop, except to field paths. */
 function sentence(message) {
-  const begun = /^\w+[.[]\S/.test(message) ? message : message.charAt(0).toUpperCase() + message.slice(1);
-  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+  const started = /^\w+[.[]\S/.test(message) ? message : message.charAt(0).toUpperCase() + message.slice(1);
+  return /[.!?]$/.test(started) ? started : `${started}.`;
 }
 
-/** Whether the server is there; asks again, with growing pauses, while it is not. Sends "lost", "reached", "waiting". */
+/** State of the connection: "waiting", "reached" or "lost". While lost, probes the server with growing pauses. */
 class Connection extends EventTarget {
   state = "waiting";
   #pause = FIRST_PAUSE_MS;
@@ -124,16 +124,16 @@ class Connection extends EventTarget {
   reached() {
     this.#pause = FIRST_PAUSE_MS;
     clearTimeout(this.#timer);
-    this.#become("reached");
+    this.#set("reached");
   }
 
   lost() {
     if (this.state === "lost") return;
-    this.#become("lost");
-    this.#later();
+    this.#set("lost");
+    this.#probeLater();
   }
 
-  /** Asks now. */
+  /** Probes the server now. */
   async probe() {
     clearTimeout(this.#timer);
     try {
@@ -143,19 +143,19 @@ class Connection extends EventTarget {
         body: '{"pageSize":1}',
         signal: AbortSignal.timeout(PROBE_MS),
       });
-      this.reached(); // even a refusal is an answer
+      this.reached(); // also after an error reply
     } catch {
-      this.#later();
+      this.#probeLater();
     }
   }
 
-  #later() {
+  #probeLater() {
     clearTimeout(this.#timer);
     this.#timer = setTimeout(() => this.probe(), this.#pause);
     this.#pause = Math.min(LONGEST_PAUSE_MS, this.#pause * 2);
   }
 
-  #become(state) {
+  #set(state) {
     if (this.state === state) return;
     this.state = state;
     this.dispatchEvent(new CustomEvent("change", { detail: state }));

@@ -1,18 +1,18 @@
-/** A scatter chart on a canvas: zoomed, moved and read with pointer, fingers or keys. */
+/** A scatter chart on a canvas that can be zoomed, moved and read with pointer, touch or keyboard. */
 
 import { h, hue } from "./dom.js";
 
 const RADIUS = 4.5;
-const MANY = 3_000; // points from which on they are small squares
+const MANY = 3_000; // with more points than this they are drawn as small squares
 const SMALL = 2;
-const REACH = 14; // pixels from a point that still hit it
+const REACH = 14; // largest distance in pixels that hits a point
 const MARGIN = 28;
 const NUM_HUES = 8;
 const ARROWS = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
 
 /**
- * Sends "choose" with the point chosen by a press or a key, "hover" with the one under the pointer or null, "area" with
- * the points that a line was drawn around, and "mode" with whether the next line is such a one.
+ * Dispatches "choose" with a point chosen by press or key, "hover" with the point under the pointer or null, "area" with
+ * the points inside a drawn line, and "mode" with whether the next line selects an area.
  */
 export class Chart extends EventTarget {
   /** @type {{x: number, y: number, hue: number, key: string}[]} Coordinates of any range. */
@@ -20,7 +20,7 @@ export class Chart extends EventTarget {
   #view = { scale: 1, x: 0, y: 0 };
   #theme = null;
   #labels = [];
-  #ring = null; // places along the line that is drawn around an area
+  #ring = null; // points of the line around an area
   #selecting = false;
   #chosen = null;
   #hovered = null;
@@ -29,7 +29,7 @@ export class Chart extends EventTarget {
 
   constructor(label) {
     super();
-    // A canvas does not understand light-dark(): these elements compute the colours for it.
+    // A canvas does not support light-dark(): these elements compute its colours.
     this.paints = Array.from({ length: NUM_HUES }, (_, number) => h("i", { class: `paint ${hue(number)}` }));
     this.canvas = h("canvas", { class: "chart", tabindex: 0, role: "application", "aria-label": label }, this.paints);
     this.context = this.canvas.getContext("2d");
@@ -51,7 +51,7 @@ export class Chart extends EventTarget {
     this.dark.removeEventListener("change", this.redraw);
   }
 
-  /** New points; the view stays. */
+  /** Replaces the points; zoom and position stay. */
   show(points) {
     const chosen = this.#chosen && points.find((point) => point.key === this.#chosen.key);
     this.points = points;
@@ -61,19 +61,19 @@ export class Chart extends EventTarget {
     this.redraw();
   }
 
-  /** Names that stand on the map, the most important first: one that would cover another is moved, or left out. */
+  /** Sets labels, most important first; overlapping ones are moved or hidden. */
   name(labels) {
     this.#labels = labels;
     this.redraw();
   }
 
-  /** Brings out one theme; null: all alike. */
+  /** Highlights one theme; null: none. */
   focusTheme(theme) {
     this.#theme = theme;
     this.redraw();
   }
 
-  /** The next line that is drawn chooses the points within it; asked for again, it moves the map as before. */
+  /** Toggles whether the next drawn line selects an area. */
   selectArea() {
     this.#selecting = !this.#selecting;
     this.canvas.classList.toggle("selecting", this.#selecting);
@@ -143,12 +143,11 @@ export class Chart extends EventTarget {
     }
   }
 
-  /** Those of the theme in focus last, so that they lie on top. */
+  /** The highlighted theme last, so that it is on top. */
   #order() {
     if (this.#theme === null) return this.points;
-    const [others, mine] = [[], []];
-    for (const point of this.points) (point.hue === this.#theme ? mine : others).push(point);
-    return [...others, ...mine];
+    const isFocused = (point) => point.hue === this.#theme;
+    return [...this.points.filter((point) => !isFocused(point)), ...this.points.filter(isFocused)];
   }
 
   #dot(point, hues) {
@@ -203,7 +202,7 @@ export class Chart extends EventTarget {
     });
     on("pointerleave", () => this.#hover(null));
     on("wheel", (event) => {
-      if (!event.ctrlKey && document.activeElement !== this.canvas) return; // the page scrolls until the map is pressed
+      if (!event.ctrlKey && document.activeElement !== this.canvas) return; // scrolls the page unless the map has focus
       event.preventDefault();
       this.zoom(Math.exp(-event.deltaY / 300), at(event));
     }, { passive: false });
@@ -245,7 +244,7 @@ export class Chart extends EventTarget {
     return best;
   }
 
-  /** The closest point in a direction from the chosen one; the middle one to begin with. */
+  /** The closest point in a direction from the chosen one, or the point in the middle. */
   #toward([dx, dy]) {
     const [x, y] = this.#chosen ? this.#place(this.#chosen) : [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
     let best = this.#chosen;
@@ -261,7 +260,7 @@ export class Chart extends EventTarget {
     return best;
   }
 
-  /** The points within a line; by the key S those that are in sight. */
+  /** Selects the points inside a line; the key S selects the visible points. */
   #area(ring) {
     const path = outline(ring);
     const { context } = this;
@@ -274,7 +273,7 @@ export class Chart extends EventTarget {
     this.dispatchEvent(new CustomEvent("area", { detail: inside }));
   }
 
-  /** Makes a point the chosen one. */
+  /** Chooses a point. */
   choose(point) {
     if (!point) return;
     this.#chosen = point;
@@ -293,7 +292,7 @@ export class Chart extends EventTarget {
 
 function outline(ring) {
   const path = new Path2D();
-  ring.forEach(([x, y], place) => (place ? path.lineTo(x, y) : path.moveTo(x, y)));
+  ring.forEach(([x, y], index) => (index ? path.lineTo(x, y) : path.moveTo(x, y)));
   path.closePath();
   return path;
 }

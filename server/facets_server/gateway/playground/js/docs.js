@@ -1,9 +1,9 @@
-/** The routes over HTTP, made of the server's OpenAPI description: read, searched, tried. */
+/** The HTTP routes of the server's OpenAPI description, with search and a form to try each one. */
 
 import { hasKey, setKey } from "./api.js";
-import { field, h, plural } from "./dom.js";
+import { field, h, plural, table } from "./dom.js";
 
-const DEPTH = 3; // of messages in messages that an example fills in
+const MAX_DEPTH = 3; // of nested messages in examples
 const OTHER = "OpenAI, TEI, Cohere, probes";
 
 let schemas = {};
@@ -15,7 +15,7 @@ async function start() {
     schemas = description.components.schemas;
     root.replaceChildren(...page(routesOf(description.paths)));
   } catch {
-    root.replaceChildren(h("div", { class: "problem", role: "alert" }, "The description could not be read. Reload the page."));
+    root.replaceChildren(h("div", { class: "problem", role: "alert" }, "The description could not be loaded. Reload the page."));
   }
 }
 
@@ -26,28 +26,28 @@ function routesOf(paths) {
 }
 
 function page(routes) {
-  const told = h("p", { class: "status", role: "status" });
+  const status = h("p", { class: "status", role: "status" });
   const key = h("input", { type: "password", autocomplete: "off", spellcheck: "false", placeholder: hasKey() ? "set" : "none" });
   key.addEventListener("change", () => setKey(key.value));
-  const wanted = h("input", { type: "search", autocomplete: "off" });
+  const search = h("input", { type: "search", autocomplete: "off" });
   const list = routes.map((route) => ({ route, element: routeElement(route) }));
   const groups = [...new Set(routes.map((route) => route.group))].map((name) => {
-    const mine = list.filter(({ route }) => route.group === name);
-    return { mine, element: h("section", { class: "stack tight", "aria-label": name }, h("h2", {}, name), mine.map(({ element }) => element)) };
+    const members = list.filter(({ route }) => route.group === name);
+    return { members, element: h("section", { class: "stack tight", "aria-label": name }, h("h2", {}, name), members.map(({ element }) => element)) };
   });
   const filter = () => {
-    const words = wanted.value.toLowerCase().split(/\s+/).filter(Boolean);
+    const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
     for (const { route, element } of list) {
-      const said = `${route.path} ${route.operation.description}`.toLowerCase();
-      element.hidden = !words.every((word) => said.includes(word));
+      const text = `${route.path} ${route.operation.description}`.toLowerCase();
+      element.hidden = !words.every((word) => text.includes(word));
     }
-    for (const { mine, element } of groups) element.hidden = mine.every(({ element: one }) => one.hidden);
-    told.textContent = plural(list.filter(({ element }) => !element.hidden).length, "route");
+    for (const { members, element } of groups) element.hidden = members.every((member) => member.element.hidden);
+    status.textContent = plural(list.filter(({ element }) => !element.hidden).length, "route");
   };
-  wanted.addEventListener("input", filter);
+  search.addEventListener("input", filter);
   filter();
-  const controls = h("div", { class: "card columns" }, field("Find a route", wanted), field("API key, if the server asks for one", key));
-  return [controls, told, h("div", { class: "stack" }, groups.map(({ element }) => element))];
+  const controls = h("div", { class: "card columns" }, field("Find a route", search), field("API key, if the server asks for one", key));
+  return [controls, status, h("div", { class: "stack" }, groups.map(({ element }) => element))];
 }
 
 function routeElement(route) {
@@ -67,7 +67,7 @@ function inside({ path, method, operation }) {
   return [
     h("p", {}, operation.description),
     body && h("div", {}, h("h3", {}, `Request, ${type}`), fieldsTable(body.schema)),
-    answer && h("div", {}, h("h3", {}, `Answer, ${answerType}`), fieldsTable(answer.schema)),
+    answer && h("div", {}, h("h3", {}, `Reply, ${answerType}`), fieldsTable(answer.schema)),
     type !== "application/x-ndjson" && tryForm({ path, method, schema: body?.schema }),
   ].filter(Boolean);
 }
@@ -79,10 +79,8 @@ function resolved(schema) {
 function fieldsTable(schema) {
   const properties = Object.entries(resolved(schema).properties ?? {});
   if (!properties.length) return h("p", { class: "small" }, typeName(schema));
-  const rows = properties.map(([name, one]) =>
-    h("tr", {}, h("th", { scope: "row" }, h("code", {}, name)), h("td", {}, typeName(one)), h("td", {}, one.description ?? resolved(one).description ?? "")),
-  );
-  return h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": typeName(schema) }, h("table", {}, rows));
+  const rows = properties.map(([name, property]) => [h("code", {}, name), typeName(property), property.description ?? resolved(property).description ?? ""]);
+  return table(["Field", "Type", "Description"], rows);
 }
 
 function typeName(schema) {
@@ -95,18 +93,18 @@ function typeName(schema) {
   return [schema.type ?? schema.const ?? "any"].flat().join(" or ");
 }
 
-/** A value of a schema, so that one can begin to type. */
+/** An example value of a schema. */
 function sample(schema, depth = 0) {
-  const one = resolved(schema);
-  if (one.const !== undefined) return one.const;
-  if (one.enum) return one.enum[0];
-  if (one.anyOf) return sample(one.anyOf[0], depth);
-  if (one.type === "array") return depth < DEPTH ? [sample(one.items ?? {}, depth + 1)] : [];
-  if (one.type === "object") {
-    const wanted = Object.entries(one.properties ?? {}).filter(([name, part]) => one.required?.includes(name) ?? !part.$ref);
-    return depth < DEPTH ? Object.fromEntries(wanted.map(([name, part]) => [name, sample(part, depth + 1)])) : {};
+  const target = resolved(schema);
+  if (target.const !== undefined) return target.const;
+  if (target.enum) return target.enum[0];
+  if (target.anyOf) return sample(target.anyOf[0], depth);
+  if (target.type === "array") return depth < MAX_DEPTH ? [sample(target.items ?? {}, depth + 1)] : [];
+  if (target.type === "object") {
+    const properties = Object.entries(target.properties ?? {}).filter(([name, part]) => target.required?.includes(name) ?? !part.$ref);
+    return depth < MAX_DEPTH ? Object.fromEntries(properties.map(([name, part]) => [name, sample(part, depth + 1)])) : {};
   }
-  const type = [one.type].flat()[0];
+  const type = [target.type].flat()[0];
   return type === "integer" || type === "number" ? 0 : type === "boolean" ? false : "";
 }
 
@@ -114,7 +112,7 @@ function tryForm({ path, method, schema }) {
   const body = schema && h("textarea", { rows: 6, spellcheck: "false", class: "code" });
   if (body) body.value = JSON.stringify(sample(schema), null, 2);
   const status = h("p", { class: "status", role: "status" });
-  const answer = h("pre", { hidden: true, tabindex: 0, "aria-label": "The answer" });
+  const answer = h("pre", { hidden: true, tabindex: 0, "aria-label": "Reply" });
   const form = h("form", { class: "stack tight" }, body && field("Try it", body), h("div", {}, h("button", { type: "submit", class: "primary" }, "Send")), status, answer);
   form.addEventListener("submit", async (event) => {
     event.preventDefault();

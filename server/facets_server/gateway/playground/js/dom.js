@@ -1,18 +1,18 @@
-/** Elements without HTML strings: whatever a server sends becomes a text node. */
+/** Creates elements without HTML strings: everything that a server sends becomes a text node. */
 
 const SVG = "http://www.w3.org/2000/svg";
 
 /**
- * Makes an element.
+ * Creates an HTML element.
  * @param {string} tag
- * @param {Object<string, any>} [attributes] `on` holds listeners, `data` data attributes; false and null are left out.
+ * @param {Object<string, any>} [attributes] `on` has listeners, `data` has data attributes; false and null are skipped.
  * @param {...(Node|string|number|null|false|Array)} children
  */
 export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
 
-/** The same for SVG. */
+/** Creates an SVG element. */
 export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
@@ -33,15 +33,20 @@ function filled(element, attributes, children) {
   return element;
 }
 
-let made = 0;
+let numIds = 0;
 
-/** An id that nothing else on the page has. */
+/** A unique id. */
 export function uniqueId(prefix) {
-  made += 1;
-  return `${prefix}-${made}`;
+  numIds += 1;
+  return `${prefix}-${numIds}`;
 }
 
-/** A labelled field; `hint` stands below it. */
+/** A button that calls `onClick`. */
+export function button(label, onClick, attributes = {}) {
+  return h("button", { type: "button", class: "quiet", on: { click: onClick }, ...attributes }, label);
+}
+
+/** A labelled field with an optional hint below it. */
 export function field(label, control, hint = "") {
   control.id ||= uniqueId("field");
   const hintId = `${control.id}-hint`;
@@ -55,13 +60,23 @@ export function field(label, control, hint = "") {
   );
 }
 
-/** A part of a view with its name above it. */
+/** A section with a heading. */
 export function card(name, ...children) {
   const id = uniqueId("card");
   return h("section", { class: "card stack tight", "aria-labelledby": id }, h("h2", { id }, name), children);
 }
 
-/** A table of rows of cells, the first of each naming its row; without `head` a list of facts. */
+/** A message in place of results. */
+export function nothing(heading, ...content) {
+  return h("div", { class: "nothing card" }, h("h2", {}, heading), content);
+}
+
+/** Details that a line opens. */
+export function folded(summary, ...content) {
+  return h("details", { class: "folded" }, h("summary", {}, summary), content);
+}
+
+/** A table whose first cells are row headings; without `head` a list of facts. */
 export function table(head, rows) {
   const row = (cells) => h("tr", {}, cells.map((cell, place) => (place ? h("td", {}, cell) : h("th", { scope: "row" }, cell))));
   const columns = h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td")))));
@@ -76,7 +91,7 @@ export function select(name, choices, value = "") {
   return control;
 }
 
-/** A bar from 0 to 1 with what it means beside it. */
+/** A bar from 0 to 1 with a label. */
 export function meter(share, label) {
   const clipped = Math.min(1, Math.max(0, share));
   const fill = h("span", { class: "fill" });
@@ -84,43 +99,49 @@ export function meter(share, label) {
   return h("span", { class: "meter" }, h("span", { class: "track", "aria-hidden": "true" }, fill), h("span", {}, label));
 }
 
-/** Class of the colour of facet, theme or match number `index`. */
+/** CSS class of the colour of a facet, theme or match. */
 export function hue(index) {
   return `hue-${((index % 8) + 8) % 8}`;
 }
 
-/** Follows pointer and keyboard: calls `enter` and `leave` as `element` gets and loses attention; a press keeps it. */
-export function attend(element, enter, leave) {
-  let kept = false;
-  const begin = () => enter();
-  const end = () => kept || leave();
-  element.addEventListener("pointerenter", begin);
-  element.addEventListener("pointerleave", end);
-  element.addEventListener("focus", begin);
-  element.addEventListener("blur", end);
-  element.addEventListener("click", () => {
-    kept = !kept;
-    element.setAttribute("aria-pressed", String(kept));
-    if (kept) enter();
+/**
+ * A button that highlights something: calls `enter` on hover and focus, `leave` afterwards; a press keeps the highlight.
+ * @param {Object} attributes `class` and more.
+ */
+export function highlightButton(attributes, { enter, leave }, ...children) {
+  let isPressed = false;
+  const end = () => isPressed || leave();
+  const element = h("button", { type: "button", "aria-pressed": "false", ...attributes }, children);
+  const toggle = () => {
+    isPressed = !isPressed;
+    element.setAttribute("aria-pressed", String(isPressed));
+    if (isPressed) enter();
     else leave();
-  });
-  element.setAttribute("aria-pressed", "false");
+  };
+  const listeners = { pointerenter: enter, focus: enter, pointerleave: end, blur: end, click: toggle };
+  for (const [event, listener] of Object.entries(listeners)) element.addEventListener(event, () => listener());
+  return element;
 }
 
-const WHOLE = new Intl.NumberFormat("en");
+/** The value of an enum in words: "SEARCH_MODE_LEXICAL" without "SEARCH_MODE_" is "lexical". */
+export function enumLabel(value, prefix) {
+  return (value ?? "").replace(prefix, "").toLowerCase().replaceAll("_", " ");
+}
+
+const INTEGER = new Intl.NumberFormat("en");
 
 /** 12,345. */
 export function count(number) {
-  return WHOLE.format(Number(number));
+  return INTEGER.format(Number(number));
 }
 
 /** "1 document", "2 documents". */
-export function plural(number, one, many = `${one}s`) {
-  return `${count(number)} ${Number(number) === 1 ? one : many}`;
+export function plural(number, singular, many = `${singular}s`) {
+  return `${count(number)} ${Number(number) === 1 ? singular : many}`;
 }
 
 /** "40 seconds", "44 minutes", "3 hours". */
-export function lasting(seconds) {
+export function duration(seconds) {
   const [size, unit] = [[3600, "hour"], [60, "minute"]].find(([size]) => seconds >= 2 * size) ?? [1, "second"];
   return plural(Math.ceil(seconds / size), unit);
 }
@@ -130,7 +151,7 @@ export function percent(share) {
   return `${Math.round(share * 100)} %`;
 }
 
-/** Two digits, with a minus sign of full width. */
+/** A number with a fixed number of digits and a typographic minus sign. */
 export function decimal(number, digits = 2) {
   return Number(number ?? 0).toFixed(digits).replace("-", "\u2212");
 }

@@ -1,21 +1,21 @@
-/** Conditions on payloads: rows that people fill, and the message of the server. */
+/** Filters on payloads: form rows, and the Filter message that they make. */
 
-import { field, h, select, uniqueId } from "./dom.js";
+import { button, field, h, select, uniqueId } from "./dom.js";
 
-const MOST_VALUES = 40;
+const MAX_VALUES = 40;
 const TESTS = [
   ["is", "is"],
   ["is_not", "is not"],
   ["at_least", "is at least"],
   ["at_most", "is at most"],
-  ["contains", "has among its items"],
-  ["exists", "is there"],
+  ["contains", "contains the item"],
+  ["exists", "exists"],
   ["missing", "is missing"],
 ];
 const WITHOUT_VALUE = new Set(["exists", "missing"]);
 
 /**
- * Fields of some payloads with the kind of their values and the values themselves.
+ * Fields of some payloads with the type and samples of their values.
  * @param {Object[]} payloads
  * @returns {Map<string, {kind: string, values: string[]}>}
  */
@@ -35,14 +35,14 @@ function collect(fields, payload, prefix) {
     }
     const samples = Array.isArray(value) ? value : [value];
     const known = fields.get(path) ?? { kind: typeof (samples[0] ?? ""), values: new Set() };
-    for (const sample of samples) if (known.values.size < MOST_VALUES) known.values.add(String(sample));
+    for (const sample of samples) if (known.values.size < MAX_VALUES) known.values.add(String(sample));
     fields.set(path, known);
   }
 }
 
 /**
- * The Filter message for some rows; undefined when there is none. A value has the type that the field has in the
- * documents seen, since "1" never equals 1.
+ * The Filter message of some rows; undefined if there are none. Values get the type of the field in the sampled
+ * documents, because "1" never equals 1.
  * @param {{field: string, test: string, value: string}[]} rows
  * @param {Map<string, {kind: string}>} fields
  */
@@ -64,8 +64,8 @@ function condition(row, known) {
     exists: { exists: true },
     missing: { exists: false },
   };
-  const one = { field: { field: name, ...tests[row.test] } };
-  return row.test === "is_not" ? { noneOf: { filters: [one] } } : one;
+  const filter = { field: { field: name, ...tests[row.test] } };
+  return row.test === "is_not" ? { noneOf: { filters: [filter] } } : filter;
 }
 
 function typed(text, kind) {
@@ -74,14 +74,13 @@ function typed(text, kind) {
   return isNumber && kind !== "string" ? Number(text) : text;
 }
 
-/** Rows of conditions in a form. Their state is one hidden control, so that it is kept in the address. */
+/** Filter rows of a form. A hidden control has their state, so that the address keeps it. */
 export class FilterRows {
   constructor(fields = new Map()) {
     this.fields = fields;
     this.state = h("input", { type: "hidden", name: "where", on: { filled: () => this.#draw(this.rows()) } });
     this.list = h("div", { class: "filters" });
-    const add = h("button", { type: "button", class: "quiet", on: { click: () => this.add({}) } }, "Add a filter");
-    this.element = h("div", { class: "stack" }, this.state, this.list, h("div", {}, add));
+    this.element = h("div", { class: "stack" }, this.state, this.list, h("div", {}, button("Add a filter", () => this.add({}))));
   }
 
   rows() {
@@ -89,7 +88,7 @@ export class FilterRows {
       const rows = JSON.parse(this.state.value || "[]");
       return Array.isArray(rows) ? rows.map((row) => ({ field: "", test: "is", value: "", ...row })) : [];
     } catch {
-      return []; // an address that somebody edited
+      return []; // invalid address
     }
   }
 
@@ -97,14 +96,14 @@ export class FilterRows {
     return filterMessage(this.rows(), this.fields);
   }
 
-  /** Adds a condition; begins to edit it unless it is whole. */
+  /** Adds a row; focuses it if it has no field yet. */
   add(row) {
     this.#draw([...this.rows(), { field: "", test: "is", value: "", ...row }]);
-    this.#keep();
+    this.#save();
     if (!row.field) this.list.lastElementChild.querySelector("input").focus();
   }
 
-  #keep() {
+  #save() {
     const rows = [...this.list.children].map((row) =>
       Object.fromEntries([...row.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part.value])),
     );
@@ -128,23 +127,22 @@ export class FilterRows {
       value.disabled = WITHOUT_VALUE.has(test.value);
       const known = this.fields.get(name.value.trim())?.values ?? [];
       values.replaceChildren(...known.map((choice) => h("option", { value: choice })));
-      this.#keep();
+      this.#save();
     };
-    const remove = h("button", { type: "button", class: "quiet", "aria-label": "Remove this filter" }, "Remove");
+    const remove = () => {
+      element.remove();
+      this.#save();
+    };
     const element = h(
       "div",
       { class: "filter", role: "group", "aria-label": "Filter", on: { input: changed } },
       field("Field", name),
       field("Test", test),
       field("Value", value),
-      remove,
+      button("Remove", remove, { "aria-label": "Remove this filter" }),
       names,
       values,
     );
-    remove.addEventListener("click", () => {
-      element.remove();
-      this.#keep();
-    });
     value.disabled = WITHOUT_VALUE.has(row.test);
     queueMicrotask(() => element.isConnected && changed());
     return element;

@@ -1,26 +1,38 @@
-/** Hits as cards: the passage with what answers, the facets that met, how sure it is. */
+/** Search hits as cards: the passage with its answer, the matching facets, the confidence. */
 
-import { attend, count, decimal, h, hue, meter, percent } from "./dom.js";
-import { excerpt, glow, marked, span, Text } from "./text.js";
+import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, plural } from "./dom.js";
+import { excerpt, glow, marked, span, Text, wordsOf } from "./text.js";
 
-const UNLIKELY = 0.1; // below it a document is taken to hardly answer: see docs/use/search.md
+const UNLIKELY = 0.1; // confidence below which a document hardly answers, see docs/use/search.md
+const MAX_CHIP_LENGTH = 40;
 
 /** Whether a hit hardly answers. */
 export function unlikely(hit) {
   return hit.confidence !== undefined && hit.confidence < UNLIKELY;
 }
 
-/** Content behind a line that opens it. */
-export function folded(summary, content) {
-  return h("details", { class: "folded" }, h("summary", {}, summary), content);
+/**
+ * Likely hits as a list, unlikely ones folded below it.
+ * @param {Object[]} hits
+ * @param {Object} context Optional functions: `addFilter(name, value)` for a press on a payload value, `note(hit)` for a
+ *   remark, `next(hit)` for topics that may follow.
+ * @returns {{nodes: Node[], likely: Object[]}}
+ */
+export function hitLists(hits, context) {
+  const [likely, others] = [hits.filter((hit) => !unlikely(hit)), hits.filter(unlikely)];
+  const nodes = likely.length ? [hitList(likely, context)] : [];
+  if (likely.length && others.length) nodes.push(folded(plural(others.length, "less likely document"), hitList(others, context, likely.length)));
+  return { nodes, likely };
 }
 
-/**
- * Cards of hits; `context.addFilter` is called with what a press on a payload means, `note` says more of a hit, and
- * `next` gives what a text may lead to: words, and what a press on them does.
- */
-export function hitList(hits, context, before) {
+/** Cards of hits, numbered after `before` earlier ones. */
+export function hitList(hits, context, before = 0) {
   return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, context)));
+}
+
+/** A card with a heading and something beside it. */
+export function resultCard(heading, beside, ...content) {
+  return h("li", { class: "card hit" }, h("div", { class: "hit-head" }, h("h2", {}, heading), beside), content);
 }
 
 function hitCard(hit, context) {
@@ -28,116 +40,87 @@ function hitCard(hit, context) {
   const passage = h("p", { class: "passage" });
   const evidence = (hit.evidence ?? []).map((match) => ({ ...match, span: span(match.secondSpan) }));
   const marks = hitMarks(hit, evidence);
-  const draw = (part) => passage.replaceChildren(...ellipses(text, part, marked(text, marks, part)));
+  const draw = (part) => passage.replaceChildren(part.start > 0 ? "\u2026 " : "", ...marked(text, marks, part).flat(), part.end < text.length ? " \u2026" : "");
   const part = excerpt(text, span(hit.answer));
   draw(part);
-  const more = part.end - part.start < text.length && moreButton(() => draw({ start: 0, end: text.length }));
-  return h(
-    "li",
-    { class: "card hit" },
-    h("div", { class: "hit-head" }, h("h2", {}, title(hit)), context.note?.(hit), sureness(hit)),
-    fieldMet(hit),
+  const showAll = (event) => {
+    draw({ start: 0, end: text.length });
+    event.target.remove();
+  };
+  const { answer } = hit;
+  return resultCard(
+    title(hit),
+    [context.note?.(hit), confidence(hit)],
+    answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`),
     passage,
-    more,
-    evidence.length > 0 && facetsMet(evidence, passage),
+    part.end - part.start < text.length && button("Show the whole text", showAll, { class: "link" }),
+    evidence.length > 0 && facetMatches(evidence, passage),
     h("div", { class: "row small" }, payloadChips(hit.payload ?? {}, context), context.next && hit.text && nextButton(hit, context), scores(hit)),
   );
 }
 
-/** What may come after a text, asked for when it is wanted. */
+/** Asks for topics that may follow a text. */
 function nextButton(hit, context) {
-  const button = h("button", { type: "button", class: "link" }, "Explore next");
-  button.addEventListener("click", async () => {
-    button.disabled = true;
-    const found = await context.next(hit).catch((error) => ({ why: error.message, topics: [] }));
-    const chips = found.topics.map(({ words, ask }) => h("button", { type: "button", class: "chip small", on: { click: ask } }, words));
-    button.replaceWith(h("span", { class: "row", role: "group", "aria-label": "What may come next" }, chips.length ? chips : (found.why ?? "No other document here goes on from it.")));
-  });
-  return button;
+  const explore = async (event) => {
+    event.target.disabled = true;
+    const answer = await context.next(hit).catch((error) => ({ error: error.message, topics: [] }));
+    const chips = answer.topics.map(({ words, ask }) => button(words, ask, { class: "chip small" }));
+    const shown = chips.length ? chips : (answer.error ?? "No other document here continues this topic.");
+    event.target.replaceWith(h("span", { class: "row", role: "group", "aria-label": "What may come next" }, shown));
+  };
+  return button("Explore next", explore, { class: "link" });
 }
 
-/** What a document is called. */
+/** Title of a document, or its id. */
 export function title(hit) {
   return typeof hit.payload?.title === "string" && hit.payload.title ? hit.payload.title : hit.id;
 }
 
-/** What a field says that met the query where the text did not; the title is there already. */
-function fieldMet({ answer }) {
-  return answer?.field && answer.field !== "title" && h("p", { class: "small" }, `${answer.field}: ${answer.text}`);
-}
-
 function hitMarks(hit, evidence) {
-  const marks = [];
+  const marks = evidence.flatMap((match, facet) => (match.span ? [{ ...match.span, facet }] : []));
   const answer = span(hit.answer);
-  if (answer) marks.push({ ...answer, kind: "answer", whole: true });
-  for (const given of answer ? (hit.matchedSpans ?? []) : []) marks.push({ ...span(given), kind: "word" });
-  evidence.forEach((match, place) => match.span && marks.push({ ...match.span, facet: place }));
-  return marks;
+  if (!answer) return marks;
+  const words = (hit.matchedSpans ?? []).map((word) => ({ ...span(word), kind: "word" }));
+  return [{ ...answer, kind: "answer", whole: true }, ...words, ...marks];
 }
 
-function ellipses(text, part, nodes) {
-  return [part.start > 0 ? "\u2026 " : "", ...nodes.flat(), part.end < text.length ? " \u2026" : ""];
-}
-
-function moreButton(showAll) {
-  const button = h("button", { type: "button", class: "link" }, "Show the whole text");
-  button.addEventListener("click", () => {
-    showAll();
-    button.remove();
-  });
-  return button;
-}
-
-function sureness(hit) {
+function confidence(hit) {
   if (hit.confidence === undefined) return h("span", { class: "small" }, `score ${decimal(hit.score)}`);
   return meter(hit.confidence, `${percent(hit.confidence)} sure`);
 }
 
-/** One button for each pair of facets that met: it lights up the part of the passage where the document's stands. */
-function facetsMet(evidence, passage) {
-  const buttons = evidence.map((match, place) => {
-    const label = `${words(match.firstWords)} \u2192 ${words(match.secondWords)}`;
-    const told = `Facets that met: ${label}; cosine ${decimal(match.cosine)}`;
-    const button = h(
-      "button",
-      { type: "button", class: `facet ${hue(place)}`, "aria-label": told },
-      h("span", { class: "swatch" }),
-      h("span", {}, words(match.firstWords)),
+/** A button for each pair of matching facets, which highlights the document's part of the passage. */
+function facetMatches(evidence, passage) {
+  const buttons = evidence.map((match, index) => {
+    const [first, second] = [match.firstWords, match.secondWords].map((words) => wordsOf(words) || "no words");
+    const label = `Matching facets: ${first} \u2192 ${second}; cosine ${decimal(match.cosine)}`;
+    return highlightButton(
+      { class: `facet ${hue(index)}`, "aria-label": label },
+      { enter: () => glow(passage, index), leave: () => glow(passage, null) },
+      h("span", {}, first),
       h("span", { class: "arrow" }, "\u2192"),
-      h("span", {}, words(match.secondWords)),
+      h("span", {}, second),
       h("span", { class: "number" }, decimal(match.cosine)),
     );
-    attend(button, () => glow(passage, place), () => glow(passage, null));
-    return button;
   });
-  return h("div", { class: "met", role: "group", "aria-label": "Facets that met" }, buttons);
-}
-
-function words(nearest) {
-  return (nearest ?? []).slice(0, 3).map((near) => near.word).join(", ") || "no words";
+  return h("div", { class: "met", role: "group", "aria-label": "Matching facets" }, buttons);
 }
 
 function payloadChips(payload, { addFilter }) {
   if (!addFilter) return null;
   return Object.entries(payload)
-    .filter(([name, value]) => name !== "title" && ["string", "number", "boolean"].includes(typeof value))
-    .filter(([, value]) => String(value).length <= 40)
-    .map(([name, value]) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "chip small",
-          "aria-label": `${name}: ${typeof value === "number" ? count(value) : value}, only these documents`,
-          on: { click: () => addFilter(name, String(value)) },
-        },
-        `${name}: ${typeof value === "number" ? count(value) : value}`,
-      ),
-    );
+    .filter(([name, value]) => name !== "title" && ["string", "number", "boolean"].includes(typeof value) && String(value).length <= MAX_CHIP_LENGTH)
+    .map(([name, value]) => {
+      const label = `${name}: ${typeof value === "number" ? count(value) : value}`;
+      return button(label, () => addFilter(name, String(value)), { class: "chip small", "aria-label": `${label}, only these documents` });
+    });
 }
 
 function scores(hit) {
-  const parts = [hit.facetsScore && `facets ${decimal(hit.facetsScore)}`, hit.lexicalScore && `words ${decimal(hit.lexicalScore, 1)}`].filter(Boolean);
-  if (hit.matchedWords?.length) parts.push(`matched: ${hit.matchedWords.join(", ")}`);
-  return h("span", { class: "scores" }, parts.join(" \u00b7 "));
+  const parts = [
+    hit.facetsScore && `facets ${decimal(hit.facetsScore)}`,
+    hit.lexicalScore && `words ${decimal(hit.lexicalScore, 1)}`,
+    hit.matchedWords?.length && `matched: ${hit.matchedWords.join(", ")}`,
+  ];
+  return h("span", { class: "scores" }, parts.filter(Boolean).join(" \u00b7 "));
 }

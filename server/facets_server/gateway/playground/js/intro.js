@@ -1,4 +1,4 @@
-/** What a facet is, as one moving picture: shown where a search has not begun. */
+/** An animated picture of what a facet is, shown before the first search. */
 
 import { h, hue, svg } from "./dom.js";
 
@@ -10,7 +10,7 @@ const SENTENCES = [
 const POINTS = [[70, 40], [215, 55], [165, 150]];
 const QUESTION = [150, 132];
 
-/** A card with the picture; it moves for a few seconds and then stands still. */
+/** A card with the picture, which is animated for a few seconds. */
 export function intro() {
   return h(
     "section",
@@ -20,9 +20,9 @@ export function intro() {
       { class: "stack tight" },
       h("h2", { id: "intro" }, "One text, several facets"),
       h("p", { class: "passage" }, SENTENCES.map(([text], place) => [h("span", { class: `step ${hue(place)}` }, text), " "])),
-      h("p", { class: "small" }, "A text that speaks of three things has three points instead of one between them. A question meets the one that answers it:"),
+      h("p", { class: "small" }, "A text about three things has three points instead of one between them. A question is close to the point that answers it:"),
       h("p", { class: "step question" }, "\u201cWhen must I pay the state?\u201d"),
-      h("p", { class: "small" }, "Questions to texts of your own: drop a file anywhere on this page, or ", h("a", { href: "#add" }, "add files"), "."),
+      h("p", { class: "small" }, "To search texts of your own, drop a file anywhere on this page, or ", h("a", { href: "#add" }, "add files"), "."),
     ),
     picture(),
   );
@@ -33,7 +33,7 @@ function picture() {
   const middle = [0, 1].map((axis) => POINTS.reduce((sum, point) => sum + point[axis], 0) / POINTS.length);
   return svg(
     "svg",
-    { viewBox: "0 0 290 190", role: "img", "aria-label": "Three points, one for each facet; what is asked lies beside the point of taxes, far from the mean of the three." },
+    { viewBox: "0 0 290 190", role: "img", "aria-label": "Three points, one for each facet. The query is next to the point of taxes and far from the mean of the three." },
     svg("circle", { class: "mean", cx: middle[0], cy: middle[1], r: 6 }),
     svg("text", { class: "mean", x: middle[0] + 10, y: middle[1] + 4 }, "one vector"),
     svg("line", { class: "meets", x1: x, y1: y, x2: POINTS[2][0], y2: POINTS[2][1] }),

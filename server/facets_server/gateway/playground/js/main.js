@@ -1,9 +1,9 @@
-/** The frame: which view is shown, the key, the state of the connection. */
+/** The frame of the page: navigation, API key, state of the connection. */
 
 import { connection, hasKey, setKey } from "./api.js";
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
-import { forget, listModels } from "./served.js";
+import { forget, listModels } from "./catalog.js";
 
 const VIEWS = {
   search: () => import("./views/search.js"),
@@ -24,37 +24,37 @@ const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No conn
 const main = document.getElementById("main");
 const banner = document.getElementById("banner");
 let shown = { name: "", close: () => {} };
-let turn = 0;
+let numRoutes = 0;
 let dropped = [];
 
 async function route({ focus = true } = {}) {
   const [name, query = ""] = location.hash.slice(1).split("?", 2);
-  if (name === "main") return; // the link that skips the header
+  if (name === "main") return; // the skip link
   const known = name in VIEWS ? name : "search";
-  const mine = (turn += 1);
+  const current = (numRoutes += 1);
   shown.close();
   mark(known);
   try {
     const module = await VIEWS[known]();
-    if (mine !== turn) return;
+    if (current !== numRoutes) return;
     const root = h("div", { class: `view ${known}` });
     main.replaceChildren(root);
     shown = { close: () => {} };
     const opened = await module.open(root);
-    if (mine !== turn) return opened.close();
+    if (current !== numRoutes) return opened.close();
     shown = opened;
     await opened.open(Object.fromEntries(new URLSearchParams(query)));
     opened.take?.(dropped.splice(0));
   } catch (error) {
-    if (mine === turn) failed(error);
+    if (current === numRoutes) failed(error);
   }
-  if (focus && mine === turn) main.focus({ preventScroll: true });
+  if (focus && current === numRoutes) main.focus({ preventScroll: true });
 }
 
-/** A view could not even begin; once the server is back it is tried again. */
+/** Shows why a view could not open; tries again once the server is back. */
 function failed(error) {
   main.replaceChildren(h("div", { class: "view" }, h("h1", {}, "Facets"), problem(error)));
-  if (error.code === "unavailable") connection.lost(); // the gateway outlives its server by a moment
+  if (error.code === "unavailable") connection.lost(); // the gateway may outlive its server for a moment
   const again = (event) => event.detail === "reached" && route();
   connection.addEventListener("change", again, { once: true });
   shown = { close: () => connection.removeEventListener("change", again) };
@@ -79,8 +79,8 @@ function showConnection() {
   banner.hidden = connection.state !== "lost";
   if (banner.hidden) return banner.replaceChildren();
   banner.replaceChildren(
-    h("span", {}, "The server does not answer. It is asked again every few seconds; nothing you typed is lost."),
-    h("button", { type: "button", class: "quiet", on: { click: () => connection.probe() } }, "Ask now"),
+    h("span", {}, "The server does not answer. The page tries again every few seconds; your input is kept."),
+    button("Try now", () => connection.probe()),
   );
 }
 
@@ -89,19 +89,19 @@ async function showServed() {
     const models = await listModels();
     document.getElementById("served").textContent = `Models: ${models.map((model) => model.name).join(", ")}`;
   } catch {
-    document.getElementById("served").textContent = ""; // the view says what is wrong
+    document.getElementById("served").textContent = ""; // the view shows the error
   }
 }
 
 function setUpKey() {
   const dialog = document.getElementById("key-dialog");
   const input = document.getElementById("key");
-  const button = document.getElementById("key-button");
+  const keyButton = document.getElementById("key-button");
   const label = () => {
-    button.textContent = hasKey() ? "Key: set" : "Key";
+    keyButton.textContent = hasKey() ? "Key: set" : "Key";
   };
   label();
-  button.addEventListener("click", () => dialog.showModal());
+  keyButton.addEventListener("click", () => dialog.showModal());
   dialog.addEventListener("close", () => {
     if (dialog.returnValue === "use") setKey(input.value);
     else if (dialog.returnValue === "forget") setKey("");
@@ -115,7 +115,7 @@ function setUpKey() {
   });
 }
 
-/** A file that is dropped anywhere is to be added; the browser would leave the page for it. */
+/** Adds files that are dropped anywhere; by default the browser would open them. */
 function receive(event) {
   if (!event.dataTransfer.types.includes("Files")) return;
   event.preventDefault();
@@ -130,5 +130,5 @@ for (const kind of ["dragover", "drop"]) addEventListener(kind, receive);
 addEventListener("hashchange", () => route());
 setUpKey();
 showServed();
-// Every other view is here before it is asked for: it opens also where the server has gone meanwhile, and says so.
+// Loads the other views in the background, so that they open even if the server becomes unavailable.
 route({ focus: false }).then(() => Promise.allSettled(Object.values(VIEWS).map((load) => load())));

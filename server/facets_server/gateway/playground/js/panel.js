@@ -1,7 +1,7 @@
-/** What all views have in common: a form, examples, one question at a time, its answer or what went wrong. */
+/** What all views share: a form, examples, one request at a time, its results or its error. */
 
 import { CallError, connection } from "./api.js";
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 const LONGEST_ADDRESS = 1_800;
 
@@ -9,67 +9,67 @@ const LONGEST_ADDRESS = 1_800;
  * Fills `root` with a view.
  * @param {HTMLElement} root
  * @param {Object} parts
- * @param {string} parts.name Its hash.
+ * @param {string} parts.name Name in the address.
  * @param {string} parts.title
- * @param {string} parts.lede One sentence: what it shows.
- * @param {Node[]} parts.controls Named form controls, labelled.
- * @param {string} [parts.action] Label of the button, where the controls have none.
+ * @param {string} parts.lede One sentence that says what the view shows.
+ * @param {Node[]} parts.controls Labelled form controls.
+ * @param {string} [parts.action] Label of the submit button, unless the controls have one.
  * @param {{label: string, values: Object<string, string>}[]} parts.examples
- * @param {() => Node} [parts.before] What stands where no question has been asked.
- * @param {(values: Object<string, string>, signal: AbortSignal, progress: Function) => Promise<any>} parts.ask It may
- *   hand what `show` returns to `progress`, as often as it has something to show before its end.
- * @param {(answer: any, values: Object<string, string>) => {nodes?: Node[], status: string}} parts.show Without nodes
- *   what is shown stays.
+ * @param {() => Node} [parts.before] Content before the first request.
+ * @param {(values: Object<string, string>, signal: AbortSignal) => Promise<any>} parts.ask
+ * @param {(answer: any, values: Object<string, string>) => {nodes: Node[], status: string, stage?: Element,
+ *   redraw?: () => void}} parts.show `redraw` is called when `stage` is shown or resized.
  * @returns {{form: HTMLFormElement, run: () => Promise<void>, close: () => void, open: (values: Object) => void}}
  */
 export function panel(root, parts) {
   const form = h("form", { class: "card stack", "aria-label": parts.title }, parts.controls);
-  const own = parts.action && h("button", { type: "submit", class: "primary" }, parts.action);
-  form.append(h("div", { class: "row actions" }, own ?? null, exampleRow(parts.examples, (values) => fillAndRun(values))));
-  const button = form.querySelector("[type=submit]");
+  const action = parts.action && h("button", { type: "submit", class: "primary" }, parts.action);
+  form.append(h("div", { class: "row actions" }, action ?? null, exampleRow(parts.examples, (values) => fillAndRun(values))));
+  const submit = form.querySelector("[type=submit]");
   const status = h("p", { class: "status", role: "status" });
   const results = h("div", { class: "results" }, parts.before?.());
   root.replaceChildren(h("h1", {}, parts.title), h("p", { class: "lede" }, parts.lede), form, status, results);
 
   let running = null;
   let failed = false;
+  let redraw = null;
+  const resized = new ResizeObserver(() => redraw?.());
 
   async function run() {
     running?.abort();
-    const mine = (running = new AbortController());
+    const current = (running = new AbortController());
     const values = valuesOf(form);
     remember(parts.name, values);
     busy(true);
     try {
-      const answer = await parts.ask(values, mine.signal, (part) => mine.signal.aborted || put(part));
-      if (mine.signal.aborted) return;
+      const answer = await parts.ask(values, current.signal);
+      if (current.signal.aborted) return;
       put(parts.show(answer, values));
       failed = false;
       intoSight(status, results);
     } catch (error) {
-      if (mine.signal.aborted) return;
+      if (current.signal.aborted) return;
       failed = error.code === "lost";
       results.replaceChildren(problem(error));
       status.textContent = "";
     } finally {
-      if (running === mine) busy(false);
+      if (running === current) busy(false);
     }
   }
 
-  function put({ nodes, status: told }) {
-    if (nodes) {
-      results.replaceChildren(...nodes);
-      results.classList.remove("stale");
-      for (const node of nodes) node.dispatchEvent(new Event("shown"));
-    }
-    status.textContent = told;
+  function put(shown) {
+    results.replaceChildren(...shown.nodes);
+    status.textContent = shown.status;
+    redraw = shown.redraw;
+    resized.disconnect();
+    if (shown.stage) resized.observe(shown.stage); // also calls redraw once
   }
 
-  function busy(is) {
-    form.setAttribute("aria-busy", String(is));
-    results.classList.toggle("stale", is);
-    button.classList.toggle("working", is);
-    if (is) status.textContent = "Asking the server";
+  function busy(isBusy) {
+    form.setAttribute("aria-busy", String(isBusy));
+    results.classList.toggle("stale", isBusy);
+    submit.classList.toggle("working", isBusy);
+    if (isBusy) status.textContent = "Asking the server";
   }
 
   function fillAndRun(values) {
@@ -89,23 +89,24 @@ export function panel(root, parts) {
     open: (values) => (Object.keys(values).length ? fillAndRun(values) : undefined),
     close: () => {
       running?.abort();
+      resized.disconnect();
       connection.removeEventListener("change", again);
     },
   };
 }
 
-/** Scrolls to an answer that begins below what is seen, as on a phone. */
+/** Scrolls to results that start below the visible area, as on a phone. */
 function intoSight(status, results) {
   if (results.getBoundingClientRect().top < innerHeight * 0.8) return;
   const smooth = !matchMedia("(prefers-reduced-motion: reduce)").matches;
   status.scrollIntoView({ block: "start", behavior: smooth ? "smooth" : "auto" });
 }
 
-/** What went wrong, in one sentence, and what to do. */
+/** An error in one sentence, with advice. */
 export function problem(error) {
   if (!(error instanceof CallError)) {
     console.error(error);
-    error = new CallError("internal", "The page could not show the answer.", "Reload it; the browser's console says more.");
+    error = new CallError("internal", "The page could not show the answer.", "Reload the page; the browser's console has details.");
   }
   return h(
     "div",
@@ -121,9 +122,7 @@ function exampleRow(examples, choose) {
     "div",
     { class: "examples", role: "group", "aria-label": "Examples" },
     h("span", { "aria-hidden": "true" }, "Try"),
-    examples.map((example) =>
-      h("button", { type: "button", class: "chip", on: { click: () => choose(example.values) } }, example.label),
-    ),
+    examples.map((example) => button(example.label, () => choose(example.values), { class: "chip" })),
   );
 }
 
@@ -143,14 +142,14 @@ function fill(form, values) {
     if (!control) continue;
     if (control.type === "checkbox") control.checked = value !== "";
     else control.value = value;
-    if (control.matches("select") && control.value !== value) control.append(h("option", { value, selected: true }, `${value} (not there)`));
+    if (control.matches("select") && control.value !== value) control.append(h("option", { value, selected: true }, `${value} (missing)`));
     control.dispatchEvent(new Event("filled"));
   }
 }
 
-/** Puts the question into the address, so that it can be kept and sent; long texts stay out of it. */
+/** Puts the request into the address, so that it can be bookmarked; long texts are left out. */
 function remember(name, values) {
-  const asked = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ""));
-  const hash = `#${name}?${asked}`;
+  const query = new URLSearchParams(Object.entries(values).filter(([, value]) => value !== ""));
+  const hash = `#${name}?${query}`;
   if (hash.length <= LONGEST_ADDRESS && location.hash !== hash) history.pushState(null, "", hash);
 }

@@ -1,8 +1,8 @@
-/** Parts of texts. The server counts Unicode code points, JavaScript UTF-16 units: nothing else may slice. */
+/** Parts of texts. The server counts code points and JavaScript UTF-16 units, so only this module slices texts. */
 
 import { h } from "./dom.js";
 
-/** A text whose places are code points. */
+/** A text with offsets in code points. */
 export class Text {
   constructor(string) {
     this.string = string;
@@ -15,14 +15,14 @@ export class Text {
   }
 }
 
-/** A span of the text with what proto3's JSON leaves out: `{start, end}`; null for none, and for one of a field. */
-export function span(given) {
-  const end = given?.end ?? 0;
-  return end > 0 && !given.field ? { start: given.start ?? 0, end } : null;
+/** A span of the text as `{start, end}`, with the zeros that proto3 JSON omits; null if unset or in a field. */
+export function span(message) {
+  const end = message?.end ?? 0;
+  return end > 0 && !message.field ? { start: message.start ?? 0, end } : null;
 }
 
 /**
- * Cuts a text where marks begin and end, so that marks may overlap.
+ * Cuts a text where marks start and end; marks may overlap.
  * @param {Text} text
  * @param {{start: number, end: number}[]} marks
  * @param {{start: number, end: number}} [part] Only this part of the text.
@@ -44,7 +44,7 @@ export function pieces(text, marks, part = { start: 0, end: text.length }) {
 }
 
 /**
- * The text as nodes. Marks with `whole` (none of these overlap) become one `mark` element each, around all else.
+ * The text as nodes. Marks with `whole`, which must not overlap, become `mark` elements around all others.
  * @param {Text} text
  * @param {{start: number, end: number, kind?: string, facet?: number, whole?: boolean}[]} marks `kind` is a class.
  */
@@ -63,15 +63,44 @@ function pieceNode(piece) {
   return h("span", { class: kinds.join(" "), data: facets.length ? { facets: facets.join(" ") } : {} }, piece.text);
 }
 
-/** Lights up, inside `root`, what belongs to `facet`; null switches all off. */
+/**
+ * The text with a span for every token, tied to the facets that attend to it.
+ * @param {Text} text
+ * @param {Object[]} tokens Tokens of an explanation.
+ * @param {(token: Object, index: number) => number[]} facetsOf Facets of a token.
+ * @param {(token: Object) => Object} [attributes] Attributes of a token.
+ */
+export function tokenNodes(text, tokens, facetsOf, attributes = () => ({ class: "token" })) {
+  let end = 0;
+  const nodes = tokens.flatMap((token, index) => {
+    const start = token.start ?? 0;
+    const before = text.slice(end, start);
+    end = token.end;
+    return [before, h("span", { ...attributes(token), data: { facets: facetsOf(token, index).join(" ") } }, text.slice(start, end))];
+  });
+  return [...nodes, text.slice(end, text.length)];
+}
+
+/** Whether a facet belongs to a token: by its span, or without one by the tokens that it attends to. */
+export function attendsTo(facet, token, index, { minCosine, numTokens = Infinity }) {
+  const part = span(facet.span);
+  if (part) return (token.start ?? 0) < part.end && token.end > part.start;
+  return (facet.tokens ?? []).slice(0, numTokens).some((attended) => (attended.token ?? 0) === index && attended.cosine > minCosine);
+}
+
+/** The words of a facet, closest first. */
+export function wordsOf(nearest, number = 3) {
+  return (nearest ?? []).slice(0, number).map((near) => near.word).join(", ");
+}
+
+/** Highlights the parts inside `root` that belong to `facet`; null: none. */
 export function glow(root, facet) {
   for (const element of root.querySelectorAll("[data-facets]")) {
-    const mine = facet !== null && element.dataset.facets.split(" ").includes(String(facet));
-    element.classList.toggle("glow", mine);
+    element.classList.toggle("glow", facet !== null && element.dataset.facets.split(" ").includes(String(facet)));
   }
 }
 
-/** The part of a long text around `focus`, at word boundaries; the whole text where that is not much longer. */
+/** The part of a long text around `focus`, cut at words; the whole text if it is not much longer. */
 export function excerpt(text, focus, length = 420) {
   if (text.length <= length * 1.3) return { start: 0, end: text.length };
   const center = focus ? (focus.start + Math.min(focus.end, focus.start + length)) / 2 : 0;

@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import { card, count, decimal, field, h, percent, plural, table } from "../dom.js";
 import { panel } from "../panel.js";
-import { collectionField, withoutCollections } from "../served.js";
+import { collectionField, withoutCollections } from "../catalog.js";
 
 const MOST_QUERIES = 1_000;
 const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted the Mona Lisa\ngames played with a ball\nhow do plants make food";

@@ -1,12 +1,13 @@
-/** One text: what it is about, facet by facet, and how much each word matters. */
+/** The facets of a text in words, and the attention of each token. */
 
 import { call } from "../api.js";
-import { attend, decimal, field, h, hue, plural, select } from "../dom.js";
+import { modelChoices } from "../catalog.js";
+import { decimal, field, h, highlightButton, hue, plural, select } from "../dom.js";
 import { panel } from "../panel.js";
-import { modelChoices } from "../served.js";
-import { glow, span, Text } from "../text.js";
+import { attendsTo, glow, Text, tokenNodes } from "../text.js";
 
 const NUM_WORDS = 6;
+const MIN_COSINE = 0.15; // of a token that a facet attends to
 const EXAMPLES = [
   {
     label: "Plants, pianos, taxes",
@@ -34,108 +35,54 @@ export async function open(root) {
   return panel(root, {
     name: "facets",
     title: "Facets of a text",
-    lede: "Point at a facet, or press it, and the words that it attends to light up. The stronger the colour of a word, the more it matters.",
+    lede: "Point at a facet, or press it, to highlight the words that it attends to. The stronger the colour of a word, the more it matters.",
     controls: [
       field("Text", h("textarea", { name: "text", rows: 4, required: true })),
       h("div", { class: "columns" }, field("Model", select("model", models))),
     ],
     action: "Show facets",
     examples: EXAMPLES,
-    ask: (values, signal) =>
-      call(
-        "EmbeddingService/Explain",
-        { texts: [values.text], model: values.model, numWords: NUM_WORDS },
-        signal,
-      ),
-    show,
+    ask: ({ text, model }, signal) => call("EmbeddingService/Explain", { texts: [text], model, numWords: NUM_WORDS }, signal),
+    show: (answer, values) => explained(answer.explanations[0], values.text),
   });
 }
 
-function show(answer, values) {
-  return explained(answer.explanations[0], values.text);
-}
-
-/** A text with its facets: the words of each light up. */
-export function explained(explanation, string) {
-  const text = new Text(string);
-  const facets = (explanation.facets ?? []).map((facet) => ({ ...facet, facet: facet.facet ?? 0, span: span(facet.span) }));
-  const passage = h("p", { class: "passage large" }, attended(text, explanation.tokens ?? [], facets));
+/** A text with its facets as cards that highlight their words. */
+export function explained({ facets: messages = [], tokens = [], tokenStats = {} }, string) {
+  const facets = messages.map((facet) => ({ ...facet, facet: facet.facet ?? 0 }));
+  const maxAttention = Math.max(...tokens.map((token) => token.attention ?? 0), Number.EPSILON);
+  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, { minCosine: MIN_COSINE })).map((facet) => facet.facet);
+  const attributes = (token) => ({
+    class: `token attention-${Math.round((4 * (token.attention ?? 0)) / maxAttention)}`,
+    title: token.known ? `attention ${decimal(token.attention)}` : "not in the vocabulary",
+  });
+  const passage = h("p", { class: "passage large" }, tokenNodes(new Text(string), tokens, facetsOf, attributes));
   const nodes = [
     h("section", { class: "card", "aria-label": "The text" }, passage, legend()),
-    h("ul", { class: "facet-grid" }, facets.map((facet) => facetCard(facet, explanation.tokens ?? [], passage))),
+    h("ul", { class: "facet-grid" }, facets.map((facet) => h("li", {}, facetCard(facet, tokens, passage)))),
   ];
-  return { nodes, status: told(facets, explanation.tokenStats ?? {}) };
-}
-
-function told(facets, stats) {
-  const read = stats.truncated
-    ? `; only the first ${stats.numTokens} of at least ${stats.numTokensInText} tokens were read`
-    : "";
-  const unknown = stats.numUnknownTokens ? `; ${plural(stats.numUnknownTokens, "unknown word")}` : "";
-  return `${plural(facets.length, "facet")}${read}${unknown}`;
-}
-
-/** The text with every token shaded by its attention and tied to the facets that attend to it. */
-function attended(text, tokens, facets) {
-  const strongest = Math.max(...tokens.map((token) => token.attention ?? 0), Number.EPSILON);
-  const nodes = [];
-  let at = 0;
-  tokens.forEach((token, place) => {
-    const start = token.start ?? 0;
-    if (start > at) nodes.push(text.slice(at, start));
-    const mine = facets.filter((facet) => belongs(facet, token, place)).map((facet) => facet.facet);
-    const level = Math.round((4 * (token.attention ?? 0)) / strongest);
-    nodes.push(
-      h(
-        "span",
-        { class: `token attention-${level}`, data: { facets: mine.join(" ") }, title: tokenTitle(token) },
-        text.slice(start, token.end),
-      ),
-    );
-    at = token.end;
-  });
-  nodes.push(text.slice(at, text.length));
-  return nodes;
-}
-
-function tokenTitle(token) {
-  return token.known ? `attention ${decimal(token.attention)}` : "not in the vocabulary";
-}
-
-/** By its place where the model says where a facet stands, else by the tokens it attends to. */
-function belongs(facet, token, place) {
-  if (facet.span) return (token.start ?? 0) < facet.span.end && token.end > facet.span.start;
-  return (facet.tokens ?? []).some((attendedTo) => (attendedTo.token ?? 0) === place && attendedTo.cosine > 0.15);
+  const truncated = tokenStats.truncated ? `; only the first ${tokenStats.numTokens} of at least ${tokenStats.numTokensInText} tokens were read` : "";
+  const unknown = tokenStats.numUnknownTokens ? `; ${plural(tokenStats.numUnknownTokens, "unknown word")}` : "";
+  return { nodes, status: `${plural(facets.length, "facet")}${truncated}${unknown}` };
 }
 
 function facetCard(facet, tokens, passage) {
-  const near = facet.words ?? [];
-  const attendsTo = (facet.tokens ?? []).slice(0, 4).map((one) => tokens[one.token ?? 0]?.text);
-  const button = h(
-    "button",
-    { type: "button", class: `facet-card ${hue(facet.facet)}` },
+  const attended = (facet.tokens ?? []).slice(0, 4).map((attention) => tokens[attention.token ?? 0]?.text);
+  return highlightButton(
+    { class: `facet-card ${hue(facet.facet)}` },
+    { enter: () => glow(passage, facet.facet), leave: () => glow(passage, null) },
     h("span", { class: "facet-number" }, h("span", { class: "swatch" }), `Facet ${facet.facet + 1}`),
-    h("span", { class: "facet-words" }, near.map((word) => wordSize(word))),
-    attendsTo.length > 0 && h("span", { class: "small" }, `attends to ${attendsTo.join(", ")}`),
+    h("span", { class: "facet-words" }, (facet.words ?? []).map(nearWord)),
+    attended.length > 0 && h("span", { class: "small" }, `attends to ${attended.join(", ")}`),
   );
-  attend(
-    button,
-    () => glow(passage, facet.facet),
-    () => glow(passage, null),
-  );
-  return h("li", {}, button);
 }
 
-function wordSize(near) {
-  const level = near.cosine >= 0.6 ? "near-1" : near.cosine >= 0.45 ? "near-2" : "near-3";
-  return h("span", { class: level, title: `cosine ${decimal(near.cosine)}` }, `${near.word} `);
+function nearWord({ word, cosine }) {
+  const size = cosine >= 0.6 ? "near-1" : cosine >= 0.45 ? "near-2" : "near-3";
+  return h("span", { class: size, title: `cosine ${decimal(cosine)}` }, `${word} `);
 }
 
 function legend() {
-  return h(
-    "p",
-    { class: "legend small" },
-    "Attention: ",
-    [0, 1, 2, 3, 4].map((level) => h("span", { class: `token attention-${level}` }, ["none", "little", "some", "much", "most"][level])),
-  );
+  const levels = ["none", "little", "some", "much", "most"].map((label, level) => h("span", { class: `token attention-${level}` }, label));
+  return h("p", { class: "legend small" }, "Attention: ", levels);
 }

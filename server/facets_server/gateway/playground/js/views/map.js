@@ -1,17 +1,17 @@
-/** A map of a collection, laid out by the server: documents by what they are about, coloured by theme. */
+/** A map of a collection: similar documents are close together, colours are themes. */
 
 import { call } from "../api.js";
 import { Chart } from "../chart.js";
-import { attend, count, field, h, hue, plural, select } from "../dom.js";
+import { button, count, field, h, highlightButton, hue, plural, select } from "../dom.js";
 import { title } from "../hits.js";
 import { panel } from "../panel.js";
-import { collectionField, withoutCollections } from "../served.js";
+import { collectionField, withoutCollections } from "../catalog.js";
 import { excerpt, Text } from "../text.js";
 
 const SIZES = [["2000", "2,000"], ["10000", "10,000"], ["100000", "100,000"]];
-const TIMEOUT_MS = 300_000; // a large collection takes a while
-const MOST_LISTED = 40;
-const HOVER_MS = 120; // before the name of a point is asked for
+const TIMEOUT_MS = 300_000; // large collections take minutes
+const MAX_LISTED = 40;
+const HOVER_MS = 120; // before the title of a point is fetched
 
 /** Fills `root` with the view. */
 export async function open(root) {
@@ -21,18 +21,15 @@ export async function open(root) {
   const view = panel(root, {
     name: "map",
     title: "Map",
-    lede: "Documents that are about the same lie together. Colours are themes, named by their nearest words.",
-    controls: [h("div", { class: "columns" }, collection.element, field("Documents at most", select("size", SIZES, "10000")))],
+    lede: "Similar documents appear close together. Colours are themes, named by their nearest words.",
+    controls: [h("div", { class: "columns" }, collection.element, field("Maximum documents", select("size", SIZES, "10000")))],
     action: "Draw the map",
     examples: collection.hasSamples ? [{ label: "The samples", values: { collection: "samples", size: "10000" } }] : [],
-    ask: async (values, signal) => {
-      const request = { name: values.collection, maxDocuments: Number(values.size) };
-      return call("CollectionService/MapCollection", request, signal, TIMEOUT_MS);
-    },
+    ask: ({ collection: name, size }, signal) => call("CollectionService/MapCollection", { name, maxDocuments: Number(size) }, signal, TIMEOUT_MS),
     show: (drawn, values) => {
       atlas?.close();
       atlas = new Atlas(values.collection, drawn);
-      return { nodes: atlas.nodes, status: told(drawn) };
+      return { nodes: atlas.nodes, status: summary(drawn) };
     },
   });
   const close = () => {
@@ -42,29 +39,29 @@ export async function open(root) {
   return { ...view, close };
 }
 
-function told(drawn) {
+function summary(drawn) {
   const sample = drawn.ids.length < Number(drawn.numDocuments) ? `, a random sample of ${count(drawn.numDocuments)}` : "";
   return `${plural(drawn.ids.length, "document")} drawn${sample}, by ${drawn.method}`;
 }
 
-/** The map, its legend, and the documents that are read now. */
+/** The map, its legend, and the documents being read. */
 class Atlas {
   constructor(collection, { ids, points, documentThemes = [], themes }) {
     this.collection = collection;
     this.names = themes.map((theme) => (theme.words ?? []).map((near) => near.word));
-    this.read = new Map(); // id -> document, of those that were asked for
-    this.chart = new Chart("Map of the collection. Arrow keys go from document to document, plus and minus zoom, 0 shows all, S chooses an area.");
+    this.read = new Map(); // id -> fetched document
+    this.chart = new Chart("Map of the collection. Arrow keys move between documents, plus and minus zoom, 0 shows all, S lists the visible documents.");
     this.reading = h("section", { class: "card reading", "aria-live": "polite", "aria-label": "Document" });
-    this.reading.append(h("p", { class: "hint" }, "Press a point, or go to the map and use the arrow keys, to read a document. \u201cSelect\u201d and a ring around points lists them."));
+    this.reading.append(h("p", { class: "hint" }, "Press a point, or use the arrow keys on the map, to read a document. To list an area, press \u201cSelect\u201d and draw a line around it."));
     this.tip = h("span", { class: "tip", "aria-hidden": "true" });
-    const legend = h("div", { class: "legend-list", role: "group", "aria-label": "Themes" }, themes.map((theme, place) => this.#themeButton(place, theme)));
+    const legend = h("div", { class: "legend-list", role: "group", "aria-label": "Themes" }, themes.map((theme, index) => this.#themeButton(index, theme)));
     this.nodes = [h("div", { class: "map-grid" }, this.#stage(), h("div", { class: "stack" }, legend, this.reading))];
-    const places = floats(points);
-    const dots = ids.map((id, place) => ({ x: places[2 * place], y: places[2 * place + 1], key: id, hue: documentThemes[place] ?? 0 }));
+    const numbers = floats(points);
+    const dots = ids.map((id, index) => ({ x: numbers[2 * index], y: numbers[2 * index + 1], key: id, hue: documentThemes[index] ?? 0 }));
     this.chart.show(dots);
     this.chart.name(this.names.map((words, theme) => label(theme, words, dots)).filter(Boolean));
     this.chart.addEventListener("choose", (event) => this.#open(event.detail));
-    this.chart.addEventListener("hover", (event) => this.#tell(event.detail));
+    this.chart.addEventListener("hover", (event) => this.#showTip(event.detail));
     this.chart.addEventListener("area", (event) => this.#list(event.detail));
   }
 
@@ -74,37 +71,31 @@ class Atlas {
   }
 
   #stage() {
-    const act = (name, text, press) => h("button", { type: "button", class: "quiet", "aria-label": name, on: { click: press } }, text);
-    const area = act("Select an area", "Select", () => this.chart.selectArea());
+    const tool = (label, text, onClick) => button(text, onClick, { "aria-label": label });
+    const area = tool("Select an area", "Select", () => this.chart.selectArea());
     this.chart.addEventListener("mode", (event) => area.setAttribute("aria-pressed", String(event.detail)));
     const buttons = h(
       "div",
       { class: "zoom" },
       area,
-      act("+ Zoom in", "+", () => this.chart.zoom(1.5)),
-      act("\u2212 Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
-      act("All of the map", "All", () => this.chart.reset()),
+      tool("+ Zoom in", "+", () => this.chart.zoom(1.5)),
+      tool("\u2212 Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
+      tool("All of the map", "All", () => this.chart.reset()),
     );
     return h("div", { class: "card stage" }, this.chart.canvas, this.tip, buttons);
   }
 
-  #themeButton(place, theme) {
-    const button = h(
-      "button",
-      { type: "button", class: `facet ${hue(place)}` },
+  #themeButton(index, theme) {
+    return highlightButton(
+      { class: `facet ${hue(index)}` },
+      { enter: () => this.chart.focusTheme(index), leave: () => this.chart.focusTheme(null) },
       h("span", { class: "swatch" }),
-      h("span", {}, this.names[place].join(", ") || "\u2026"),
+      h("span", {}, this.names[index].join(", ") || "\u2026"),
       h("span", { class: "number" }, count(theme.numDocuments ?? 0)),
     );
-    attend(
-      button,
-      () => this.chart.focusTheme(place),
-      () => this.chart.focusTheme(null),
-    );
-    return button;
   }
 
-  /** Documents by id; each is asked for once. */
+  /** Documents by id, each fetched once. */
   async #documents(ids) {
     const missing = ids.filter((id) => !this.read.has(id));
     if (missing.length) {
@@ -114,19 +105,19 @@ class Atlas {
     return ids.map((id) => this.read.get(id)).filter(Boolean);
   }
 
-  #tell(point) {
+  #showTip(point) {
     clearTimeout(this.waiting);
     this.tip.textContent = point ? title(this.read.get(point.key) ?? { id: point.key }) : "";
     if (!point || this.read.has(point.key)) return;
     this.waiting = setTimeout(async () => {
-      const [document] = await this.#documents([point.key]).catch(() => []); // the id stands there already
+      const [document] = await this.#documents([point.key]).catch(() => []); // the tip shows the id already
       if (document && this.tip.textContent === point.key) this.tip.textContent = title(document);
     }, HOVER_MS);
   }
 
   async #open(point) {
     const [document] = await this.#documents([point.key]);
-    if (!document) return this.reading.replaceChildren(h("p", {}, `${point.key} is gone: draw the map again.`));
+    if (!document) return this.reading.replaceChildren(h("p", {}, `${point.key} no longer exists: draw the map again.`));
     const text = new Text(document.text ?? "");
     const part = excerpt(text, null, 500);
     return this.reading.replaceChildren(
@@ -136,29 +127,28 @@ class Atlas {
     );
   }
 
-  /** The documents of an area. */
+  /** Lists the documents of an area. */
   async #list(points) {
-    const shown = points.slice(0, MOST_LISTED);
+    const shown = points.slice(0, MAX_LISTED);
     const documents = await this.#documents(shown.map((point) => point.key));
     const entry = (document) => {
-      const point = points.find((one) => one.key === document.id);
-      const button = h("button", { type: "button", class: `quiet ${hue(point.hue)}`, on: { click: () => this.chart.choose(point) } }, h("span", { class: "swatch" }), " ", title(document));
-      return h("li", {}, button);
+      const point = points.find(({ key }) => key === document.id);
+      return h("li", {}, button([h("span", { class: "swatch" }), " ", title(document)], () => this.chart.choose(point), { class: `quiet ${hue(point.hue)}` }));
     };
     this.reading.replaceChildren(
       h("h2", {}, points.length ? plural(points.length, "document") : "No document in this area"),
       h("ul", { class: "plain-list" }, documents.map(entry)),
-      points.length > shown.length && h("p", { class: "hint" }, `The first ${MOST_LISTED} are listed.`),
+      points.length > shown.length && h("p", { class: "hint" }, `The first ${MAX_LISTED} are listed.`),
     );
   }
 }
 
-/** The name of a theme, in the middle of its documents. */
+/** The name of a theme, at the median of its documents. */
 function label(theme, words, dots) {
-  const mine = dots.filter((dot) => dot.hue === theme);
-  if (!mine.length || !words.length) return null;
-  const middle = (axis) => mine.map((dot) => dot[axis]).sort((a, b) => a - b)[Math.floor(mine.length / 2)];
-  return { x: middle("x"), y: middle("y"), hue: theme, text: words.slice(0, 2).join(", ") };
+  const members = dots.filter((dot) => dot.hue === theme);
+  if (!members.length || !words.length) return null;
+  const median = (axis) => members.map((dot) => dot[axis]).sort((a, b) => a - b)[Math.floor(members.length / 2)];
+  return { x: median("x"), y: median("y"), hue: theme, text: words.slice(0, 2).join(", ") };
 }
 
 /** The numbers of a FacetArray message. */

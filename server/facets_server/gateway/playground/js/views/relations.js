@@ -1,13 +1,13 @@
-/** Relations between the entities of a text, drawn into its sentences. */
+/** Relations between the entities of a text, drawn as arrows between its words. */
 
 import { call } from "../api.js";
-import { attend, decimal, field, h, hue, meter, percent, plural, svg } from "../dom.js";
+import { card, decimal, enumLabel, field, folded, h, highlightButton, hue, meter, nothing, percent, plural, svg } from "../dom.js";
 import { panel } from "../panel.js";
 import { Text } from "../text.js";
 
-const FIRST_RISE = 34; // pixels that the lowest arrows need above the words
-const NEXT_RISE = 26; // pixels more for every level above
-const LABEL_WIDTH = 110; // pixels that the name of a relation takes, at most of them
+const FIRST_RISE = 34; // pixels between the words and the lowest arrows
+const NEXT_RISE = 26; // pixels between levels of arrows
+const LABEL_WIDTH = 110; // largest width of most relation names, in pixels
 const EXAMPLES = [
   {
     label: "Marie Curie",
@@ -29,119 +29,85 @@ const EXAMPLES = [
 
 /** Fills `root` with the view. */
 export async function open(root) {
-  let redraw = () => {};
-  const resized = new ResizeObserver(() => redraw());
-  const view = panel(root, {
+  return panel(root, {
     name: "relations",
     title: "Relations",
-    lede: "What sentences assert of the people, places and works they name. Arrows run from the head of a relation to its tail.",
+    lede: "What sentences assert about the people, places and works they name. Arrows point from the head of a relation to its tail.",
     controls: [field("Text", h("textarea", { name: "text", rows: 4, required: true }), "One or more sentences in English.")],
     action: "Find relations",
     examples: EXAMPLES,
-    ask: (values, signal) =>
-      call(
-        "RelationService/ExtractRelations",
-        { texts: [{ text: values.text }], evidence: true, includeUnrelated: true },
-        signal,
-      ),
-    show: (answer, values) => {
-      const drawn = show(answer.texts[0], values.text);
-      redraw = drawn.redraw;
-      resized.disconnect();
-      resized.observe(drawn.stage);
-      return drawn;
-    },
+    ask: ({ text }, signal) => call("RelationService/ExtractRelations", { texts: [{ text }], evidence: true, includeUnrelated: true }, signal),
+    show: (answer, values) => show(answer.texts[0], values.text),
   });
-  const close = () => {
-    resized.disconnect();
-    view.close();
-  };
-  return { ...view, close };
 }
 
-function show(found, string) {
-  const pairs = found.pairs ?? [];
-  const relations = pairs.flatMap((pair) =>
-    (pair.patternScore?.relations ?? []).filter((relation) => relation.accepted).map((relation) => ({ pair, relation })),
-  );
-  const { stage, mentions } = sentence(string, found.entities ?? [], breaksOf(pairs));
+function show({ pairs = [], entities = [] }, string) {
+  const accepted = ({ patternScore }) => (patternScore?.relations ?? []).filter((relation) => relation.accepted);
+  const relations = pairs.flatMap((pair) => accepted(pair).map((relation) => ({ pair, relation })));
   const arcs = svg("svg", { class: "arcs", "aria-hidden": "true" });
-  stage.prepend(arcs);
-  const redraw = () => drawArcs(arcs, stage, relations, mentions);
-  stage.addEventListener("shown", redraw);
-  const unsaid = notAsserted(pairs);
-  const nodes = [stage];
-  nodes.push(relations.length ? h("ol", { class: "card rows" }, relations.map((one, place) => row(one, place, stage))) : none(found));
-  if (unsaid.length) nodes.push(unsaidList(unsaid));
-  const status = `${plural(relations.length, "relation")} between ${plural((found.entities ?? []).length, "entity", "entities")}`;
-  return { nodes, status, redraw, stage };
+  const { lines, mentions } = textLines(new Text(string), entities, new Set(pairs.map((pair) => pair.sentenceStart ?? 0)));
+  const stage = h("section", { class: "card sentence-stage", "aria-label": "The text" }, arcs, lines);
+  const focus = (index) => {
+    stage.classList.toggle("focused", index !== null);
+    for (const element of arcs.children) element.classList.toggle("chosen", index !== null && Number(element.dataset.relation) === index);
+  };
+  const reason = entities.length < 2 ? "The text names fewer than two entities." : "The text asserts no relation that the model knows.";
+  const list = relations.length ? h("ol", { class: "card rows" }, relations.map((found, index) => relationRow(found, index, focus))) : nothing("No relation", h("p", {}, reason));
+  return {
+    nodes: [stage, list, ...notAsserted(pairs)],
+    status: `${plural(relations.length, "relation")} between ${plural(entities.length, "entity", "entities")}`,
+    redraw: () => drawArcs(arcs, stage, relations, mentions),
+    stage,
+  };
 }
 
-function none(found) {
-  const why = (found.entities ?? []).length < 2 ? "Fewer than two names were found in it." : "Its sentences assert none that the model knows.";
-  return h("div", { class: "nothing card" }, h("h2", {}, "No relation"), h("p", {}, why));
-}
-
-/** Where sentences begin, which then get a paragraph of their own, so that arrows cross as few others as can be. */
-function breaksOf(pairs) {
-  return new Set(pairs.map((pair) => pair.sentenceStart ?? 0));
-}
-
-/** The text with its entities marked; `mentions` finds the element of a mention by its first character. */
-function sentence(string, entities, breaks) {
-  const text = new Text(string);
+/** The text with marked entities; each sentence is a paragraph, so that few arrows cross. Mentions by their start. */
+function textLines(text, entities, sentenceStarts) {
   const mentions = new Map();
   const lines = [h("p", { class: "passage large" })];
-  let at = 0;
-  const plain = (end) => {
-    for (const cut of [...breaks].filter((place) => place > at && place <= end).sort((a, b) => a - b)) {
-      lines.at(-1).append(text.slice(at, cut));
+  let position = 0;
+  const append = (end) => {
+    for (const start of [...sentenceStarts].filter((start) => start > position && start <= end).sort((a, b) => a - b)) {
+      lines.at(-1).append(text.slice(position, start));
       lines.push(h("p", { class: "passage large" }));
-      at = cut;
+      position = start;
     }
-    lines.at(-1).append(text.slice(at, end));
-    at = end;
+    lines.at(-1).append(text.slice(position, end));
+    position = end;
   };
-  for (const entity of entities) {
-    const start = entity.start ?? 0;
-    plain(start);
-    const kind = (entity.type ?? "").replace("ENTITY_TYPE_", "").toLowerCase();
-    const element = h("span", { class: "entity", title: kind || null }, text.slice(start, entity.end));
+  for (const { start = 0, end, type } of entities) {
+    append(start);
+    const element = h("span", { class: "entity", title: enumLabel(type, "ENTITY_TYPE_") || null }, text.slice(start, end));
     mentions.set(start, element);
     lines.at(-1).append(element);
-    at = entity.end;
+    position = end;
   }
-  plain(text.length);
-  const stage = h("section", { class: "card sentence-stage", "aria-label": "The text" }, lines);
-  return { stage, mentions };
+  append(text.length);
+  return { lines, mentions };
 }
 
-/** Arrows above the words; long ones rise above short ones, and each sentence makes room for its own. */
+/** Draws arrows above the words; long ones above short ones. Each line makes room for its arrows. */
 function drawArcs(arcs, stage, relations, mentions) {
-  const ends = relations.map(({ pair, relation }, place) => ({
-    from: mentions.get(pair.head.start ?? 0),
-    to: mentions.get(pair.tail.start ?? 0),
-    label: relation.relation,
-    place,
-  }));
-  const whole = ends.filter(({ from, to }) => from && to);
-  const levels = levelsOf(whole.map(({ from, to }) => reach(from, to)));
+  const arrows = relations
+    .map(({ pair, relation }, index) => ({ from: mentions.get(pair.head.start ?? 0), to: mentions.get(pair.tail.start ?? 0), label: relation.relation, index }))
+    .filter(({ from, to }) => from && to);
+  const levels = levelsOf(arrows.map(({ from, to }) => reach(from, to)));
   for (const line of stage.querySelectorAll("p")) {
-    const mine = levels.filter((_, index) => lower(whole[index].from, whole[index].to).parentElement === line);
-    line.style.setProperty("--rise", mine.length ? `${FIRST_RISE + NEXT_RISE * Math.max(...mine)}px` : "0px");
+    const lineLevels = levels.filter((_, number) => lower(arrows[number].from, arrows[number].to).parentElement === line);
+    line.style.setProperty("--rise", lineLevels.length ? `${FIRST_RISE + NEXT_RISE * Math.max(...lineLevels)}px` : "0px");
   }
   const frame = stage.getBoundingClientRect();
   arcs.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-  const drawn = whole.map((end, index) => arc({ ...end, frame, rise: FIRST_RISE + NEXT_RISE * levels[index] - 12 }));
-  arcs.replaceChildren(...drawn.flatMap((one) => one.lines), ...drawn.map((one) => one.label));
+  const drawn = arrows.map((arrow, number) => arc({ ...arrow, frame, rise: FIRST_RISE + NEXT_RISE * levels[number] - 12 }));
+  arcs.replaceChildren(...drawn.flatMap(({ lines }) => lines), ...drawn.map(({ label }) => label));
 }
 
-/** Of two mentions the one that stands lower: there is room above it. */
+/** The lower of two mentions; arrows use the room above it. */
 function lower(from, to) {
   return from.getBoundingClientRect().top > to.getBoundingClientRect().top ? from : to;
 }
 
-/** Where an arrow stands: the line of the text that it, or its label alone, rises above, and from where to where. */
+/** The text line that an arrow or its label rises above, and its horizontal extent. */
 function reach(from, to) {
   const boxes = [from, to].map((element) => element.getBoundingClientRect());
   const middles = boxes.map((box) => box.left + box.width / 2);
@@ -151,12 +117,12 @@ function reach(from, to) {
   return { line: Math.max(line, other), left: middle, right: middle + LABEL_WIDTH };
 }
 
-/** For each arrow the lowest level at which it crosses no shorter one. */
+/** For each arrow the lowest level at which it crosses no shorter arrow. */
 function levelsOf(reaches) {
   const levels = reaches.map(() => 0);
   const order = [...reaches.keys()].sort((a, b) => reaches[a].right - reaches[a].left - (reaches[b].right - reaches[b].left));
-  order.forEach((index, turn) => {
-    const below = order.slice(0, turn).filter((other) => overlap(reaches[index], reaches[other]));
+  order.forEach((index, position) => {
+    const below = order.slice(0, position).filter((other) => overlap(reaches[index], reaches[other]));
     levels[index] = below.length ? 1 + Math.max(...below.map((other) => levels[other])) : 0;
   });
   return levels;
@@ -166,16 +132,16 @@ function overlap(first, second) {
   return first.line === second.line && first.left < second.right && second.left < first.right;
 }
 
-function arc({ from, to, frame, place, label, rise }) {
+function arc({ from, to, frame, index, label, rise }) {
   const [head, tail] = [from, to].map((element) => within(element.getBoundingClientRect(), frame));
   const { path, tip, at, anchor } = head.line === tail.line ? above(head, tail, rise) : across(head, tail, rise);
-  const data = { "data-relation": place };
+  const data = { "data-relation": index };
   return {
     lines: [
-      svg("path", { class: `arc ${hue(place)}`, d: path, ...data }),
-      svg("path", { class: `arrow-head ${hue(place)}`, d: tip, ...data }),
+      svg("path", { class: `arc ${hue(index)}`, d: path, ...data }),
+      svg("path", { class: `arrow-head ${hue(index)}`, d: tip, ...data }),
     ],
-    label: svg("text", { class: `arc-label ${hue(place)}`, x: at[0], y: at[1] + 4, "text-anchor": anchor, ...data }, label),
+    label: svg("text", { class: `arc-label ${hue(index)}`, x: at[0], y: at[1] + 4, "text-anchor": anchor, ...data }, label),
   };
 }
 
@@ -184,9 +150,9 @@ function within(box, frame) {
   return { middle: box.left + box.width / 2 - frame.left, top, bottom, line: Math.round(box.top) };
 }
 
-/** Up from the head, along and down to the tail, on one line of the text. */
+/** An arrow within one text line: up from the head, along, and down to the tail. */
 function above(head, tail, rise) {
-  const side = head.middle <= tail.middle ? 1 : -1; // an arrow that leaves and one that arrives stand apart
+  const side = head.middle <= tail.middle ? 1 : -1; // keeps outgoing and incoming arrows apart
   const [x1, x2] = [head.middle + 7 * side, tail.middle - 7 * side];
   const top = head.top - rise;
   const bend = Math.min(14, Math.abs(x2 - x1) / 2) * Math.sign(x2 - x1);
@@ -196,7 +162,7 @@ function above(head, tail, rise) {
   return { path, tip: `M${x2} ${tail.top} l-5 -9 h10 z`, at: [(x1 + x2) / 2, top], anchor: "middle" };
 }
 
-/** From line to line, past the words between them on the right; the label stands in the room above the lower one. */
+/** An arrow between lines, to the right of the words between them; the label is above the lower line. */
 function across(head, tail, rise) {
   const down = head.line < tail.line;
   const [y1, y2] = down ? [head.bottom, tail.top] : [head.top, tail.bottom];
@@ -208,63 +174,38 @@ function across(head, tail, rise) {
   return { path, tip, at: [below.middle + 12, below.top - rise], anchor: "start" };
 }
 
-function row({ pair, relation }, place, stage) {
-  const line = h(
-    "button",
-    { type: "button", class: `match ${hue(place)}` },
+function relationRow({ pair, relation }, index, focus) {
+  const line = highlightButton(
+    { class: `match ${hue(index)}` },
+    { enter: () => focus(index), leave: () => focus(null) },
     h("strong", {}, pair.head.text),
     h("span", { class: "relation-name" }, `${relation.relation} \u2192`),
     h("strong", {}, pair.tail.text),
   );
-  attend(
-    line,
-    () => only(stage, place),
-    () => only(stage, null),
-  );
-  const sure = meter(relation.probability ?? 0, `${percent(relation.probability ?? 0)} sure`);
-  return h("li", { class: "relation" }, line, sure, proof(pair, relation));
+  const probability = relation.probability ?? 0;
+  return h("li", { class: "relation" }, line, meter(probability, `${percent(probability)} sure`), evidence(pair, relation));
 }
 
-function proof(pair, relation) {
-  const similar = (relation.similarPatterns ?? []).map((one) => h("li", {}, h("code", {}, one.pattern), ` ${decimal(one.score)}`));
-  const known = (relation.knownPairs ?? []).map((one) => h("li", {}, `${one.head}, ${one.tail}`));
-  return h(
-    "details",
-    { class: "folded" },
-    h("summary", {}, "Why"),
-    h("p", {}, "Read as ", h("code", {}, pair.patternScore.pattern), `, score ${decimal(relation.score)}.`),
-    h(
-      "div",
-      { class: "columns" },
-      similar.length > 0 && h("div", {}, h("h3", {}, "Like these patterns"), h("ul", {}, similar)),
-      known.length > 0 && h("div", {}, h("h3", {}, "Which hold between"), h("ul", {}, known)),
-    ),
+function evidence(pair, { score, similarPatterns = [], knownPairs = [] }) {
+  const patterns = similarPatterns.map((similar) => h("li", {}, h("code", {}, similar.pattern), ` ${decimal(similar.score)}`));
+  const known = knownPairs.map(({ head, tail }) => h("li", {}, `${head}, ${tail}`));
+  const lists = [["Similar patterns", patterns], ["Known pairs", known]].filter(([, items]) => items.length);
+  return folded(
+    "Why",
+    h("p", {}, "Read as ", h("code", {}, pair.patternScore.pattern), `, score ${decimal(score)}.`),
+    h("div", { class: "columns" }, lists.map(([heading, items]) => h("div", {}, h("h3", {}, heading), h("ul", {}, items)))),
   );
 }
 
-/** Pairs that the text speaks of without asserting anything, each once. */
+/** Pairs that the text mentions without asserting a relation, each once. */
 function notAsserted(pairs) {
-  const seen = new Set();
-  return pairs.filter((pair) => {
-    const key = [pair.head.start ?? 0, pair.tail.start ?? 0].sort((first, second) => first - second).join("-");
-    const is = pair.patternScore.assertion !== "ASSERTION_STATUS_ASSERTED" && !seen.has(key);
-    seen.add(key);
-    return is;
-  });
-}
-
-function unsaidList(pairs) {
-  const items = pairs.map((pair) => {
-    const status = pair.patternScore.assertion.replace("ASSERTION_STATUS_", "").toLowerCase();
-    const cue = pair.patternScore.assertionCue;
-    return h("li", {}, `${pair.head.text}, ${pair.tail.text}: ${status}`, cue && h("span", {}, ` (\u201c${cue}\u201d)`));
-  });
-  return h("section", { class: "card", "aria-labelledby": "unsaid" }, h("h2", { id: "unsaid" }, "Said, but not asserted"), h("ul", {}, items));
-}
-
-function only(stage, place) {
-  stage.classList.toggle("focused", place !== null);
-  for (const drawn of stage.querySelectorAll("[data-relation]")) {
-    drawn.classList.toggle("chosen", Number(drawn.dataset.relation) === place);
+  const items = new Map();
+  for (const { head, tail, patternScore } of pairs) {
+    const key = [head.start ?? 0, tail.start ?? 0].sort((first, second) => first - second).join("-");
+    const cue = patternScore.assertionCue ? ` (\u201c${patternScore.assertionCue}\u201d)` : "";
+    const status = enumLabel(patternScore.assertion, "ASSERTION_STATUS_");
+    if (!items.has(key)) items.set(key, status !== "asserted" && h("li", {}, `${head.text}, ${tail.text}: ${status}${cue}`));
   }
+  const shown = [...items.values()].filter(Boolean);
+  return shown.length ? [card("Mentioned, but not asserted", h("ul", {}, shown))] : [];
 }

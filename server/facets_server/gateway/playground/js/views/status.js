@@ -1,19 +1,19 @@
-/** How the server is: load, disk, last backup, models, collections; a collection made, taken along, deleted. */
+/** State of the server: load, disk, backups, models, collections; collections can be downloaded and deleted. */
 
 import { call } from "../api.js";
-import { card, count, h, plural, table } from "../dom.js";
+import { button, card, count, enumLabel, h, plural, table } from "../dom.js";
 import { problem } from "../panel.js";
-import { listCollections, listModels } from "../served.js";
+import { listCollections, listModels } from "../catalog.js";
 
 const PAGE = 200;
-const BACKUP_MS = 3_600_000; // many gigabytes take a while
+const BACKUP_TIMEOUT_MS = 3_600_000; // many gigabytes take long
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 
 /** Fills `root` with the view. */
 export async function open(root) {
   const notice = h("div", { class: "notice", role: "status" });
   const body = h("div", { class: "results" });
-  root.replaceChildren(h("h1", {}, "Status"), h("p", { class: "lede" }, "How this server is, what it holds, and when it was last backed up."), notice, body);
+  root.replaceChildren(h("h1", {}, "Status"), h("p", { class: "lede" }, "Load, disk use, backups, models and collections of this server."), notice, body);
   const show = async () => {
     const [state, models, collections] = await Promise.all([serverStatus(), listModels(), listCollections()]);
     body.replaceChildren(...[server(state), backup(state, { notice, show }), collectionCard(collections, { notice, show }), modelCard(models)].filter(Boolean));
@@ -22,7 +22,7 @@ export async function open(root) {
   return { open: () => {}, close: () => {} };
 }
 
-/** Null where the key may not ask. */
+/** Null if the key does not allow it. */
 async function serverStatus() {
   try {
     return await call("ModelService/GetServerStatus", {});
@@ -38,52 +38,51 @@ function bytes(number) {
   return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
-/** "Nov 23, 2026, 4:40 PM": a day that nobody takes for a month. */
+/** "Nov 23, 2026, 4:40 PM": the same everywhere, with the month in letters. */
 function time(text) {
   return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
 }
 
 function server(state) {
   if (!state) return null;
-  const disk = (state.diskUses ?? []).filter((one) => Number(one.numBytes ?? 0)).map((one) => `${one.part} ${bytes(one.numBytes)}`);
-  const answered = (state.requestCounts ?? []).map((one) => `${count(one.numRequests)} ${one.code === "OK" ? "answered" : one.code.toLowerCase().replaceAll("_", " ")}`);
+  const disk = (state.diskUses ?? []).filter(({ numBytes = 0 }) => Number(numBytes)).map(({ part, numBytes }) => `${part} ${bytes(numBytes)}`);
+  const answered = (state.requestCounts ?? []).map(({ code, numRequests }) => `${count(numRequests)} ${code === "OK" ? "answered" : enumLabel(code, "")}`);
   const facts = [
     ["Version", state.version],
-    ["Up since", time(state.startTime)],
-    ["Calls now", `${state.numRunning ?? 0} worked on, ${state.numQueued ?? 0} waiting, ${plural(state.numStreams ?? 0, "stream")}`],
+    ["Started", time(state.startTime)],
+    ["Calls now", `${state.numRunning ?? 0} running, ${state.numQueued ?? 0} waiting, ${plural(state.numStreams ?? 0, "stream")}`],
     ["Calls so far", answered.join(", ") || "none"],
-    ["Disk", disk.join(", ") || "nothing yet"],
-    ["Disk left", Number(state.freeBytes ?? 0) ? bytes(state.freeBytes) : "not known"],
+    ["Disk use", disk.join(", ") || "none"],
+    ["Free disk", Number(state.freeBytes ?? 0) ? bytes(state.freeBytes) : "unknown"],
   ];
   return card("Server", table([], facts));
 }
 
-/** Taken here where the server has a folder for backups; put back by command, for no server may be using the data then. */
+/** Backups are taken here if the server has a folder for them. They are restored by command, while no server uses the data. */
 function backup(state, { notice, show }) {
   if (!state) return null;
   const command = (text) => h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));
-  const last = state.lastBackupTime ? `The last one is of ${time(state.lastBackupTime)}.` : "None has been taken yet.";
+  const last = state.lastBackupTime ? `Last backup: ${time(state.lastBackupTime)}.` : "There is no backup yet.";
   if (!state.backupDir) {
-    const how = " Started with the setting backup_dir, this server takes them from here; where it runs, also while it answers:";
+    const how = " With the setting backup_dir, backups can be taken here. On the server's machine, also while it runs:";
     return card("Backup", h("p", {}, last, how), command("facets-server backup NEW-FOLDER --data-dir DATA"));
   }
-  const button = h("button", { type: "button", class: "primary" }, "Take a backup");
-  button.addEventListener("click", async () => {
-    [button.disabled, button.textContent] = [true, "Taking a backup"];
+  const take = button("Take a backup", async () => {
+    [take.disabled, take.textContent] = [true, "Taking a backup"];
     try {
-      const { backup: taken, problems = [], removedFolders: gone = [] } = await call("ModelService/TakeBackup", {}, undefined, BACKUP_MS);
+      const { backup: taken, problems = [], removedFolders: removed = [] } = await call("ModelService/TakeBackup", {}, undefined, BACKUP_TIMEOUT_MS);
       await show();
-      notice.replaceChildren(problems.length ? `What was copied is damaged: ${problems.join("; ")}` : `All of ${bytes(taken.numBytes)} is in ${taken.folder}, compared with its checksums.${gone.length ? ` ${plural(gone.length, "older one")} removed.` : ""}`);
+      notice.replaceChildren(problems.length ? `The backup is damaged: ${problems.join("; ")}` : `${bytes(taken.numBytes)} are in ${taken.folder}; the checksums are correct.${removed.length ? ` ${plural(removed.length, "older backup")} removed.` : ""}`);
     } catch (error) {
-      [button.disabled, button.textContent] = [false, "Take a backup"];
+      [take.disabled, take.textContent] = [false, "Take a backup"];
       notice.replaceChildren(problem(error));
     }
     notice.scrollIntoView({ block: "nearest" });
-  });
+  }, { class: "primary" });
   const kept = { 0: "", 1: "; only the latest is kept" }[state.backupKeep ?? 0] ?? `; the latest ${state.backupKeep} are kept`;
-  const rows = (state.backups ?? []).map((one) => [time(one.made), bytes(one.numBytes), one.folder]);
-  const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To go back to one, stop the server, and start it again with the folder that this makes:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
-  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server answers${kept}.`), h("div", {}, button), back);
+  const rows = (state.backups ?? []).map(({ made, numBytes, folder }) => [time(made), bytes(numBytes), folder]);
+  const back = rows.length > 0 && [table(["Taken", "Size", "Folder of the server"], rows), h("p", {}, "To restore a backup, stop the server and start it with the folder that this command creates:"), command(`facets-server restore "${state.backups[0].folder}" --data-dir NEW-FOLDER`)];
+  return card("Backup", h("p", {}, last, ` Backups go to ${state.backupDir}, also while the server runs${kept}.`), h("div", {}, take), back);
 }
 
 function modelCard(models) {
@@ -92,18 +91,18 @@ function modelCard(models) {
 }
 
 function collectionCard(collections, context) {
-  if (!collections.length) return card("Collections", h("p", {}, "There is none yet. ", h("a", { href: "#add" }, "Add files"), "."));
-  const rows = collections.map((one) => {
-    const asked = new URLSearchParams({ collection: one.name });
-    const damaged = Number(one.numDamaged ?? 0) ? `, ${count(one.numDamaged)} damaged` : "";
-    const button = (label, act) => h("button", { type: "button", class: "quiet", "aria-label": `${label} ${one.name}`, on: { click: act } }, label);
-    const buttons = h("div", { class: "row" }, button("Download", () => download(one, context)), button("Delete", () => remove(one, context)));
-    return [h("a", { href: `#documents?${asked}` }, one.name), `${count(one.numDocuments ?? 0)}${damaged}`, one.model, one.indexKind, buttons];
+  if (!collections.length) return card("Collections", h("p", {}, "There are no collections yet. ", h("a", { href: "#add" }, "Add files"), "."));
+  const rows = collections.map((collection) => {
+    const query = new URLSearchParams({ collection: collection.name });
+    const damaged = Number(collection.numDamaged ?? 0) ? `, ${count(collection.numDamaged)} damaged` : "";
+    const action = (label, run) => button(label, () => run(collection, context), { "aria-label": `${label} ${collection.name}` });
+    const buttons = h("div", { class: "row" }, action("Download", download), action("Delete", remove));
+    return [h("a", { href: `#documents?${query}` }, collection.name), `${count(collection.numDocuments ?? 0)}${damaged}`, collection.model, collection.indexKind, buttons];
   });
   return card("Collections", table(["Collection", "Documents", "Model", "Index", ""], rows));
 }
 
-/** All documents as JSON lines, as `facets index` and this page read them. */
+/** Downloads all documents as JSON lines, which `facets index` and this page read. */
 async function download({ name, numDocuments }, { notice }) {
   const parts = [];
   let [pageToken, number] = ["", 0];
@@ -125,7 +124,7 @@ async function download({ name, numDocuments }, { notice }) {
   notice.replaceChildren(`${plural(number, "document")} of ${name} in ${name}.jsonl`);
 }
 
-/** Asks first: a collection does not come back. */
+/** Deletes a collection after a confirmation. */
 function remove({ name, numDocuments }, { notice, show }) {
   const dialog = h(
     "dialog",
@@ -134,7 +133,7 @@ function remove({ name, numDocuments }, { notice, show }) {
       "form",
       { method: "dialog", class: "stack" },
       h("h2", { id: "delete-title" }, `Delete ${name}?`),
-      h("p", {}, `Its ${plural(numDocuments ?? 0, "document")} will not come back. Download them first to keep them.`),
+      h("p", {}, `This cannot be undone. Download its ${plural(numDocuments ?? 0, "document")} first to keep them.`),
       h("div", { class: "row" }, h("button", { type: "submit", class: "quiet", value: "keep", autofocus: true }, "Keep it"), h("button", { type: "submit", class: "primary danger", value: "delete" }, "Delete it")),
     ),
   );
@@ -143,10 +142,10 @@ function remove({ name, numDocuments }, { notice, show }) {
     if (dialog.returnValue !== "delete") return;
     try {
       const done = await call("CollectionService/DeleteCollection", { name });
-      notice.replaceChildren(`${name} is deleted with ${plural(done.numDocuments ?? 0, "document")}.`);
+      notice.replaceChildren(`${name} and its ${plural(done.numDocuments ?? 0, "document")} were deleted.`);
     } catch (error) {
       if (error.code !== "not_found") return void notice.replaceChildren(problem(error));
-      notice.replaceChildren(`${name} was gone already.`); // another tab, or somebody else
+      notice.replaceChildren(`${name} was already deleted.`); // in another tab, or by another user
     }
     await show();
   });

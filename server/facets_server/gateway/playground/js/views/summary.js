@@ -1,12 +1,12 @@
-/** A summary: which sentences cover a text, and how much of it. */
+/** Summaries: the sentences that cover a text, and how much each covers. */
 
 import { call } from "../api.js";
 import { field, h, hue, percent, plural, select } from "../dom.js";
 import { panel } from "../panel.js";
-import { modelChoices } from "../served.js";
+import { modelChoices } from "../catalog.js";
 import { marked, Text } from "../text.js";
 
-const WORKINGS = [["sentences", "sentences"], ["words", "words at most"]];
+const UNITS = [["sentences", "sentences"], ["words", "words at most"]];
 const OCTOPUS =
   "An octopus has three hearts, nine brains and blue blood. Two hearts pump blood to the gills, while a third sends it " +
   "to the rest of the body. The animal lives on the sea floor, where it hides in dens during the day. It hunts at night " +
@@ -32,15 +32,15 @@ export async function open(root) {
   return panel(root, {
     name: "summary",
     title: "Summary",
-    lede: "The sentences that cover most of what a text is about, and what each of them adds.",
+    lede: "The sentences that cover most of a text, and what each of them adds.",
     controls: [
       field("Text", h("textarea", { name: "text", rows: 7, required: true })),
       h(
         "div",
         { class: "columns" },
         field("Length", h("input", { name: "size", type: "number", min: 1, max: 10000, value: 3, required: true })),
-        field("In", select("unit", WORKINGS)),
-        field("Looking for (may be empty)", h("input", { name: "query", autocomplete: "off" })),
+        field("In", select("unit", UNITS)),
+        field("About (optional)", h("input", { name: "query", autocomplete: "off" })),
         field("Model", select("model", models)),
       ),
     ],
@@ -61,22 +61,22 @@ function show(summary, values) {
   const sentences = (summary.sentences ?? []).map((sentence) => ({ selection: 0, start: 0, gain: 0, ...sentence }));
   const picked = [...sentences].sort((first, second) => first.selection - second.selection);
   const covered = picked.reduce((sum, sentence) => sum + sentence.gain, 0);
-  const marks = sentences.map((one) => ({ start: one.start, end: one.end, kind: `picked ${hue(one.selection)}`, whole: true }));
-  const told =
+  const marks = sentences.map(({ start, end, selection }) => ({ start, end, kind: `picked ${hue(selection)}`, whole: true }));
+  const status =
     `${plural(sentences.length, "sentence")} of ${summary.numSentencesInDocument}, ` +
     `${plural(summary.numWords ?? 0, "word")}, cover ${percent(covered)} of the text` +
-    (summary.hasProse ? "" : "; no prose to summarize: these are items, headings and the like");
+    (summary.hasProse ? "" : "; the text has no prose: these are list items, headings and similar");
   return {
     nodes: [
       h("section", { class: "card", "aria-labelledby": "covered" }, h("h2", { id: "covered" }, `${percent(covered)} covered`), bar(picked)),
       h("ol", { class: "hits plain" }, sentences.map((sentence) => sentenceItem(sentence))),
-      h("section", { class: "card", "aria-label": "The whole text" }, h("h2", {}, "Where they stand"), h("p", { class: "passage" }, marked(text, marks))),
+      h("section", { class: "card", "aria-label": "The whole text" }, h("h2", {}, "In the text"), h("p", { class: "passage" }, marked(text, marks))),
     ],
-    status: told,
+    status,
   };
 }
 
-/** One stretch for each sentence, in the order they were picked; what is left is not covered. */
+/** One segment per sentence in the order of selection; the rest is not covered. */
 function bar(picked) {
   const parts = picked.map((sentence) => {
     const part = h("span", { class: `part ${hue(sentence.selection)}` });
@@ -92,6 +92,6 @@ function sentenceItem(sentence) {
     { class: `card sentence ${hue(sentence.selection)}` },
     h("span", { class: "swatch" }),
     h("span", {}, sentence.text),
-    h("span", { class: "small number" }, `picked as number ${sentence.selection + 1}, adds ${percent(sentence.gain)}`),
+    h("span", { class: "small number" }, `selected as number ${sentence.selection + 1}, adds ${percent(sentence.gain)}`),
   );
 }

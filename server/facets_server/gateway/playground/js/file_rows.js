@@ -1,4 +1,4 @@
-/** Files as rows, read in bounded memory: JSON lines, JSON arrays, CSV, TSV, and plain text. */
+/** Reads files as rows in bounded memory: JSON lines, JSON arrays, CSV, TSV, plain text. */
 
 const SUFFIXES = {
   jsonl: lines,
@@ -12,29 +12,29 @@ const SUFFIXES = {
   markdown: whole,
   rst: whole,
 };
-const MOST_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read as a whole
-const MOST_TEXT_BYTES = 15_000_000; // the server takes 16 MiB at once
-const PIECE_BYTES = 16_384; // decoded at once, so that what is told as read is not far ahead of what is stored
+const MAX_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read whole
+const MAX_TEXT_BYTES = 15_000_000; // the server accepts 16 MiB per request
+const PIECE_BYTES = 16_384; // decoded at once, so that the progress is not far ahead of the stored rows
 const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary", "note", "notes", "comment", "comments", "details"];
 const TITLES = ["title", "headline", "heading", "subject"];
 const IDS = ["id", "_id", "doc_id", "docid", "document_id", "uuid"];
 
-/** What can be read here, for people. */
+/** The formats that this page reads. */
 export const READABLE = "JSON lines, JSON, CSV, TSV, text, Markdown";
 export const ACCEPT = Object.keys(SUFFIXES).map((suffix) => `.${suffix}`).join(",");
 
-/** Why a file cannot be read, in one sentence. */
+/** Says in one sentence why a file cannot be read. */
 export class FileError extends Error {}
 
 /**
- * The rows of a file, each an object or a string that says what is wrong with it.
+ * The rows of a file; a row is an object, or a string that says what is wrong.
  * @param {File} file
  * @param {(bytes: number) => void} [read] Told how many bytes have been read.
  * @throws {FileError}
  */
 export async function* rowsOf(file, read = () => {}) {
   const reader = SUFFIXES[suffixOf(file)];
-  if (!reader) throw new FileError(`${file.name} is of a format that this page does not read (${READABLE}); the command facets index reads PDF, HTML, Parquet and more.`);
+  if (!reader) throw new FileError(`${file.name} has a format that this page does not read (${READABLE}). The command facets index reads PDF, HTML, Parquet and more.`);
   yield* reader(file, read);
 }
 
@@ -42,12 +42,12 @@ function suffixOf(file) {
   return file.name.toLowerCase().split(".").at(-1);
 }
 
-/** Whether a file is one document rather than rows. */
+/** Whether a file is one document. */
 export function isOneDocument(file) {
   return SUFFIXES[suffixOf(file)] === whole;
 }
 
-/** Chunks of text: UTF-8 or UTF-16 by its mark, else Windows-1252 where it is no UTF-8; zeros are in no text. */
+/** Chunks of text, decoded as UTF-8, as UTF-16 with a byte order mark, or else as Windows-1252. */
 async function* chunks(file, read) {
   const head = new Uint8Array(await file.slice(0, 65_536).arrayBuffer());
   const decoder = new TextDecoder(encodingOf(head, file));
@@ -68,7 +68,7 @@ async function* chunks(file, read) {
 function encodingOf(head, file) {
   if (head[0] === 0xff && head[1] === 0xfe) return "utf-16le";
   if (head[0] === 0xfe && head[1] === 0xff) return "utf-16be";
-  if (head.includes(0)) throw new FileError(`${file.name} is no text, whatever its name says: it has bytes that no text has.`);
+  if (head.includes(0)) throw new FileError(`${file.name} is not a text file: it has zero bytes.`);
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: file.size > head.length });
     return "utf-8";
@@ -81,7 +81,7 @@ async function* lines(file, read) {
   let rest = "";
   for await (const chunk of chunks(file, read)) {
     rest += chunk;
-    if (!chunk.includes("\n")) continue; // a line of megabytes is cut once
+    if (!chunk.includes("\n")) continue; // joins long lines only once
     const parts = rest.split("\n");
     rest = parts.pop();
     for (const line of parts) if (line.trim()) yield object(line);
@@ -92,29 +92,29 @@ async function* lines(file, read) {
 function object(line) {
   try {
     const value = JSON.parse(line);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : "is no JSON object";
+    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : "is not a JSON object";
   } catch {
-    return "is no JSON";
+    return "is not JSON";
   }
 }
 
 async function* array(file, read) {
-  if (file.size > MOST_ARRAY_BYTES) throw new FileError(`${file.name} is too large for one JSON value here; JSON lines may have any size.`);
+  if (file.size > MAX_ARRAY_BYTES) throw new FileError(`${file.name} is too large for one JSON value. JSON lines may have any size.`);
   let found;
   try {
     found = JSON.parse(await text(file, read));
   } catch {
-    throw new FileError(`${file.name} is no JSON.`);
+    throw new FileError(`${file.name} is not JSON.`);
   }
   const items = Array.isArray(found) ? found : Object.values(found).find(Array.isArray) ?? [found];
   for (const [place, item] of items.entries()) {
     read((file.size * place) / items.length);
-    yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is no JSON object";
+    yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is not a JSON object";
   }
 }
 
 async function* whole(file, read) {
-  if (file.size > MOST_TEXT_BYTES) throw new FileError(`${file.name} has ${Math.ceil(file.size / 1e6)} MB; a text of more than 15 MB is stored by the command facets index.`);
+  if (file.size > MAX_TEXT_BYTES) throw new FileError(`${file.name} has ${Math.ceil(file.size / 1e6)} MB. The command facets index stores texts of more than 15 MB.`);
   yield { id: file.name, text: await text(file, read), title: file.name };
 }
 
@@ -134,7 +134,7 @@ async function* table(file, read) {
   if (header === null) throw new FileError(`${file.name} is empty.`);
 }
 
-/** Those without a name get one, and those that are there twice a number, as the command has it. */
+/** Names unnamed columns and numbers repeated ones, as the command does. */
 function columnNames(cells) {
   return cells.reduce((names, cell, place) => {
     let name = cell.trim() || `column ${place + 1}`;
@@ -143,13 +143,13 @@ function columnNames(cells) {
   }, []);
 }
 
-/** A number where it is one and no code such as 007. */
+/** A number, unless the cell is a code such as 007. */
 function valueOf(cell) {
   if (!/^-?(0|[1-9]\d{0,14})(\.\d{1,15})?$/.test(cell)) return cell;
   return Number(cell);
 }
 
-/** Rows of cells, as RFC 4180 has them: quotes hold delimiters, line ends and doubled quotes. */
+/** Rows of cells by RFC 4180: quoted cells may contain delimiters, line ends and doubled quotes. */
 async function* cellsOf(file, read) {
   let delimiter = "";
   let [cells, cell, quoted, closed] = [[], "", false, false];
@@ -180,18 +180,18 @@ async function* cellsOf(file, read) {
 
 function delimiterOf(chunk) {
   const line = chunk.split("\n", 1)[0];
-  const counts = [",", ";", "\t", "|"].map((one) => [line.split(one).length, one]);
+  const counts = [",", ";", "\t", "|"].map((delimiter) => [line.split(delimiter).length, delimiter]);
   return counts.sort((first, second) => second[0] - first[0])[0][1];
 }
 
-/** Which column is what, by what they are called; the text is the longest one where none is called so. */
+/** Guesses text, title and id columns by their names; the text is otherwise the longest column. */
 export function guessed(rows) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
-  const called = (wanted) => wanted.map((one) => names.find((name) => name.trim().toLowerCase() === one)).find(Boolean) ?? "";
+  const named = (known) => known.map((wanted) => names.find((name) => name.trim().toLowerCase() === wanted)).find(Boolean) ?? "";
   const longest = [...names].sort((first, second) => lengthOf(rows, second) - lengthOf(rows, first))[0] ?? "";
-  const text = called(TEXTS) || longest;
-  const title = called(TITLES);
-  return { names, text, title: title === text ? "" : title, id: called(IDS) };
+  const text = named(TEXTS) || longest;
+  const title = named(TITLES);
+  return { names, text, title: title === text ? "" : title, id: named(IDS) };
 }
 
 function lengthOf(rows, name) {
@@ -199,10 +199,10 @@ function lengthOf(rows, name) {
 }
 
 /**
- * A row as a document; a string says why it is none.
+ * Converts a row to a document, or to a string that says why it is invalid.
  * @param {Object} row
  * @param {{text: string, title: string, id: string}} columns
- * @param {string} madeId Where no column has ids.
+ * @param {string} madeId Id for rows without one.
  */
 export function documentOf(row, columns, madeId) {
   const { [columns.text]: text, [columns.id]: id, ...payload } = row;

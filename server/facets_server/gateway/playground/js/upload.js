@@ -1,24 +1,24 @@
-/** Sending the documents of a file, batch by batch: it waits for a server that is away, and goes on where it stopped. */
+/** Uploads the documents of a file in batches; waits while the server is unavailable, and resumes where it stopped. */
 
 import { call, CallError, connection } from "./api.js";
-import { documentOf, isOneDocument, rowsOf } from "./records.js";
+import { documentOf, isOneDocument, rowsOf } from "./file_rows.js";
 
 const BATCH = 64;
 const BATCH_CHARACTERS = 300_000;
 const PAUSE_MS = 1_000;
 const TIMEOUT_MS = 60_000;
 const TRANSIENT = new Set(["lost", "unavailable", "resource_exhausted", "deadline_exceeded"]);
-const MOST_REJECTED = 100; // that are kept to be shown
+const MAX_REJECTED = 100; // rejected rows to show
 
-/** One file on its way into a collection. Sends "change" whenever there is something to show. */
-export class Load extends EventTarget {
+/** Upload of one file into a collection. Dispatches "change" when its state changes. */
+export class Upload extends EventTarget {
   read = 0;
-  /** Bytes of rows that an earlier try has stored. */
+  /** Bytes of rows that an earlier upload stored. */
   skipped = 0;
   stored = 0;
   rows = 0;
   numRejected = 0;
-  /** @type {{row: number, why: string}[]} The first ones. */
+  /** @type {{row: number, reason: string}[]} The first ones. */
   rejected = [];
   waiting = false;
   ended = false;
@@ -34,7 +34,7 @@ export class Load extends EventTarget {
     super();
     Object.assign(this, { file, collection, isNew, columns });
     this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
-    /** Rows that an earlier try has stored. */
+    /** Rows that an earlier upload stored. */
     this.before = Number(storage("getItem", this.key) ?? 0);
   }
 
@@ -47,7 +47,7 @@ export class Load extends EventTarget {
   }
 
   /**
-   * Stores everything, or all until it is stopped.
+   * Stores all rows, or those before it is stopped.
    * @throws {CallError|FileError}
    */
   async run() {
@@ -59,7 +59,7 @@ export class Load extends EventTarget {
         this.skipped = this.read;
         continue;
       }
-      await this.#take(row);
+      await this.#add(row);
     }
     await this.#send();
     if (!this.stopped) storage("removeItem", this.key);
@@ -68,18 +68,18 @@ export class Load extends EventTarget {
 
   async #create() {
     try {
-      await this.#patiently((timeoutMs) => call("CollectionService/CreateCollection", { name: this.collection }, this.#stop.signal, timeoutMs));
+      await this.#retry((timeoutMs) => call("CollectionService/CreateCollection", { name: this.collection }, this.#stop.signal, timeoutMs));
     } catch (error) {
       if (error.code !== "already_exists" && !this.stopped) throw error;
     }
   }
 
-  async #take(row) {
+  async #add(row) {
     const madeId = isOneDocument(this.file) ? this.file.name : `${this.file.name}#${this.rows}`;
     const document = typeof row === "string" ? row : documentOf(row, this.columns, madeId);
     if (typeof document === "string") return this.#reject(this.rows, document);
-    const again = this.#batch.findIndex(({ document: other }) => other.id === document.id);
-    if (again >= 0) return this.#reject(this.rows, `has the id of row ${this.#batch[again].row}`);
+    const same = this.#batch.find(({ document: other }) => other.id === document.id);
+    if (same) return this.#reject(this.rows, `has the id of row ${same.row}`);
     this.#batch.push({ row: this.rows, document });
     this.#characters += document.text.length;
     if (this.#batch.length >= BATCH || this.#characters >= BATCH_CHARACTERS) await this.#send();
@@ -94,11 +94,11 @@ export class Load extends EventTarget {
     this.#changed();
   }
 
-  /** A batch is stored as a whole or not at all: one with a bad document is cut until that is alone. */
+  /** Stores a batch. The server stores all or nothing, so a batch with an invalid document is split until it is alone. */
   async #store(batch) {
     try {
       const documents = batch.map(({ document }) => document);
-      await this.#patiently((timeoutMs) => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal, timeoutMs));
+      await this.#retry((timeoutMs) => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal, timeoutMs));
       this.stored += batch.length;
     } catch (error) {
       if (this.stopped) return;
@@ -110,13 +110,13 @@ export class Load extends EventTarget {
     }
   }
 
-  async #patiently(send) {
+  async #retry(send) {
     for (let timeoutMs = TIMEOUT_MS; ; ) {
       try {
         return await send(timeoutMs);
       } catch (error) {
         if (!(error instanceof CallError) || !TRANSIENT.has(error.code) || this.stopped) throw error;
-        if (error.code === "deadline_exceeded") timeoutMs *= 2; // a text of megabytes takes minutes
+        if (error.code === "deadline_exceeded") timeoutMs *= 2; // a text of several megabytes takes minutes
         this.waiting = true;
         this.#changed();
         await this.#pause(error.code);
@@ -126,7 +126,7 @@ export class Load extends EventTarget {
     }
   }
 
-  /** Until the server is back, or for a moment where it only has too much to do. */
+  /** Waits until the server is back, or for a moment if it is busy. */
   #pause(code) {
     return new Promise((resolve) => {
       const end = () => {
@@ -140,9 +140,9 @@ export class Load extends EventTarget {
     });
   }
 
-  #reject(row, why) {
+  #reject(row, reason) {
     this.numRejected += 1;
-    if (this.rejected.length < MOST_REJECTED) this.rejected.push({ row, why });
+    if (this.rejected.length < MAX_REJECTED) this.rejected.push({ row, reason });
   }
 
   #changed() {
@@ -150,10 +150,10 @@ export class Load extends EventTarget {
   }
 }
 
-/** What this browser keeps; nothing where storage is switched off. */
-function storage(act, ...given) {
+/** Calls a method of the browser's storage; null if storage is disabled. */
+function storage(method, ...values) {
   try {
-    return localStorage[act](...given);
+    return localStorage[method](...values);
   } catch {
     return null;
   }
