@@ -1,4 +1,4 @@
-"""What people do on the page, in the words of the page."""
+"""Actions on the page that several tests use."""
 
 from playwright.sync_api import Page
 
@@ -15,37 +15,37 @@ EXAMPLES = {
     "sides": "facets and words, words alone",
     "diagnose": "The samples, five questions",
 }
-# Views that show something before anything is asked.
+# Views that need no request.
 PLAIN = ("documents", "add", "status")
 RULES = {"runOnly": ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "best-practice"]}
 
 
 def example(page: Page, label: str) -> None:
-    """Presses an example and waits for its answer."""
+    """Presses an example and waits for its results."""
     page.get_by_role("group", name="Examples").get_by_role("button", name=label).click()
     settled(page)
 
 
 def ask(page: Page, button: str) -> None:
-    """Sends the form and waits for the answer."""
+    """Sends the form and waits for the results."""
     page.locator("form").get_by_role("button", name=button, exact=True).click()
     settled(page)
 
 
 def settled(page: Page) -> None:
-    """Waits until the question is answered, or refused."""
+    """Waits for the results or an error."""
     page.locator("form[aria-busy=false]").wait_for()
     page.locator(".results > *").first.wait_for()
 
 
 def open_view(page: Page, name: str) -> None:
-    """Goes to another view by its link."""
+    """Opens another view by its link."""
     page.locator(f'.bar a[href="#{name}"]:not(.brand)').click()
     page.locator(f".view.{name} .card").first.wait_for()
 
 
 def enter_key(page: Page, key: str) -> None:
-    """Uses another key from now on."""
+    """Enters an API key."""
     page.get_by_role("button", name="Key").click()
     page.get_by_role("textbox", name="Key").fill(key)
     page.get_by_role("button", name="Use this key").click()

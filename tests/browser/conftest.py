@@ -1,4 +1,4 @@
-"""A real Chromium on the page of a real server; skipped where one of the two cannot be had."""
+"""A real Chromium and real servers with the page; tests are skipped without Chromium or models."""
 
 import json
 import os
@@ -30,9 +30,9 @@ FLAGS = (
     "--disable-component-update",
     "--disable-sync",
 )
-PAGE = os.environ.get("FACETS_PAGE", "")  # a page that is served already, with the samples
+PAGE = os.environ.get("FACETS_PAGE", "")  # address of a running page with the samples
 MODELS = ("facets-en", "facets-passages-small-en", "facets-relations-en", "facets-papers-en")
-WAIT_MS = 60_000  # a busy machine answers slowly; nothing waits longer than it must
+WAIT_MS = 60_000  # for busy machines
 expect.set_options(timeout=WAIT_MS)
 
 
@@ -72,7 +72,7 @@ def browser() -> Iterator[Browser]:
 
 @pytest.fixture(scope="session")
 def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServer | SimpleNamespace]:
-    """The shipped models and the bundled samples, as ``make serve`` has them; or what runs at ``FACETS_PAGE``."""
+    """A server with the shipped models and the bundled samples, or the page at ``FACETS_PAGE``."""
     if PAGE:
         yield SimpleNamespace(url=PAGE)
         return
@@ -95,26 +95,26 @@ def document(record: dict[str, object]) -> Document:
 
 @pytest.fixture(scope="session")
 def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A checkpoint that loads and runs in no time."""
+    """A checkpoint that loads and runs fast."""
     return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
 
 
 @pytest.fixture
 def own_server(toy_model: Path, tmp_path: Path) -> Iterator[WebServer]:
-    """A server of this test alone."""
+    """A server for one test."""
     with WebServer(tmp_path / "data", (toy_model,)) as server:
         yield server
 
 
 @pytest.fixture
 def errors() -> list[str]:
-    """What pages complained about; a test that expects complaints clears it."""
+    """Console errors of all pages; a test that expects errors clears it."""
     return []
 
 
 @pytest.fixture
 def open_page(browser: Browser, errors: list[str]) -> Iterator[Callable[..., Page]]:
-    """Opens pages that are closed afterwards; none of them may throw, warn of its policy or leave the server."""
+    """Opens pages; they must not throw, violate the content policy or contact other sites."""
     contexts = []
 
     def make(url: str, **settings: object) -> Page:
@@ -139,7 +139,7 @@ def open_page(browser: Browser, errors: list[str]) -> Iterator[Callable[..., Pag
 
 @pytest.fixture
 def view(open_page: Callable[..., Page], sample_server: WebServer) -> Callable[..., Page]:
-    """Opens one view on the samples."""
+    """Opens a view with the samples."""
 
     def make(name: str, **settings: object) -> Page:
         page = open_page(f"{sample_server.url}#{name}", **settings)

@@ -1,4 +1,4 @@
-"""Every view does its job on the shipped models and the bundled samples."""
+"""Every view with the shipped models and the bundled samples."""
 
 import re
 from collections.abc import Callable
@@ -20,7 +20,7 @@ def test_search_shows_passage_words_and_confidence(view: View) -> None:
     expect(page.locator("main [role=status]")).to_contain_text("every document compared")
 
 
-def test_facet_that_met_lights_up_its_part_of_the_passage(view: View) -> None:
+def test_a_matching_facet_highlights_its_part_of_the_passage(view: View) -> None:
     page = view("search")
     example(page, "how vaccines protect against disease")
     facet = page.locator(".hit").first.get_by_role("button", name=re.compile("^Matching facets"))
@@ -34,14 +34,14 @@ def test_facet_that_met_lights_up_its_part_of_the_passage(view: View) -> None:
     expect(page.locator(".glow")).to_have_count(0)
 
 
-def test_question_of_two_parts_is_answered_by_both(view: View) -> None:
+def test_a_double_question_finds_both_answers(view: View) -> None:
     page = view("search")
     example(page, "two questions in one")
     titles = page.locator(".hit h2").all_inner_texts()
     assert {"Vaccine", "Bee"} & set(titles[:4]) and len(titles) >= 2
 
 
-def test_unanswered_question_gets_nothing_but_the_offer_of_the_closest(view: View) -> None:
+def test_an_unanswered_question_hides_the_closest_documents(view: View) -> None:
     page = view("search")
     example(page, "nothing here answers this")
     expect(page.get_by_role("heading", name="Nothing relevant")).to_be_visible()
@@ -50,7 +50,7 @@ def test_unanswered_question_gets_nothing_but_the_offer_of_the_closest(view: Vie
     expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_filter_from_a_payload_keeps_only_its_documents(view: View) -> None:
+def test_a_payload_value_becomes_a_filter(view: View) -> None:
     page = view("search")
     page.get_by_label("Question").fill("animals that live in Australia")
     ask(page, "Search")
@@ -64,7 +64,7 @@ def test_filter_from_a_payload_keeps_only_its_documents(view: View) -> None:
     expect(page.locator(".filter")).to_have_count(0)
 
 
-def test_number_is_compared_as_a_number(view: View) -> None:
+def test_numbers_are_compared_as_numbers(view: View) -> None:
     page = view("search")
     page.get_by_label("Question").fill("animals")
     page.get_by_role("button", name="Add a filter").click()
@@ -86,7 +86,7 @@ def test_words_alone_rank_without_facets(view: View) -> None:
     expect(page.locator("main [role=status]")).to_contain_text("lexical")
 
 
-def test_question_stands_in_the_address(view: View) -> None:
+def test_the_address_has_the_question(view: View) -> None:
     page = view("search")
     example(page, "games played with a ball")
     first = page.locator(".hit h2").first.inner_text()
@@ -97,7 +97,7 @@ def test_question_stands_in_the_address(view: View) -> None:
     expect(page.locator(".hit h2").first).to_have_text(first)
 
 
-def test_facet_of_a_text_lights_up_the_words_it_attends_to(view: View) -> None:
+def test_a_facet_highlights_the_words_it_attends_to(view: View) -> None:
     page = view("facets")
     example(page, "Plants, pianos, taxes")
     cards = page.locator(".facet-card")
@@ -109,7 +109,7 @@ def test_facet_of_a_text_lights_up_the_words_it_attends_to(view: View) -> None:
     expect(page.locator(".passage .attention-4").first).to_be_visible()
 
 
-def test_characters_beyond_the_first_plane_keep_marks_in_place(view: View) -> None:
+def test_marks_are_correct_after_emoji(view: View) -> None:
     page = view("facets")
     page.get_by_label("Text", exact=True).fill("\U0001f419\U0001f419 The octopus has three hearts.")
     ask(page, "Show facets")
@@ -118,7 +118,7 @@ def test_characters_beyond_the_first_plane_keep_marks_in_place(view: View) -> No
     expect(page.locator(".passage.large")).to_have_text("\U0001f419\U0001f419 The octopus has three hearts.")
 
 
-def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) -> None:
+def test_similarity_shows_score_method_and_a_line_per_match(view: View) -> None:
     page = view("similarity")
     example(page, "A tram, a railway")
     expect(page.locator(".big")).to_have_text(re.compile(r"\d+ %"))
@@ -131,14 +131,14 @@ def test_two_texts_show_score_method_and_a_line_for_every_meeting(view: View) ->
     assert page.locator(".side .glow").count() >= 2
 
 
-def test_two_texts_that_contradict_show_what_differs(view: View) -> None:
+def test_contradicting_texts_show_their_differences(view: View) -> None:
     page = view("similarity")
     example(page, "Open, closed")
     expect(page.get_by_label("Differences")).to_contain_text("open / closed differ (antonym)")
     expect(page.locator(".verdict")).to_contain_text("They contradict each other.")
 
 
-def test_every_method_of_the_page_scores(view: View) -> None:
+def test_every_similarity_method_works(view: View) -> None:
     page = view("similarity")
     example(page, "A dog, a puppy")
     methods = page.get_by_label("Method")
@@ -148,7 +148,7 @@ def test_every_method_of_the_page_scores(view: View) -> None:
         expect(page.locator(".big")).to_have_text(re.compile(r"\d"))
 
 
-def test_summary_shows_coverage_and_where_its_sentences_stand(view: View) -> None:
+def test_a_summary_shows_coverage_and_positions(view: View) -> None:
     page = view("summary")
     example(page, "The octopus")
     expect(page.locator(".sentence")).to_have_count(3)
@@ -181,7 +181,7 @@ def test_relations_are_drawn_with_direction_and_evidence(view: View) -> None:
     expect(card.get_by_text("$ARG1 was born in $ARG2").first).to_be_visible()
 
 
-def test_what_is_denied_or_asked_is_told_apart(view: View) -> None:
+def test_denied_and_asked_relations_are_listed_separately(view: View) -> None:
     page = view("relations")
     example(page, "Said, denied, asked")
     unsaid = page.get_by_role("region", name="Mentioned, but not asserted")
@@ -189,7 +189,7 @@ def test_what_is_denied_or_asked_is_told_apart(view: View) -> None:
     expect(unsaid).to_contain_text("Freddie Mercury, Zanzibar: questioned")
 
 
-def test_papers_name_authors_with_reasons_and_leave_out_whom_they_are_told_to(view: View) -> None:
+def test_papers_recommend_authors_with_reasons_and_exclusions(view: View) -> None:
     page = view("papers")
     example(page, "A parser")
     expect(page.locator(".hit")).to_have_count(10)
@@ -201,7 +201,7 @@ def test_papers_name_authors_with_reasons_and_leave_out_whom_they_are_told_to(vi
     expect(page.locator(".hit h2", has_text=re.compile(f"^{re.escape(first)}$"))).to_have_count(0)
 
 
-def test_papers_that_would_cite_it_have_titles(view: View) -> None:
+def test_citing_papers_have_titles(view: View) -> None:
     page = view("papers")
     example(page, "Who would cite it")
     titles = page.locator(".hit h2").all_inner_texts()
@@ -231,7 +231,7 @@ def test_map_is_read_with_the_keyboard(view: View) -> None:
     page.keyboard.press("0")
 
 
-def test_map_of_a_part_says_that_it_is_one(view: View) -> None:
+def test_a_sampled_map_says_so(view: View) -> None:
     page = view("map")
     page.get_by_label("Maximum documents").evaluate("select => { select.options[0].value = '60'; }")
     page.get_by_label("Maximum documents").select_option("60")
@@ -239,7 +239,7 @@ def test_map_of_a_part_says_that_it_is_one(view: View) -> None:
     expect(page.locator("main [role=status]")).to_contain_text("60 documents drawn, a random sample of 184")
 
 
-def test_an_area_of_the_map_lists_its_documents(view: View) -> None:
+def test_selecting_an_area_lists_its_documents(view: View) -> None:
     page = view("map")
     example(page, "The samples")
     page.get_by_role("button", name="Select an area").click()
@@ -257,7 +257,7 @@ def test_an_area_of_the_map_lists_its_documents(view: View) -> None:
     expect(page.locator(".reading .passage")).to_be_visible()
 
 
-def test_an_answer_leads_to_what_may_come_next(view: View) -> None:
+def test_explore_next_suggests_topics_with_answers(view: View) -> None:
     page = view("search")
     example(page, "games played with a ball")
     page.get_by_role("button", name="Explore next").first.click()

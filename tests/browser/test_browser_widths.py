@@ -1,4 +1,4 @@
-"""Every view at the width of a phone, a tablet and a desk: nothing hidden, clipped or left unsaid."""
+"""Every view at the widths of a phone, a tablet and a desktop: no overflow, no clipping, accessible."""
 
 from collections.abc import Callable
 
@@ -8,7 +8,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
-WIDTHS = {390: 812, 820: 1180, 1440: 900}
 # Selects whose chosen text is wider than the room for it, measured with the select's own font.
 CLIPPED = """() => [...document.querySelectorAll("select")].filter((select) => {
     const context = document.createElement("canvas").getContext("2d");
@@ -19,32 +18,35 @@ CLIPPED = """() => [...document.querySelectorAll("select")].filter((select) => {
 }).map((select) => `${select.name}: ${select.clientWidth}`)"""
 
 
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_view_fits_its_answer_comes_into_sight_and_axe_finds_nothing(view: View, width: int) -> None:
-    size = {"width": width, "height": WIDTHS[width]}
-    page = view("search", viewport=size, reduced_motion="reduce")
-    found = []
+def check(page: Page, name: str, width: int) -> list[object]:
+    """Checks the layout of a view; returns the violations that axe finds."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert "undefined" not in page.locator("main").inner_text(), name
+    violations = Axe().run(page, options=RULES).response["violations"]
+    return [(name, found["id"], [node["target"] for node in found["nodes"]][:3]) for found in violations]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"), [(390, 812, "light"), (820, 1180, "dark"), (1440, 900, "light")]
+)
+def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: int, scheme: str) -> None:
+    page = view("search", viewport={"width": width, "height": height}, reduced_motion="reduce", color_scheme=scheme)
+    violations = []
     for name, label in EXAMPLES.items():
         open_view(page, name)
         assert page.evaluate(CLIPPED) == [], name
         example(page, label)
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
         top = page.locator(".results > *").first.bounding_box()
-        assert top is not None and 0 <= top["y"] < WIDTHS[width] * 0.8, f"{name}: the answer begins at {top}"
-        assert "undefined" not in page.locator("main").inner_text(), name
-        violations = Axe().run(page, options=RULES).response["violations"]
-        found += [(name, one["id"], [node["target"] for node in one["nodes"]][:3]) for one in violations]
+        assert top is not None and 0 <= top["y"] < height * 0.8, f"{name}: the results begin at {top}"
+        violations += check(page, name, width)
     for name in PLAIN:
         open_view(page, name)
         page.locator("main .card").nth(1).wait_for()
-        assert page.evaluate("document.documentElement.scrollWidth") <= width, name
-        assert "undefined" not in page.locator("main").inner_text(), name
-        violations = Axe().run(page, options=RULES).response["violations"]
-        found += [(name, one["id"], [node["target"] for node in one["nodes"]][:3]) for one in violations]
-    assert found == []
+        violations += check(page, name, width)
+    assert violations == []
 
 
-def test_twenty_relations_are_seen_at_once(view: View) -> None:
+def test_labels_of_twenty_relations_do_not_overlap_words(view: View) -> None:
     names = ("Kafka", "Rilke", "Werfel", "Einstein", "Planck", "Born", "Heisenberg", "Pauli", "Bohr", "Dirac")
     towns = ("Prague", "Vienna", "Berlin", "Ulm", "Kiel", "Munich", "Zurich", "Geneva", "Paris", "London")
     pairs = zip(names, towns, strict=True)
@@ -69,14 +71,14 @@ def test_twenty_relations_are_seen_at_once(view: View) -> None:
     assert crossed == [], "labels cover words"
 
 
-def test_start_says_what_a_facet_is_until_something_is_asked(view: View) -> None:
+def test_the_introduction_is_shown_until_the_first_search(view: View) -> None:
     page = view("search")
     expect(page.get_by_role("heading", name="One text, several facets")).to_be_visible()
     example(page, "games played with a ball")
     expect(page.locator(".intro")).to_have_count(0)
 
 
-def test_questions_are_combined_as_asked(view: View) -> None:
+def test_the_facet_combination_is_sent(view: View) -> None:
     page = view("search")
     asked: list[str] = []
     page.on("request", lambda request: asked.append(request.post_data or "") if "Search" in request.url else None)
@@ -85,7 +87,7 @@ def test_questions_are_combined_as_asked(view: View) -> None:
     assert '"combine":"FACET_COMBINATION_SUM"' in asked[-1]
 
 
-def test_routes_over_http_are_read_searched_and_tried(open_page: Callable[..., Page], sample_server: object) -> None:
+def test_http_routes_can_be_searched_and_tried(open_page: Callable[..., Page], sample_server: object) -> None:
     page = open_page(f"{sample_server.url}")  # type: ignore[attr-defined]
     page.get_by_role("link", name="HTTP: every route").click()
     page.get_by_label("Find a route").fill("CountDocuments")

@@ -1,4 +1,4 @@
-"""The page as a place to work: files in, documents browsed, deleted and brought back, sides compared, status."""
+"""Working with collections: upload, browse, delete, restore, compare, back up."""
 
 import json
 import re
@@ -23,7 +23,7 @@ MARKUP = "<img src=x onerror=alert(1)>"
 
 @pytest.fixture
 def tickets(tmp_path: Path) -> Path:
-    """A table as people have them: semicolons, quotes over two lines, an empty text, a code with zeros."""
+    """A table with semicolons, quotes over two lines, an empty text and a code with leading zeros."""
     lines = ["no;subject;body;year"]
     lines += [f'{number:04};About {number};"{TICKETS[number % 3]}\nNumber ""{number}""";2020' for number in range(130)]
     lines.append("0130;Empty; ;2021")
@@ -33,7 +33,7 @@ def tickets(tmp_path: Path) -> Path:
 
 
 def many(folder: Path) -> Path:
-    """More documents than are stored while one looks."""
+    """A file that takes a while to store."""
     path = folder / "many.jsonl"
     path.write_text("".join(json.dumps({"id": f"d{n:05}", "text": TICKETS[n % 3]}) + "\n" for n in range(6_000)))
     return path
@@ -66,7 +66,7 @@ def test_a_table_becomes_a_collection_that_answers(own_server: WebServer, open_p
     expect(page.locator("main p.status")).to_contain_text("130 documents")
 
 
-def test_a_file_goes_on_while_the_server_restarts(
+def test_an_upload_continues_after_a_server_restart(
     open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
 ) -> None:
     path = many(tmp_path)
@@ -81,10 +81,10 @@ def test_a_file_goes_on_while_the_server_restarts(
         with FacetsClient(server.target) as client:
             assert client.count_documents("many") == 6_000
         page.close()
-    errors.clear()  # the browser says that it did not reach the server
+    errors.clear()  # the browser logs failed requests
 
 
-def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
+def test_a_stopped_upload_resumes(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
     path = many(tmp_path)
     page = open_page(f"{own_server.url}#add")
     added(page, path, "many")
@@ -99,7 +99,7 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
     with FacetsClient(own_server.target) as client:
         stored = client.count_documents("many")
     assert 0 < stored < 6_000
-    page.reload()  # as if the tab was closed meanwhile
+    page.reload()  # as if the tab was closed
     page.get_by_label("or choose them").set_input_files(path)
     expect(page.get_by_label("Into")).to_have_value("many")  # not a new one of that name
     page.get_by_role("button", name="Store").click()
@@ -109,21 +109,7 @@ def test_a_stopped_file_goes_on_when_dropped_again(own_server: WebServer, open_p
         assert client.count_documents("many") == 6_000
 
 
-def test_files_that_are_none_are_one_sentence(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
-    page = open_page(f"{own_server.url}#add")
-    for name, content, says in (
-        ("paper.pdf", b"%PDF-1.4", "has a format that this page does not read"),
-        ("open.csv", b'id,text\n1,"never closed', "a quote is not closed"),
-        ("none.csv", b"", "is empty"),
-        ("odd.json", b"{", "is not JSON"),
-        ("rows.jsonl", b"no json\n", "has no valid row"),
-    ):
-        (tmp_path / name).write_bytes(content)
-        page.get_by_label("or choose them").set_input_files(tmp_path / name)
-        expect(page.get_by_role("region", name=name).get_by_role("alert")).to_contain_text(says)
-
-
-def test_documents_are_opened_deleted_and_brought_back(own_server: WebServer, open_page: Opening) -> None:
+def test_documents_can_be_opened_deleted_and_restored(own_server: WebServer, open_page: Opening) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("notes")
         texts = [Document(f"n{n:02}", TICKETS[n % 3], {"title": f"{MARKUP} {n}", "n": n}) for n in range(30)]
@@ -153,9 +139,7 @@ def test_documents_are_opened_deleted_and_brought_back(own_server: WebServer, op
         assert {len(str(document.payload["title"])) for document in back} == {10_000, len(MARKUP) + 2}
 
 
-def test_two_tabs_that_delete_one_collection_both_end_well(
-    own_server: WebServer, open_page: Opening, errors: list[str]
-) -> None:
+def test_two_tabs_can_delete_the_same_collection(own_server: WebServer, open_page: Opening, errors: list[str]) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("old")
     pages = [open_page(f"{own_server.url}#status") for _ in range(2)]
@@ -168,10 +152,10 @@ def test_two_tabs_that_delete_one_collection_both_end_well(
         page.get_by_role("button", name="Delete it").click()
         expect(page.locator(".notice")).to_contain_text(says)
         expect(page.get_by_text("There are no collections yet")).to_be_visible()
-    errors.clear()  # the second one was told 404
+    errors.clear()  # the second tab gets 404
 
 
-def test_two_tabs_that_delete_the_same_documents_both_end_well(own_server: WebServer, open_page: Opening) -> None:
+def test_two_tabs_can_delete_the_same_documents(own_server: WebServer, open_page: Opening) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("notes")
         client.upsert("notes", [Document("a", TICKETS[0]), Document("b", TICKETS[1])])
@@ -188,9 +172,7 @@ def test_two_tabs_that_delete_the_same_documents_both_end_well(own_server: WebSe
         expect(pages[0].locator(".notice")).to_contain_text("1 document restored")
 
 
-def test_a_collection_of_no_documents_is_called_so(
-    own_server: WebServer, open_page: Opening, errors: list[str]
-) -> None:
+def test_an_empty_collection_is_reported(own_server: WebServer, open_page: Opening, errors: list[str]) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("none")
     page = open_page(f"{own_server.url}#documents")
@@ -203,9 +185,7 @@ def test_a_collection_of_no_documents_is_called_so(
     errors.clear()  # 400
 
 
-def test_a_collection_is_kept_when_asked_and_downloaded_whole(
-    own_server: WebServer, open_page: Opening, tmp_path: Path
-) -> None:
+def test_a_collection_can_be_kept_and_downloaded(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("kept")
         client.upsert("kept", [Document(f"n{n:03}", TICKETS[n % 3], {"n": n}) for n in range(250)])
@@ -219,7 +199,7 @@ def test_a_collection_is_kept_when_asked_and_downloaded_whole(
     assert len(rows) == 250 and rows[7] == {"id": "n007", "text": TICKETS[1], "n": 7}
 
 
-def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
+def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
     open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
 ) -> None:
     keys = tmp_path / "keys"
@@ -255,7 +235,7 @@ def test_a_backup_is_taken_by_who_may_and_the_command_shown_brings_it_back(
     errors.clear()
 
 
-def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:
+def test_side_by_side_marks_shared_hits(view: Callable[..., Page]) -> None:
     page = view("sides")
     page.get_by_label("Question").fill("how vaccines protect against disease")
     ask(page, "Compare")
@@ -273,9 +253,7 @@ def test_two_sides_say_what_both_have(view: Callable[..., Page]) -> None:
     expect(page.locator(".hit").first).to_be_visible()
 
 
-def test_two_collections_are_asked_at_once_and_a_refusal_of_one_leaves_the_other(
-    view: Opening, sample_server: WebServer, errors: list[str]
-) -> None:
+def test_an_error_of_one_side_leaves_the_other(view: Opening, sample_server: WebServer, errors: list[str]) -> None:
     with FacetsClient(sample_server.target) as client:
         client.create_collection("tickets")
         client.upsert("tickets", [Document(f"t{n}", text, {"title": f"Ticket {n}"}) for n, text in enumerate(TICKETS)])

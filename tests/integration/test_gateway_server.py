@@ -1,4 +1,4 @@
-"""The HTTP gateway of a real server: the commands of its page, keys, deadlines, callers that go, deaths."""
+"""The HTTP gateway of a real server: documented commands, keys, deadlines, streams, disconnects, restarts."""
 
 import base64
 import json
@@ -44,6 +44,9 @@ class Served:
         self.url = f"http://127.0.0.1:{port}"
         self.client = httpx.Client(base_url=self.url, timeout=LONG_S, trust_env=False)
 
+    def connect(self) -> socket.socket:
+        return socket.create_connection(("127.0.0.1", int(self.url.rpartition(":")[2])), timeout=LONG_S)
+
     def answers(self) -> bool:
         try:
             return self.client.get(LIVE).status_code == 200
@@ -61,7 +64,7 @@ class Served:
             return (
                 parent == self.server.process.pid and "facets_server.gateway" in (stat.parent / "cmdline").read_text()
             )
-        except OSError:  # ended meanwhile
+        except OSError:  # the process has ended
             return False
 
 
@@ -71,7 +74,7 @@ def with_gateway(port: int) -> tuple[str, ...]:
 
 @pytest.fixture(scope="module")
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    """A server without keys; its model is the shipped small one, or a toy where that is not there."""
+    """A server without keys, with the shipped small model, or a toy if the former is missing."""
     folder = tmp_path_factory.mktemp("gateway")
     model = SMALL if (SMALL / "model.safetensors").is_file() else make_toy_checkpoint(folder / "toy")
     port = free_port()
@@ -82,7 +85,7 @@ def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
 
 @pytest.fixture
 def start(spawn: Callable[..., ServerProcess]) -> Callable[..., Served]:
-    """Starts servers of a toy model that a test may kill."""
+    """Starts servers with a toy model, which tests may kill."""
 
     def run(*arguments: str, **settings: object) -> Served:
         port = free_port()
@@ -91,7 +94,7 @@ def start(spawn: Callable[..., ServerProcess]) -> Callable[..., Served]:
     return run
 
 
-def test_commands_of_the_page_print_what_it_shows(served: Served, tmp_path: Path) -> None:
+def test_documented_commands_print_what_the_page_shows(served: Served, tmp_path: Path) -> None:
     if not (SMALL / "model.safetensors").is_file():
         pytest.skip("the page shows answers of a shipped model, which is not there")
     shown = [step for step in steps(PAGE.read_text(encoding="utf-8")) if step.language == "sh"]
@@ -111,7 +114,7 @@ def test_commands_of_the_page_print_what_it_shows(served: Served, tmp_path: Path
         assert missing is None, f"{step.code}\nis shown with {missing}\n{printed.stdout}"
 
 
-def test_vectors_are_those_of_grpc(served: Served) -> None:
+def test_vectors_equal_those_of_grpc(served: Served) -> None:
     from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 
     texts = ["The cat sat by the sea.", "a king"]
@@ -123,53 +126,58 @@ def test_vectors_are_those_of_grpc(served: Served) -> None:
     np.testing.assert_allclose(found, np.frombuffer(over_grpc.vectors.data, "<f4"), atol=2e-2)
 
 
-def test_deadlines_are_those_of_the_caller(served: Served) -> None:
+def test_deadlines_request_ids_and_metrics(served: Served) -> None:
     reply = served.client.post(EMBED, json={"texts": ["a " * 3000] * 200}, headers={"connect-timeout-ms": "1"})
     assert (reply.status_code, reply.json()["code"]) == (504, "deadline_exceeded")
-
-
-def test_request_ids_are_those_of_the_caller_and_callers_are_known_by_their_address(served: Served) -> None:
     reply = served.client.post(EMBED, json={"texts": [""]}, headers={"x-request-id": "r-17"})
     assert reply.headers["x-request-id"] == "r-17"
     assert reply.json()["details"][0]["debug"]["metadata"] == {"request_id": "r-17"}
-    wait_until(lambda: f"r-17 HTTP {EMBED} 400" in served.server.log(), timeout_s=5)  # written behind the reply
-
-
-def test_metrics_of_the_server_hold_those_of_the_gateway(served: Served) -> None:
-    served.client.get("/nothing")
+    wait_until(lambda: f"r-17 HTTP {EMBED} 400" in served.server.log(), timeout_s=5)  # logged after the reply
     port = re.search(r"metrics on http://[\d.]+:(\d+)/", served.server.log())
     assert port is not None
     text = httpx.get(f"http://127.0.0.1:{port[1]}/metrics", trust_env=False).text
-    assert 'facets_http_requests_total{route="pages",status="404"}' in text
+    assert f'facets_http_requests_total{{route="{EMBED}",status="400"}}' in text
     assert "facets_requests_total" in text
 
 
-def test_streams_answer_line_by_line_while_lines_come(served: Served) -> None:
-    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
+class LineStream:
+    """An open EmbedStream."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self.connection = connection
+        self.received = b""
         head = f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
         connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode())
-        received = b""
+
+    def embed(self, sequence: int) -> None:
+        """Sends a request and waits for its reply."""
+        line = json.dumps({"sequence": sequence, "request": {"texts": ["a cat"]}}).encode() + b"\n"
+        self.connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
+        while f'"sequence":"{sequence}"'.encode() not in self.received:
+            part = self.connection.recv(65536)
+            assert part, self.received
+            self.received += part
+
+
+def test_streams_answer_each_line_while_the_request_is_open(served: Served) -> None:
+    with served.connect() as connection:
+        stream = LineStream(connection)
         for sequence in (1, 2, 3):
-            line = json.dumps({"sequence": sequence, "request": {"texts": ["a cat"]}}).encode() + b"\n"
-            connection.sendall(b"%x\r\n%b\r\n" % (len(line), line))
-            while f'"sequence":"{sequence}"'.encode() not in received:
-                part = connection.recv(65536)
-                assert part, received
-                received += part
+            stream.embed(sequence)
         connection.sendall(b"0\r\n\r\n")
-    assert received.startswith(b"HTTP/1.1 200 ")
+    assert stream.received.startswith(b"HTTP/1.1 200 ")
 
 
-def test_the_work_for_callers_that_go_is_cancelled(served: Served) -> None:
+def test_calls_of_disconnected_clients_are_cancelled(served: Served) -> None:
     body = json.dumps({"texts": ["the sea " * 3000] * 300}).encode()
     head = f"POST {EMBED} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nX-Request-Id: gone-1\r\n"
-    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
+    with served.connect() as connection:
         connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
-    wait_until(lambda: f"gone-1 HTTP {EMBED} 499" in served.server.log(), timeout_s=LONG_S)
-    wait_until(lambda: f"gone-1 {EMBED} CANCELLED" in served.server.log(), timeout_s=LONG_S)
+    for line in (f"gone-1 HTTP {EMBED} 499", f"gone-1 {EMBED} CANCELLED"):
+        wait_until(lambda line=line: line in served.server.log(), timeout_s=LONG_S)
 
 
-def test_keys_are_those_of_the_server(start: Callable[..., Served], tmp_path: Path) -> None:
+def test_keys_and_roles_hold_over_http(start: Callable[..., Served], tmp_path: Path) -> None:
     keys = tmp_path / "keys"
     keys.write_text("reader read\nowner admin\n")
     environment = {"FACETS_SERVER_SECURITY_API_KEYS_FILE": str(keys)}
@@ -186,29 +194,30 @@ def test_keys_are_those_of_the_server(start: Callable[..., Served], tmp_path: Pa
     assert {client.get(path).status_code for path in ("/", "/readyz", "/openapi.json")} == {200}
 
 
-def test_a_gateway_that_dies_is_started_again(start: Callable[..., Served]) -> None:
+def test_a_dead_gateway_is_restarted_and_ends_with_a_killed_server(start: Callable[..., Served]) -> None:
     served = start()
     first = served.gateway_id()
     os.kill(first, signal.SIGKILL)
     wait_until(lambda: "is started again" in served.server.log(), timeout_s=LONG_S)
     wait_until(served.answers, timeout_s=LONG_S)
-    assert served.gateway_id() != first
+    second = served.gateway_id()
+    assert second != first
     assert served.client.post(EMBED, json={"texts": ["a cat"]}).status_code == 200
-
-
-def test_the_gateway_ends_with_the_server_even_when_that_is_killed(start: Callable[..., Served]) -> None:
-    served = start()
-    gateway = served.gateway_id()
     served.server.kill()
-    wait_until(lambda: not Path(f"/proc/{gateway}").exists(), timeout_s=LONG_S)
+    wait_until(lambda: not Path(f"/proc/{second}").exists(), timeout_s=LONG_S)
     assert not served.answers()
 
 
-def test_sigterm_ends_both_and_frees_the_port(start: Callable[..., Served]) -> None:
-    served = start()
-    assert served.answers()
+def test_sigterm_ends_open_streams_with_an_error_and_frees_the_port(start: Callable[..., Served]) -> None:
+    served = start("--drain-s", "20")
     gateway = served.gateway_id()
-    served.server.terminate()
+    with served.connect() as connection:
+        stream = LineStream(connection)
+        stream.embed(1)
+        served.server.terminate()
+        while part := connection.recv(65536):
+            stream.received += part
+    assert b'"error":{"code":"unavailable"' in stream.received
     assert served.server.process.wait(LONG_S) == 0
     wait_until(lambda: not Path(f"/proc/{gateway}").exists(), timeout_s=LONG_S)
     with socket.socket() as probe:
@@ -216,23 +225,7 @@ def test_sigterm_ends_both_and_frees_the_port(start: Callable[..., Served]) -> N
         probe.bind(("127.0.0.1", int(served.url.rpartition(":")[2])))
 
 
-def test_streams_that_are_open_at_sigterm_are_told_and_do_not_hold_the_server(start: Callable[..., Served]) -> None:
-    served = start("--drain-s", "20")
-    with socket.create_connection(("127.0.0.1", int(served.url.rpartition(":")[2])), timeout=LONG_S) as connection:
-        head = f"POST {STREAM} HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/x-ndjson\r\n"
-        line = json.dumps({"sequence": 1, "request": {"texts": ["a cat"]}}).encode() + b"\n"
-        connection.sendall(f"{head}Transfer-Encoding: chunked\r\n\r\n".encode() + b"%x\r\n%b\r\n" % (len(line), line))
-        received = connection.recv(65536)
-        while b'"sequence":"1"' not in received:
-            received += connection.recv(65536)
-        served.server.terminate()
-        while part := connection.recv(65536):
-            received += part
-    assert b'"error":{"code":"unavailable"' in received
-    assert served.server.process.wait(LONG_S) == 0
-
-
-def test_a_port_that_is_in_use_is_one_sentence(tmp_path: Path, toy_model: Path) -> None:
+def test_a_used_port_is_one_sentence(tmp_path: Path, toy_model: Path) -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -244,9 +237,7 @@ def test_a_port_that_is_in_use_is_one_sentence(tmp_path: Path, toy_model: Path) 
     assert "Traceback" not in done.stderr
 
 
-def test_a_gateway_beside_a_server_forwards_and_is_believed_with_the_token(
-    start: Callable[..., Served], tmp_path: Path
-) -> None:
+def test_a_gateway_beside_a_server_forwards_calls(start: Callable[..., Served], tmp_path: Path) -> None:
     token = tmp_path / "token"
     token.write_text("0123456789abcdef\n")
     environment = {"FACETS_SERVER_HTTP_TOKEN_FILE": str(token)}
