@@ -2,7 +2,6 @@
 
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.filters import AllOf, AnyOf, Equals, Exists, NoneOf, OneOf, Range
 
 pytest.importorskip("haystack")
 from facets_client.adapters.haystack import FacetsRetriever, FacetsWriter, from_haystack, from_haystack_filters
@@ -26,13 +25,6 @@ def test_documents_are_those_of_the_search(client: FacetsClient) -> None:
     assert found[0].score == pytest.approx(hits[0].score, abs=1e-6)
 
 
-def test_a_run_may_change_what_the_component_says(client: FacetsClient) -> None:
-    retriever = FacetsRetriever("wiki", target=client.target, filters=condition("meta.title", "==", "Cat"))
-    assert [document.id for document in retriever.run(QUESTION)["documents"]] == ["cat"]
-    other = condition("meta.title", "in", ["Bee", "Cheetah"])
-    assert len(retriever.run(QUESTION, top_k=1, filters=other)["documents"]) == 1
-
-
 def test_a_pipeline_is_written_and_read(client: FacetsClient, monkeypatch: pytest.MonkeyPatch) -> None:
     pipeline = Pipeline()
     key = Secret.from_env_var("SOME_KEY", strict=False)
@@ -51,23 +43,6 @@ def test_a_writer_fills_a_collection(client: FacetsClient) -> None:
     assert writer.run(given) == {"documents_written": 1}
     assert writer.run([]) == {"documents_written": 0}
     assert list(from_haystack(given)) == [Document("a", "A dog barks.", {"year": 1990})]
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (condition("meta.year", ">=", 1990), Range("year", gte=1990)),
-        (condition("year", "!=", 1990), NoneOf([Equals("year", 1990)])),
-        (condition("year", "==", None), AnyOf([Equals("year", None), Exists("year", False)])),
-        (condition("year", "not in", [1, 2]), NoneOf([OneOf("year", [1, 2])])),
-        (
-            {"operator": "NOT", "conditions": [condition("a", "==", 1), condition("b", "<", "1990-01-01")]},
-            NoneOf([AllOf([Equals("a", 1), Range("b", lt="1990-01-01")])]),
-        ),
-    ],
-)
-def test_filters_are_read(given: dict, expected: object) -> None:
-    assert from_haystack_filters(given) == expected
 
 
 @pytest.mark.parametrize(

@@ -3,13 +3,12 @@
 import asyncio
 
 import pytest
-from facets_client import AsyncFacetsClient, Document, FacetsClient, NotFoundError
+from facets_client import AsyncFacetsClient, Document, FacetsClient
 from facets_client.filters import Equals
 
 pytest.importorskip("langchain_core")
 from facets_client.adapters.langchain import FacetsRetriever, from_langchain
 from langchain_core.documents import Document as LangChainDocument
-from langchain_core.runnables import RunnableLambda
 
 QUESTION = "Which bird of prey is the national symbol of the United States?"
 
@@ -32,12 +31,6 @@ def test_settings_reach_the_server(client: FacetsClient) -> None:
     assert sure.invoke("the price of tea in a spaceship") == []
 
 
-def test_it_is_a_part_of_a_chain(client: FacetsClient) -> None:
-    titles = RunnableLambda(lambda documents: [document.metadata["title"] for document in documents])
-    chain = FacetsRetriever(client=client, collection="wiki", top_k=1) | titles
-    assert chain.batch([QUESTION, "Which animal runs fastest?"]) == [["Bald eagle"], ["Cheetah"]]
-
-
 def test_awaited_it_gives_the_same(client: FacetsClient) -> None:
     async def both() -> list[list[LangChainDocument]]:
         async with AsyncFacetsClient(client.target) as async_client:
@@ -47,11 +40,6 @@ def test_awaited_it_gives_the_same(client: FacetsClient) -> None:
 
     in_thread, awaited = asyncio.run(both())
     assert [document.id for document in in_thread] == [document.id for document in awaited]
-
-
-def test_errors_are_the_client_s(client: FacetsClient) -> None:
-    with pytest.raises(NotFoundError, match="nowhere"):
-        FacetsRetriever(client=client, collection="nowhere").invoke(QUESTION)
 
 
 def test_documents_of_langchain_are_stored(client: FacetsClient) -> None:

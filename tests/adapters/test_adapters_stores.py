@@ -73,11 +73,3 @@ def test_parquet_of_a_stranger_is_refused_with_the_column(tmp_path: Path) -> Non
     parquet.write_table(pa.table({"id": ["a"], "text": ["b"]}), tmp_path / "other.parquet")
     with pytest.raises(ValueError, match="no column payload, facets, spans"):
         list(read_parquet(tmp_path / "other.parquet"))
-
-
-def test_parquet_of_nothing_is_a_file_without_rows(tmp_path: Path) -> None:
-    pytest.importorskip("pyarrow")
-    from facets_client.adapters.parquet import read_parquet, write_parquet
-
-    assert write_parquet(tmp_path / "empty.parquet", []) == 0
-    assert list(read_parquet(tmp_path / "empty.parquet")) == []

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
-from facets_client.core.channel import SERVICES
 from server_process import ROOT, TOY_WORDS
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
@@ -82,37 +81,6 @@ def test_main_job(facets: Command, collection: str, tmp_path: Path) -> None:
     assert facets.run("documents", "count", "-c", collection).strip() == "299"
     listed = facets.run("--json", "documents", "list", "-c", collection, "--limit", "0").splitlines()
     assert [json.loads(line)["payload"]["n"] for line in listed] == [i for i in range(300) if i != 17]
-
-
-def test_every_command_in_both_forms(facets: Command, collection: str) -> None:
-    health = json.loads(facets.run("--json", "health"))["services"]
-    # Services of other tasks are unknown to a server without a model for them.
-    assert all(health[service] in ("SERVING", "SERVICE_UNKNOWN") for service in SERVICES)
-    assert health["facets.v1.EmbeddingService"] == "SERVING"
-    default = json.loads(facets.run("--json", "models"))["models"][0]
-    assert default["is_default"]
-    assert default["name"] in facets.run("models", default["name"])
-    assert "boat" in facets.run("explain", "the boat on the river")
-    assert json.loads(facets.run("--json", "explain", "the boat"))["explanation"]["tokens"]
-    assert "facet" in facets.run("similarity", "the cat", "the dog", "--explain", "--method", "max_facet")
-    scores = json.loads(facets.run("--json", "similarity", "the cat", "the dog", "--method", "codebook"))
-    assert scores["pairs"][0]["score"] <= 0
-    summary = facets.run("summarize", "The cat sat. The boat sailed. The king lost the war.", "--sentences", "1")
-    assert "1 of 3 sentences" in summary
-    row = json.loads(facets.run("--json", "embed", "the cat"))
-    assert len(row["facet_embeddings"]) == default["num_facets"]
-    assert collection in facets.run("collections")
-    shown = json.loads(facets.run("--json", "collections", "show", collection))
-    assert shown["num_documents"] == 0
-
-
-def test_mistakes(facets: Command, collection: str) -> None:
-    facets.run("search", "x", "-c", "nope", code=2)
-    facets.run("search", "", "-c", collection, code=2)
-    facets.run("embed", "", code=2)
-    facets.run("collections", "create", collection, code=2)
-    facets.run("collections", "create", "No Name", code=2)
-    facets.run("models", "nope", code=2)
 
 
 NUM_ROWS = 2_000

@@ -1,6 +1,4 @@
-"""LlamaIndex: a retriever over a collection of a Facets server, and LlamaIndex' nodes as our documents.
-
-Extra ``llama-index``.
+"""LlamaIndex: a retriever over a collection, and conversion of LlamaIndex nodes (extra ``llama-index``).
 
 Example:
     >>> from facets_client import FacetsClient
@@ -18,20 +16,20 @@ require("llama-index")
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
 
-from facets_client.adapters.retrieval import HIT_KEY, Retrieval, SearchSettings, metadata_of  # noqa: E402
+from facets_client.adapters.retrieval import HIT_KEY, SearchSettings, metadata_of  # noqa: E402
 from facets_client.client import AsyncFacetsClient, FacetsClient  # noqa: E402
 from facets_client.generated.types import Document, SearchHit  # noqa: E402
 
 
 class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are skipped, see pyproject.toml
-    """Searches a collection; a hit's payload is the metadata, what the search says of it stands under ``facets_hit``.
+    """Searches a collection. A hit's payload is the metadata, with scores and answer under ``facets_hit``.
 
-    What stands under ``facets_hit`` is kept from the prompts of language models and embeddings.
+    ``facets_hit`` is kept out of prompts and embeddings.
 
     Args:
-        client: For ``retrieve``; also for ``aretrieve`` where there is no ``async_client``.
+        client: Client for ``retrieve``; also for ``aretrieve`` without an ``async_client``.
         collection: Name of the collection.
-        async_client: For ``aretrieve``.
+        async_client: Client for ``aretrieve``.
         settings: See ``SearchSettings``.
     """
 
@@ -45,20 +43,23 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
     ) -> None:
         super().__init__()
         self._client = client
+        self._collection = collection
         self._async_client = async_client
-        self._retrieval = Retrieval(collection=collection, **settings)
+        self._settings = settings
 
     def _retrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
-        return list(map(_to_node, self._retrieval.hits(self._client, query_bundle.query_str)))
+        found = self._client.search(self._collection, [query_bundle.query_str], **self._settings)
+        return list(map(_to_node, found[0].hits))
 
     async def _aretrieve(self, query_bundle: QueryBundle) -> list[NodeWithScore]:
         if self._async_client is None:
             return self._retrieve(query_bundle)
-        return list(map(_to_node, await self._retrieval.hits_async(self._async_client, query_bundle.query_str)))
+        found = await self._async_client.search(self._collection, [query_bundle.query_str], **self._settings)
+        return list(map(_to_node, found[0].hits))
 
 
 def from_llama_index(nodes: Iterable[BaseNode]) -> Iterator[Document]:
-    """LlamaIndex' nodes and documents as ours, to be stored: metadata is the payload."""
+    """Converts LlamaIndex nodes and documents for storing: metadata becomes the payload."""
     for node in nodes:
         payload = {key: value for key, value in node.metadata.items() if key != HIT_KEY}
         yield Document(node.node_id, node.get_content(MetadataMode.NONE), payload)

@@ -17,21 +17,17 @@ import typer
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
 from facets_client.load.source import InputError
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.", show_default=False)]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.")]
 FileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with one text per line; -: standard input.")]
 TextFileOption = Annotated[str | None, typer.Option("--file", "-f", help="File of the text; -: standard input.")]
 PairsFileOption = Annotated[
     str | None, typer.Option("--file", "-f", help="File with one pair per line, separated by a tab; -: standard input.")
 ]
 ModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's]")]
-CollectionOption = Annotated[
-    str, typer.Option("--collection", "-c", help="Name of the collection.", show_default=False)
-]
+CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Name of the collection.")]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of results.")]
 WordsOption = Annotated[int | None, typer.Option("--num-words", help="Nearest words for each facet.")]
-ProgressOption = Annotated[
-    bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]", show_default=False)
-]
+ProgressOption = Annotated[bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]")]
 SearchFieldOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -39,7 +35,6 @@ SearchFieldOption = Annotated[
         metavar="FIELD[:WEIGHT]",
         help="Payload field that is searched with the text, and the weight of its words (2); repeat for several; "
         "'' for none.  [default: title, subject, headline, heading, name]",
-        show_default=False,
     ),
 ]
 WhereOption = Annotated[
@@ -50,7 +45,6 @@ WhereOption = Annotated[
         metavar="CONDITION",
         help="FIELD=VALUE, also !=, <, <=, >, >=; FIELD=A|B: one of these; FIELD~VALUE: the list contains it; FIELD: "
         "exists; !FIELD: is missing. Repeat to require several.",
-        show_default=False,
     ),
 ]
 
@@ -156,15 +150,6 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     return [_pair(where, line) for where, line in _lines(file, blanks=" ")]
 
 
-def pairs_with_places(file: str, problems: list[str]) -> Iterator[tuple[str, tuple[str, str]]]:
-    """The pairs of a file and where they stand. A line that holds none is added to the problems and skipped."""
-    for where, line in _lines(file, blanks=" ", problems=problems):
-        try:
-            yield where, _pair(where, line)
-        except InputError as error:
-            problems.append(str(error))
-
-
 def _pair(where: str, line: str) -> tuple[str, str]:
     texts = line.split("\t")
     if len(texts) != 2:
@@ -175,28 +160,12 @@ def _pair(where: str, line: str) -> tuple[str, str]:
     return texts[0], texts[1]
 
 
-def _lines(name: str, *, blanks: str | None = None, problems: list[str] | None = None) -> Iterator[tuple[str, str]]:
-    """Where each line stands and its text, without blank lines.
-
-    Args:
-        name: The file; ``-`` is standard input.
-        blanks: Characters of a blank line; None: any white space.
-        problems: List of the lines that are not UTF-8, which are skipped; None: such a line is an error.
-
-    Raises:
-        InputError: The file cannot be read, or no line has a text.
-    """
+def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
+    """Where each line stands and its text, without blank lines: lines of these characters, by default white space."""
     is_empty = True
     with _open(name) as stream:
         for number, line in enumerate(stream, start=1):
-            try:
-                text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
-            except InputError as error:
-                if problems is None:
-                    raise
-                problems.append(str(error))
-                is_empty = False
-                continue
+            text = _decode(line, f"{name}, line {number}").rstrip("\r\n")
             if text.strip(blanks):
                 is_empty = False
                 yield f"{name}, line {number}", text

@@ -56,9 +56,7 @@ PapersFileOption = Annotated[
     str | None,
     typer.Option("--file", "-f", help='File of papers, JSON lines: {"title", "abstract", ...}; -: standard input.'),
 ]
-ExcludeOption = Annotated[
-    list[str] | None, typer.Option("--exclude", "-x", help="Never this one; repeat for more.", show_default=False)
-]
+ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Never this one; repeat for more.")]
 FacetWeightOption = Annotated[
     float | None, typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.")
 ]
@@ -82,17 +80,15 @@ def recommend() -> None:
 class CandidateOptions:
     """Arguments and options of ``authors`` and ``citations``."""
 
-    title: Annotated[str | None, typer.Argument(help="Title of the paper.", show_default=False)] = None
+    title: Annotated[str | None, typer.Argument(help="Title of the paper.")] = None
     abstract: Annotated[str, typer.Option(help="Its abstract, or @FILE to read it from a file.")] = ""
     file: PapersFileOption = None
     top_k: TopKOption = None
     exclude: ExcludeOption = None
-    candidate: Annotated[list[str] | None, typer.Option(help="Only this one; repeat for more.", show_default=False)] = (
-        None
-    )
+    candidate: Annotated[list[str] | None, typer.Option(help="Only this one; repeat for more.")] = None
     where: WhereOption = None
-    like: Annotated[list[str] | None, typer.Option(help="More like this one; repeat.", show_default=False)] = None
-    unlike: Annotated[list[str] | None, typer.Option(help="Less like this one; repeat.", show_default=False)] = None
+    like: Annotated[list[str] | None, typer.Option(help="More like this one; repeat.")] = None
+    unlike: Annotated[list[str] | None, typer.Option(help="Less like this one; repeat.")] = None
     facet_weight: FacetWeightOption = None
     evidence: EvidenceOption = True
     diversify: Annotated[float | None, typer.Option(help="Prefer candidates that differ, 0 to 1.")] = None
@@ -225,11 +221,9 @@ def _cited_title(item: RankedCandidate) -> str:
 def papers(
     context: typer.Context,
     author: Annotated[
-        list[str] | None, typer.Option("--author", "-a", help="For this author; repeat for more.", show_default=False)
+        list[str] | None, typer.Option("--author", "-a", help="For this author; repeat for more.")
     ] = None,
-    citing: Annotated[
-        list[str] | None, typer.Option(help="For this citing paper, by id; repeat for more.", show_default=False)
-    ] = None,
+    citing: Annotated[list[str] | None, typer.Option(help="For this citing paper, by id; repeat for more.")] = None,
     collection: Annotated[str, typer.Option("--collection", "-c", help="Papers of this collection.")] = "",
     file: PapersFileOption = None,
     top_k: TopKOption = None,
@@ -285,7 +279,7 @@ def papers(
 @app.command()
 def find(
     context: typer.Context,
-    text: Annotated[list[str], typer.Argument(help="Names or ids, also misspelt.", show_default=False)],
+    text: Annotated[list[str], typer.Argument(help="Names or ids, also misspelt.")],
     kind: Annotated[CandidateKind, typer.Option(help="What to find.")] = "authors",
     top_k: TopKOption = None,
     model: PapersModelOption = "",
@@ -317,7 +311,7 @@ def bulk(
     context: typer.Context,
     *,
     file: JsonLinesArgument,
-    out: Annotated[Path, typer.Option(help="The CSV file: paper, candidate, score.", show_default=False)],
+    out: Annotated[Path, typer.Option(help="The CSV file: paper, candidate, score.")],
     kind: Annotated[CandidateKind, typer.Option(help="What to recommend.")] = "authors",
     candidates: Annotated[
         str | None, typer.Option(help="Only these: a file with one name or id per line; -: standard input.")

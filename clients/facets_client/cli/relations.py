@@ -1,6 +1,5 @@
 """``facets relations`` and ``facets entail``."""
 
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from itertools import groupby
@@ -11,7 +10,6 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.cli.failures import ExitCode
 from facets_client.cli.options import (
     FileOption,
     ModelOption,
@@ -20,15 +18,11 @@ from facets_client.cli.options import (
     given,
     names_of_file,
     pairs_from,
-    pairs_with_places,
     texts_from,
 )
-from facets_client.cli.output import add_row, clean, count_of, print_json, say, shortened, stdout, table
+from facets_client.cli.output import add_row, clean, count_of, print_json, shortened, stdout, table
 from facets_client.cli.settings import ask, settings_of
-from facets_client.client import FacetsClient
-from facets_client.errors import InvalidArgumentError
 from facets_client.generated.types import (
-    Entailment,
     EntityMention,
     EntityPair,
     PatternScore,
@@ -323,15 +317,14 @@ def _print_relations(relations: Sequence[Relation]) -> None:
 
 def entail(
     context: typer.Context,
-    premise: Annotated[str | None, typer.Argument(help="Sentence pattern.", show_default=False)] = None,
-    hypothesis: Annotated[str | None, typer.Argument(help="Sentence pattern.", show_default=False)] = None,
+    premise: Annotated[str | None, typer.Argument(help="Sentence pattern.")] = None,
+    hypothesis: Annotated[str | None, typer.Argument(help="Sentence pattern.")] = None,
     file: PairsFileOption = None,
     model: ModelOption = "",
 ) -> None:
     """Tell whether one sentence pattern entails another, in both directions.
 
-    A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes. Bad lines of a file are reported and
-    the others are answered; the exit code is then 1.
+    A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes.
 
     \b
     Examples:
@@ -339,47 +332,13 @@ def entail(
       facets --json entail --file pairs.tsv
     """
     settings = settings_of(context)
-    problems: list[str] = []
+    pairs = pairs_from(premise, hypothesis, file)
     with settings.connect() as client:
-        if file is None:
-            found = client.detect_entailment(pairs_from(premise, hypothesis, file), model=model)
-        elif premise is not None:
-            raise typer.BadParameter("expected two texts or --file FILE, got both")
-        else:
-            found = _entail_lines(client, file, problems, model)
-    for problem in problems:
-        say(problem)
+        found = client.detect_entailment(pairs, model=model)
     if settings.json:
         for result in found:
             print_json(result)
-    elif found:
-        _print_entailments(found)
-    if problems:
-        settings.note(f"{count_of(len(problems), 'line was', 'lines were')} left out, {len(found)} answered")
-        raise typer.Exit(ExitCode.REJECTED)
-
-
-def _entail_lines(client: FacetsClient, file: str, problems: list[str], model: str) -> list[Entailment]:
-    """Answers for the good lines in order; what is wrong with the others is added to the problems."""
-    lines = list(pairs_with_places(file, problems))
-    while lines:
-        try:
-            return client.detect_entailment([pair for _, pair in lines], model=model)
-        except InvalidArgumentError as error:  # once more, without the lines that the server refuses
-            refused: dict[int, str] = {}
-            for violation in error.field_violations:
-                if index := re.match(r"pairs\[(\d+)\]\.?", violation.field):
-                    path = violation.field[index.end() :]
-                    refused.setdefault(int(index[1]), f"{path} {violation.description}".strip())
-            if not refused:
-                raise
-            problems += [f"{lines[index][0]}: {rule}" for index, rule in refused.items()]
-            lines = [line for index, line in enumerate(lines) if index not in refused]
-    return []
-
-
-def _print_entailments(found: Sequence[Entailment]) -> None:
-    """A row for each pair."""
+        return
     numbers = ("confidence", "forward", "backward")
     rows = table("label", *numbers, "premise", "hypothesis", "why", right=numbers)
     rows.columns[0].no_wrap = True

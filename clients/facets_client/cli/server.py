@@ -23,7 +23,7 @@ SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # op
 
 def models(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="One model, with its limits.", show_default=False)] = None,
+    name: Annotated[str | None, typer.Argument(help="One model, with its limits.")] = None,
 ) -> None:
     """List the server's models, or show one with every limit.
 

@@ -126,8 +126,8 @@ def explain(
 
 def similarity(
     context: typer.Context,
-    first: Annotated[str | None, typer.Argument(help="First text.", show_default=False)] = None,
-    second: Annotated[str | None, typer.Argument(help="Second text.", show_default=False)] = None,
+    first: Annotated[str | None, typer.Argument(help="First text.")] = None,
+    second: Annotated[str | None, typer.Argument(help="Second text.")] = None,
     file: PairsFileOption = None,
     method: Annotated[
         Method | None, typer.Option(help="How to score.  [default: what agrees best with people for the model]")
@@ -198,7 +198,7 @@ def _score_table(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) 
 
 def summarize(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="The text.", show_default=False)] = None,
+    text: Annotated[str | None, typer.Argument(help="The text.")] = None,
     file: TextFileOption = None,
     sentences: Annotated[int | None, typer.Option(help="Number of sentences.")] = None,
     words: Annotated[int | None, typer.Option(help="Instead: the most words.")] = None,
@@ -235,7 +235,7 @@ def _print_summary(summary: Summary) -> None:
 
 def topics(
     context: typer.Context,
-    text: Annotated[str | None, typer.Argument(help="The text so far.", show_default=False)] = None,
+    text: Annotated[str | None, typer.Argument(help="The text so far.")] = None,
     file: TextFileOption = None,
     number: Annotated[int | None, typer.Option("--topics", help="The most topics.")] = None,
     words: Annotated[int | None, typer.Option(help="Words of a topic.")] = None,

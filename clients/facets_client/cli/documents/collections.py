@@ -30,7 +30,7 @@ from facets_client.generated.types import Collection, Document
 collections_app = typer.Typer(invoke_without_command=True)
 documents_app = typer.Typer(invoke_without_command=True)
 
-NameArgument = Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)]
+NameArgument = Annotated[str, typer.Argument(help="Name of the collection.")]
 FacetsOption = Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON only).")]
 YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
@@ -185,7 +185,7 @@ def documents(context: typer.Context) -> None:
 @documents_app.command("get")
 def get_documents(
     context: typer.Context,
-    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.", show_default=False)],
+    ids: Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of documents.")],
     collection: CollectionOption,
     facets: FacetsOption = False,
 ) -> None:
@@ -257,9 +257,7 @@ def count_documents(context: typer.Context, collection: CollectionOption, where:
 def delete_documents(
     context: typer.Context,
     collection: CollectionOption,
-    ids: Annotated[
-        list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.", show_default=False)
-    ] = None,
+    ids: Annotated[list[str] | None, typer.Argument(metavar="[ID]...", help="Ids of documents.")] = None,
     where: WhereOption = None,
     yes: YesOption = False,
 ) -> None:

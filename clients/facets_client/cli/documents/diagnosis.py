@@ -12,7 +12,7 @@ from facets_client.generated.types import CollectionDiagnosis
 
 def diagnose(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)],
+    collection: Annotated[str, typer.Argument(help="Name of the collection.")],
     queries: Annotated[str | None, typer.Option(help="File with questions, one per line.")] = None,
 ) -> None:
     """Describe a collection: duplicates, hubs, and the recall of its index.

@@ -26,7 +26,7 @@ _OWN_COLUMNS = ("id", "text")
 
 def export(
     context: typer.Context,
-    collection: Annotated[str, typer.Argument(help="Name of the collection.", show_default=False)],
+    collection: Annotated[str, typer.Argument(help="Name of the collection.")],
     file: Annotated[
         str, typer.Argument(metavar="FILE", help=f"{', '.join(_SUFFIXES)}; -: JSON lines to standard output.")
     ],

@@ -287,7 +287,7 @@ def encode(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of Parquet parts.", show_default=False)],
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of Parquet parts.")],
     model: Annotated[str, typer.Option(help="Model of passages, name or folder.  [default: the shipped one]")] = "",
     search_field: SearchFieldOption = None,
     workers: Annotated[int, typer.Option(help="Processes with a model each; 0: 1, with Ray all processors.")] = 0,

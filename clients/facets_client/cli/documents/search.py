@@ -36,7 +36,7 @@ ModeOption = Annotated[SearchMode | None, typer.Option(help="What ranks: facets 
 
 def search(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What to look for.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="What to look for.")],
     collection: CollectionOption,
     top_k: TopKOption = None,
     mode: ModeOption = None,
@@ -175,7 +175,7 @@ def excerpt(hit: SearchHit, max_chars: int) -> Text:
 
 def rerank(
     context: typer.Context,
-    query: Annotated[str, typer.Argument(help="What the texts should answer.", show_default=False)],
+    query: Annotated[str, typer.Argument(help="What the texts should answer.")],
     texts: Texts = None,
     file: FileOption = None,
     top_k: TopKOption = None,

@@ -1,8 +1,6 @@
 """``facets export`` and ``facets delete``."""
 
 import csv
-import gzip
-import json
 
 import pytest
 from facets_client.cli.main import app
@@ -69,11 +67,6 @@ def test_parquet_holds_documents_with_facets(facets, stored, tmp_path):
     assert {one.id: one.payload for one in read_parquet(tmp_path / "news.parquet")}["b"] == {"title": "Summer"}
 
 
-def test_standard_output_takes_lines(facets, stored):
-    lines = facets("export", "news", "-").stdout.splitlines()
-    assert [json.loads(line)["id"] for line in lines] == ["a", "b"]
-
-
 @pytest.mark.parametrize(
     ("args", "says"),
     [
@@ -93,12 +86,6 @@ def test_what_cannot_be_exported_is_one_sentence_and_leaves_nothing(facets, serv
     assert done.exit_code == 2 and says in done.stderr and done.stderr.count("\n") == 1
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["there.jsonl"]
     assert (tmp_path / "there.jsonl").read_text() == "kept"
-
-
-def test_export_is_packed_where_the_name_says_so(facets, stored, tmp_path):
-    facets("export", "news", "news.jsonl.gz")
-    with gzip.open(tmp_path / "news.jsonl.gz", "rt", encoding="utf-8") as stream:
-        assert json.loads(next(stream))["code"] == "007"
 
 
 def test_delete_takes_conditions_and_asks_first(facets, world, stored):

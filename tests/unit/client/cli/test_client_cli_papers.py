@@ -14,8 +14,6 @@ from facets_client.papers.records import read_authors, read_papers
 from fake_papers import AUTHORS, fake_score
 from fake_world import status_of
 
-COMMANDS = ["", "authors", "citations", "papers", "find", "bulk", "add-papers", "add-authors"]
-
 
 @pytest.fixture
 def facets(facets):
@@ -26,12 +24,6 @@ def facets(facets):
         return facets(*(["--json"] if "--json" in args else []), "recommend", *words, **options)
 
     return run
-
-
-@pytest.mark.parametrize("command", COMMANDS)
-def test_help_shows_examples(facets, command):
-    text = facets(*([command] if command else []), "--help").stdout
-    assert f"facets recommend {command}".strip() in text.partition("Examples:")[2]
 
 
 def test_authors_with_their_evidence(facets):
@@ -50,15 +42,6 @@ def test_json_is_one_object_a_paper(facets, tmp_path):
     assert json.loads(lines[0])["candidates"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
 
 
-def test_abstract_from_a_file_and_options(facets, tmp_path, world):
-    (tmp_path / "abstract.txt").write_text("of many words")
-    facets("authors", "t", "--abstract", "@abstract.txt", "--like", "Ann", "--unlike", "Bob", "--where", "year>=2001")
-    sent = world.calls[-1][1]
-    assert sent.papers[0].abstract == "of many words"
-    assert (sent.options.positive_ids[0], sent.options.negative_ids[0]) == ("Ann", "Bob")
-    assert sent.options.from_year == 2001
-
-
 def test_papers_of_a_collection_and_of_a_file(facets, server, tmp_path):
     with FacetsClient(server.target) as client:
         client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(3)])
@@ -67,11 +50,6 @@ def test_papers_of_a_collection_and_of_a_file(facets, server, tmp_path):
     (tmp_path / "papers.jsonl").write_text('{"title": "a"}\n')
     found = json.loads(facets("--json", "papers", "--citing", "c1", "-f", "papers.jsonl").stdout)
     assert (found["id"], found["papers"][0]["position"]) == ("c1", 0)
-
-
-def test_find(facets):
-    assert facets("find", "Annie").stdout.split() == ["Ann"]
-    assert "nothing like zz" in facets("find", "zz").stderr
 
 
 @pytest.mark.parametrize(
@@ -171,13 +149,6 @@ def test_bulk_rejects_bad_records_and_goes_on(facets, tmp_path):
         (5, "invalid_json"),
     ]
     assert [row[0] for row in rows_of(tmp_path / "o.csv")[1:]] == ["p0", "p5"]
-
-
-def test_bulk_reports_papers_without_a_candidate(facets, tmp_path):
-    (tmp_path / "in.jsonl").write_text(paper_lines(2, excluded=list(AUTHORS)))
-    report = json.loads(facets("--json", "bulk", "in.jsonl", "--out", "o.csv").stdout)
-    assert (report["num_empty"], report["num_rows"]) == (2, 0)
-    assert rows_of(tmp_path / "o.csv") == [["paper", "author", "score"]]
 
 
 @pytest.fixture

@@ -6,11 +6,6 @@ import pytest
 from fake_relations import BORN, NAMES, TEXT
 
 
-@pytest.mark.parametrize("command", ["relations", "entail"])
-def test_help_shows_examples(facets, command):
-    assert f"facets {command}" in facets(command, "--help").stdout.partition("Examples:")[2]
-
-
 def test_relations_of_a_text_for_people_and_programs(facets):
     shown = facets("relations", TEXT, "-e", NAMES[0], "-e", "Paris", "--top-k", 1, "--evidence").stdout
     assert TEXT in shown and "2 ordered pairs of 2 entities" in shown
@@ -78,10 +73,12 @@ def test_entailment_for_people_and_programs(facets, tmp_path):
         (["relations", "-p", "REFUSE"], "patterns[0]"),
         (["entail", BORN], "two texts"),
         (["entail", "REFUSE", BORN], "pairs[0]"),
+        (["entail", "--file", "one.tsv"], "line 1: expected two texts with a tab between"),
     ],
 )
 def test_wrong_input_is_one_sentence(facets, tmp_path, arguments, part):
     (tmp_path / "empty.txt").write_text("\n")
+    (tmp_path / "one.tsv").write_text("one\n")
     (tmp_path / "latin.txt").write_bytes("Orl\u00e9ans".encode("latin-1"))
     error = facets(*arguments, code=2).stderr
     assert part in error and len(error.strip().splitlines()) == 1

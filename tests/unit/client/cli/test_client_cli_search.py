@@ -29,11 +29,6 @@ def test_people_see_sure_hits_with_title_and_the_sentence_that_answers(facets, a
     assert "1 document, 1 less sure ones left out" in out
 
 
-def test_all_hits_are_shown_when_asked_for(facets, answered):
-    out = facets("search", "x", "-c", "news", "--min-confidence", 0).stdout
-    assert "far" in out and "2 documents, all" in out
-
-
 def test_nothing_relevant_is_said(facets, answered, world):
     world.confidences["cup"] = 0.02
     out = " ".join(facets("search", "x", "-c", "news").stdout.split())
@@ -118,10 +113,3 @@ def test_rerank_shows_texts_in_order_with_their_places(facets, world):
     found = json.loads(facets("--json", "rerank", "cat", "a dog barks", "a cat", "--top-k", 9).stdout)
     assert [(one["index"], one["confidence"]) for one in found["results"]] == [(1, 0.75), (0, 0.25)]
     assert len(json.loads(facets("--json", "rerank", "cat", "one", "two three", "-k", 1).stdout)["results"]) == 1
-
-
-def test_rerank_reads_a_file_and_wants_texts(facets, tmp_path):
-    (tmp_path / "texts.txt").write_text("a long line\n\nshort\n")
-    shown = facets("rerank", "cat", "--file", "texts.txt").stdout
-    assert shown.index("short") < shown.index("a long line") and "score" in shown
-    assert "expected texts, or --file" in facets("rerank", "cat", code=2).stderr

@@ -78,11 +78,6 @@ def test_files_of_a_profile_lie_beside_the_configuration():
     )
 
 
-def test_without_a_file_there_is_no_profile():
-    assert read_profile(None) == Profile()
-    assert profile_names() == []
-
-
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -134,10 +129,3 @@ def test_a_wait_says_where_how_long_and_until_when_and_goes_with_the_answer():
     first, *_, last = client.screen.getvalue().split("\r\x1b[K")[1:]
     assert first == f"facets: no answer from {target} yet, trying for 0 s of at most 1.2 s (--timeout-s)"
     assert last == ""
-
-
-def test_an_answer_at_once_shows_nothing(server):
-    with CommandClient(server.target) as client:
-        client.screen = io.StringIO()
-        assert client.models()[0].name
-    assert client.screen.getvalue() == ""
