@@ -6,7 +6,6 @@ import socket
 import threading
 import time
 import urllib.request
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import grpc
@@ -17,9 +16,7 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_status import rpc_status
 from server_process import TOY_WORDS, free_port, run_server
 from waiting import wait_until
 
@@ -175,49 +172,6 @@ def test_sigterm_ends_an_open_ingest_stream_after_its_acks(spawn):
     hold.set()
     assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
     assert server.process.wait(30) == 0
-
-
-def test_overload_is_refused_with_the_time_to_retry_and_passes(spawn):
-    server = spawn(
-        environment={
-            "FACETS_SERVER_ADMISSION_MAX_CONCURRENT_REQUESTS": "1",
-            "FACETS_SERVER_ADMISSION_MAX_QUEUED_REQUESTS": "2",
-        }
-    )
-    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
-    request = texts_pb2.EmbedRequest(texts=[" ".join(TOY_WORDS)] * 512)
-
-    def call(_):
-        try:
-            return len(stub.Embed(request, timeout=60).token_stats)
-        except grpc.RpcError as error:
-            return error
-
-    with ThreadPoolExecutor(32) as pool:
-        outcomes = list(pool.map(call, range(32)))
-    refused = [outcome for outcome in outcomes if isinstance(outcome, grpc.RpcError)]
-    assert outcomes.count(512) >= 3
-    assert refused
-    for error in refused:
-        assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        retry = error_details_pb2.RetryInfo()
-        assert any(detail.Unpack(retry) for detail in rpc_status.from_call(error).details)
-        assert retry.retry_delay.ToMilliseconds() > 0
-    assert len(stub.Embed(request, timeout=60).token_stats) == 512
-
-
-def test_single_text_calls_of_64_callers_are_encoded_in_batches(spawn):
-    metrics_port = free_port()
-    server = spawn(arguments=["--metrics-port", str(metrics_port)])
-    stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
-    with ThreadPoolExecutor(64) as pool:
-        list(pool.map(lambda i: stub.Embed(texts_pb2.EmbedRequest(texts=[text_of(i)]), timeout=60), range(640)))
-    with urllib.request.urlopen(f"http://127.0.0.1:{metrics_port}/metrics", timeout=10) as reply:
-        lines = dict(line.rsplit(" ", 1) for line in reply.read().decode().splitlines() if not line.startswith("#"))
-    texts = float(lines['facets_batch_texts_sum{model="toy"}'])
-    batches = float(lines['facets_batch_texts_count{model="toy"}'])
-    assert texts == 642
-    assert texts / batches >= 1.25  # alone: 1; how many join depends on how much processor the callers leave
 
 
 def test_a_busy_port_is_one_sentence_and_code_2(toy_model, tmp_path):

@@ -14,10 +14,8 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
-from grpc_status import rpc_status
 
 TEXTS = [
     "The boat sailed on the river to the sea.",
@@ -98,39 +96,6 @@ def test_the_stream_gives_the_same_in_order(embedding):
         np.testing.assert_allclose(array_of(reply.response.facet_embeddings)[0], unary[i], rtol=1e-3, atol=1e-4)
 
 
-def test_explain_finds_the_tokens_in_the_text(embedding):
-    reply = embedding.Explain(texts_pb2.ExplainRequest(texts=TEXTS, num_words=3), timeout=60)
-    for text, explanation in zip(TEXTS, reply.explanations, strict=True):
-        assert all(text[token.start : token.end] == token.text for token in explanation.tokens)
-        assert all(len(facet.words) == 3 for facet in explanation.facets)
-
-
-@pytest.mark.parametrize("method", list(texts_pb2.SimilarityMethod.values())[1:])
-def test_every_method_finds_a_text_most_like_itself(channel, method):
-    stub = texts_pb2_grpc.SimilarityServiceStub(channel)
-    pairs = [texts_pb2.TextPair(first=TEXTS[0], second=second) for second in TEXTS]
-    request = texts_pb2.ScoreRequest(pairs=pairs, method=method, explain=True)
-    try:
-        reply = stub.Score(request, timeout=60)
-    except grpc.RpcError as error:
-        if error.code() is grpc.StatusCode.FAILED_PRECONDITION and "multifacet[wmd]" in error.details():
-            pytest.skip("this server was installed without the optional optimal transport package")
-        raise
-    scores = [pair.score for pair in reply.scores]
-    assert scores[0] == max(scores)
-    assert all(pair.explanation.matches for pair in reply.scores)
-
-
-def test_summaries_have_the_exact_number_of_sentences(channel):
-    stub = texts_pb2_grpc.SummarizationServiceStub(channel)
-    text = " ".join(TEXTS)
-    for number in (1, 3, 5, 9):
-        request = texts_pb2.SummarizeRequest(documents=[texts_pb2.SummaryDocument(text=text)] * 2, num_sentences=number)
-        for summary in stub.Summarize(request, timeout=60).summaries:
-            assert len(summary.sentences) == min(number, len(TEXTS))
-            assert all(text[s.start : s.end] == s.text for s in summary.sentences)
-
-
 def test_documents_are_searched_with_evidence_read_listed_and_deleted(documents, collection):
     batch = [documents_pb2.Document(id=f"{i}", text=text) for i, text in enumerate(TEXTS)]
     for i, document in enumerate(batch):
@@ -165,89 +130,6 @@ def test_documents_are_searched_with_evidence_read_listed_and_deleted(documents,
         timeout=30,
     )
     assert list(gone.missing_ids) == ["0"]
-
-
-def bad_calls(collection):
-    nan = np.full((2, 4), np.nan, "<f4")
-    array = {"shape": nan.shape, "dtype": 1, "data": nan.tobytes()}
-    query = documents_pb2.SearchQuery(text="a cat")
-    return {
-        "empty text": ("Embed", texts_pb2.EmbedRequest(texts=["a", ""]), "texts[1]"),
-        "blank text": ("Embed", texts_pb2.EmbedRequest(texts=["\n\t "]), "texts[0]"),
-        "no texts": ("Embed", texts_pb2.EmbedRequest(), "texts"),
-        "nan facets": (
-            "Search",
-            documents_pb2.SearchRequest(
-                collection=collection, queries=[documents_pb2.SearchQuery(facet_embeddings=array)]
-            ),
-            "queries[0].facet_embeddings.data",
-        ),
-        "wrong dimension": (
-            "Search",
-            documents_pb2.SearchRequest(
-                collection=collection,
-                queries=[
-                    documents_pb2.SearchQuery(
-                        facet_embeddings={"shape": (1, 3), "dtype": 1, "data": np.ones(3, "<f4").tobytes()}
-                    )
-                ],
-            ),
-            "queries[0].facet_embeddings",
-        ),
-        "duplicate ids": (
-            "Upsert",
-            documents_pb2.UpsertRequest(
-                collection=collection, documents=[documents_pb2.Document(id="x", text="a")] * 2
-            ),
-            "documents[1].id",
-        ),
-        "top_k": ("Search", documents_pb2.SearchRequest(collection=collection, queries=[query], top_k=0), "top_k"),
-    }
-
-
-@pytest.mark.parametrize("case", list(bad_calls("")))
-def test_bad_input_is_named_with_its_field(embedding, documents, collection, case):
-    method, request, field = bad_calls(collection)[case]
-    stub = embedding if method == "Embed" else documents
-    with pytest.raises(grpc.RpcError) as raised:
-        getattr(stub, method)(request, timeout=30)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    details = rpc_status.from_call(raised.value).details
-    info, bad = error_details_pb2.ErrorInfo(), error_details_pb2.BadRequest()
-    assert details[0].Unpack(info)
-    assert (info.reason, info.domain) == ("INVALID_INPUT", "facets.dev")
-    assert details[1].Unpack(bad)
-    assert bad.field_violations[0].field == field
-
-
-@pytest.mark.parametrize("text", ["the of and", "qqqq zzzz", "\U0001f600", "\u6f22\u5b57"])
-def test_stop_words_and_unknown_words_still_get_facets(embedding, text):
-    reply = embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=30)
-    facets = array_of(reply.facet_embeddings)
-    assert np.isfinite(facets).all()
-    assert np.linalg.norm(facets, axis=-1).min() > 0
-
-
-@pytest.mark.parametrize("kind", ["model", "collection"])
-def test_unknown_names_are_not_found(embedding, documents, kind):
-    with pytest.raises(grpc.RpcError) as raised:
-        if kind == "model":
-            embedding.Embed(texts_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=30)
-        else:
-            query = documents_pb2.SearchQuery(text="a")
-            documents.Search(documents_pb2.SearchRequest(collection="nope", queries=[query]), timeout=30)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
-    resource = error_details_pb2.ResourceInfo()
-    assert rpc_status.from_call(raised.value).details[1].Unpack(resource)
-    assert (resource.resource_type, resource.resource_name) == (kind, "nope")
-
-
-def test_a_message_over_the_limit_is_refused_and_the_connection_lives(embedding, model):
-    text = "a " * (model.limits.max_message_bytes // 2 + 1000)
-    with pytest.raises(grpc.RpcError) as raised:
-        embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert embedding.Embed(texts_pb2.EmbedRequest(texts=["a"]), timeout=30).token_stats
 
 
 def test_a_deadline_is_kept(embedding, model):

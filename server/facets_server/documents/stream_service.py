@@ -101,12 +101,12 @@ class IngestStream:
             try:
                 prepared = ingest.prepare(incoming_of(batch.documents), call.for_message())
             except BaseException:
-                permit.release()
+                permit.close()
                 raise
             if prepared.pending is None:
-                permit.release()
+                permit.close()
             else:
-                prepared.pending.rows.when_ended(permit.release)
+                prepared.pending.rows.when_ended(permit.close)
             call.num_items += len(batch.documents)
             expected += 1
             return batch.sequence, prepared

@@ -13,9 +13,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from functools import partial
-from types import TracebackType
+from contextlib import ExitStack, contextmanager
 
 from facets.errors import NotReadyError, OverloadedError
 from facets_server.runtime.call_context import CallContext
@@ -28,29 +26,8 @@ _REFUSED_SHARE = 1 / 4  # refused calls of a caller come back at this share of t
 _RESERVED = 1 / 8  # share of the permits and bytes kept for callers that use less than that
 
 
-class Permit:
-    """The right to work on one call; given back by ``release`` or at the end of a ``with`` block."""
-
-    def __init__(self, leave: Callable[[float], None]) -> None:
-        self._leave: Callable[[float], None] | None = leave
-        self._lock = threading.Lock()
-        self._taken = time.monotonic()
-
-    def release(self) -> None:
-        """Gives the permit back, from any thread; further calls do nothing."""
-        with self._lock:
-            leave, self._leave = self._leave, None
-        if leave is not None:
-            leave(time.monotonic() - self._taken)
-
-    def __enter__(self) -> None:
-        """Holds the permit, which was taken before."""
-
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        """Gives the permit back."""
-        self.release()
+Permit = ExitStack
+"""The right to work on one call; given back by ``close`` or at the end of a ``with`` block."""
 
 
 class Admission:
@@ -123,7 +100,9 @@ class Admission:
             CallCancelledError: The caller cancelled while waiting.
         """
         self._permits.acquire(call)
-        return Permit(partial(self._leave, call))
+        permit = Permit()
+        permit.callback(self._leave, call, time.monotonic())
+        return permit
 
     def check_room(self, call: CallContext) -> None:
         """Refuses, before the message is read, a call that ``admit`` would refuse.
@@ -153,11 +132,10 @@ class Admission:
                 raise self._overloaded() from error
             raise
 
-        def leave(seconds: float) -> None:
-            self._give_share_back(call.caller, num_bytes)
-            self._leave(call, seconds)
-
-        return Permit(leave)
+        permit = Permit()
+        permit.callback(self._leave, call, time.monotonic())
+        permit.callback(self._give_share_back, call.caller, num_bytes)
+        return permit
 
     @contextmanager
     def stream_slot(self, call: CallContext) -> Iterator[None]:
@@ -208,9 +186,9 @@ class Admission:
                 self._next_retry.pop(caller, None)
             _count_down(self._bytes, caller, num_bytes)
 
-    def _leave(self, call: CallContext, seconds: float) -> None:
+    def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:
-            self._mean_call_s += _SMOOTHING * (seconds - self._mean_call_s)
+            self._mean_call_s += _SMOOTHING * (time.monotonic() - started - self._mean_call_s)
         self._permits.release(call)
 
     def _overloaded(self) -> OverloadedError:

@@ -65,25 +65,15 @@ class BatchLane(Generic[RowT]):
     pads: bool
 
 
-@dataclass(frozen=True, slots=True)
-class EncodedRows:
-    """Results for the rows of one call.
+class PendingRows(Waiter, Generic[RowT]):
+    """Rows of one call that wait for the model; made by ``Batcher.submit``.
 
     Attributes:
-        columns: Arrays of ``BatchLane.encode``, in the order of the rows.
-        queue_ms: Milliseconds from submission to the first batch with one of the rows.
-        inference_ms: Milliseconds of all batches with one of the rows.
+        rows: The rows.
         submitted: Submission in the time of ``time.monotonic()``.
+        started: Start of the first batch with one of the rows.
+        inference_s: Seconds of all batches with one of the rows.
     """
-
-    columns: Columns
-    queue_ms: float
-    inference_ms: float
-    submitted: float
-
-
-class PendingRows(Waiter, Generic[RowT]):
-    """Rows that wait for the model; made by ``Batcher.submit``."""
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
         super().__init__(call, kind=_SHORT if len(rows) <= _ROWS_PER_TURN else _LONG)
@@ -92,16 +82,16 @@ class PendingRows(Waiter, Generic[RowT]):
         self.next_row = 0  # first row that the worker has not taken
         self._columns: Columns | None = None
         self._num_missing = len(rows)
-        self._started = self.submitted
-        self._inference_s = 0.0
+        self.started = self.submitted
+        self.inference_s = 0.0
 
     @property
     def turn(self) -> range:
         """The rows of the next turn."""
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
-    def result(self) -> EncodedRows:
-        """Waits until all rows are encoded, at most until the deadline of the call.
+    def result(self) -> Columns:
+        """Waits for the arrays of ``BatchLane.encode``, in the order of the rows, until the deadline of the call.
 
         Raises:
             DeadlineExceededError: The deadline passed first; rows not yet encoded are dropped.
@@ -112,19 +102,12 @@ class PendingRows(Waiter, Generic[RowT]):
         """
         self.wait()
         assert self._columns is not None
-        queue_ms = (self._started - self.submitted) * 1000
-        return EncodedRows(self._columns, queue_ms, self._inference_s * 1000, self.submitted)
+        return self._columns
 
     def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:
-        """Stores the results of some rows; called by the worker.
-
-        Args:
-            positions: Which rows.
-            columns: Arrays of ``len(positions)`` rows.
-            started: Start of their batch.
-        """
+        """Stores the results of the rows at some positions, from a batch started at ``started``."""
         if self._columns is None:
-            self._started = started
+            self.started = started
             if len(positions) == 1 == len(self.rows):  # the many calls with one text
                 self._columns = columns
             else:
@@ -132,7 +115,7 @@ class PendingRows(Waiter, Generic[RowT]):
         if self._columns is not columns:
             for whole, part in zip(self._columns, columns, strict=True):
                 whole[list(positions)] = part
-        self._inference_s += time.monotonic() - started
+        self.inference_s += time.monotonic() - started
         self._num_missing -= len(positions)
         if not self._num_missing:
             self.end()

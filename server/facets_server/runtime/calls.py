@@ -139,7 +139,7 @@ class Calls:
         if quick is not None:
             with permit:
                 return await _answer_on_loop(handler, quick, call)
-        return await _on_worker(self._workers, partial(_answer, handler, data, decode, call), permit.release)
+        return await _on_worker(self._workers, partial(_answer, handler, data, decode, call), permit.close)
 
     def _quick_request(self, method: str, data: bytes, decode: Callable[[bytes], Message]) -> Message | None:
         """The request, when the event loop can answer it."""

@@ -79,7 +79,7 @@ class HealthBoard:
 def probe_handlers(
     board: HealthBoard, services: Sequence[str], config: AdmissionConfig, *, keys: Keys | None
 ) -> dict[str, Any]:
-    """Handlers of health and reflection by full name of the method.
+    """Handlers of health and reflection, which read and write bytes, by full name of the method.
 
     Args:
         board: State of the services.
@@ -87,52 +87,48 @@ def probe_handlers(
         config: Limits on waiting for messages.
         keys: Known keys, which reflection requires; None: no key needed.
     """
-    probes = _Probes(board, [*services, HEALTH_SERVICE, reflection.SERVICE_NAME], config, keys)
-    unary, stream = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
-    return {
-        f"/{HEALTH_SERVICE}/Check": unary(probes.check),
-        f"/{HEALTH_SERVICE}/Watch": stream(probes.watch),
-        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": stream(probes.reflect),
-    }
+    timeout_s = config.message_timeout_s
+    checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)
+    watches = WaitLimit("a change of health", most=_MAX_WATCHERS, timeout_s=None)
+    reflections = WaitLimit("a message", most=_MAX_SILENT, timeout_s=min(timeout_s, _IDLE_S))
+    servicer: Any = reflection.aio.ReflectionServicer([*services, HEALTH_SERVICE, reflection.SERVICE_NAME])
 
+    async def service_of(context: Context) -> str:
+        data = await first_message(context, checks)
+        return str(decoded(health_pb2.HealthCheckRequest.FromString, data).service)
 
-class _Probes:
-    def __init__(self, board: HealthBoard, services: Sequence[str], config: AdmissionConfig, keys: Keys | None) -> None:
-        self._board = board
-        self._keys = keys
-        self._reflection: Any = reflection.aio.ReflectionServicer(services)
-        self._checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=config.message_timeout_s)
-        self._requests = WaitLimit("a message", most=_MAX_SILENT, timeout_s=min(config.message_timeout_s, _IDLE_S))
-        self._watches = WaitLimit("a change of health", most=_MAX_WATCHERS, timeout_s=None)
-
-    async def check(self, _: object, context: Context) -> bytes:
+    async def check(_: object, context: Context) -> bytes:
         async with _errors_to_status(context):
-            request = decoded(health_pb2.HealthCheckRequest.FromString, await first_message(context, self._checks))
-            state = self._board.state(request.service)
+            state = board.state(await service_of(context))
             if state is None:
                 raise NotFoundError("health knows no such service")
             return health_pb2.HealthCheckResponse(status=state).SerializeToString()
 
-    async def watch(self, _: object, context: Context) -> None:
+    async def watch(_: object, context: Context) -> None:
+        async def follow(service: str) -> None:
+            async for state in board.changes(service):
+                await context.write(health_pb2.HealthCheckResponse(status=state).SerializeToString())
+
         async with _errors_to_status(context):
-            request = decoded(health_pb2.HealthCheckRequest.FromString, await first_message(context, self._checks))
+            await watches.wait(follow(await service_of(context)))
 
-            async def follow() -> None:
-                async for state in self._board.changes(request.service):
-                    await context.write(health_pb2.HealthCheckResponse(status=state).SerializeToString())
+    async def requests(context: Context) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
+        while (data := await next_message(context, reflections)) is not None:
+            yield decoded(reflection_pb2.ServerReflectionRequest.FromString, data)
 
-            await self._watches.wait(follow())
-
-    async def reflect(self, _: object, context: Context) -> None:
+    async def reflect(_: object, context: Context) -> None:
         async with _errors_to_status(context):
-            if self._keys is not None:
-                self._keys.find(metadata_of(context, "authorization"))
-            async for reply in self._reflection.ServerReflectionInfo(self._read_requests(context), context):
+            if keys is not None:
+                keys.find(metadata_of(context, "authorization"))
+            async for reply in servicer.ServerReflectionInfo(requests(context), context):
                 await context.write(reply.SerializeToString())
 
-    async def _read_requests(self, context: Context) -> AsyncIterator[reflection_pb2.ServerReflectionRequest]:
-        while (data := await next_message(context, self._requests)) is not None:
-            yield decoded(reflection_pb2.ServerReflectionRequest.FromString, data)
+    unary, stream = grpc.stream_unary_rpc_method_handler, grpc.stream_stream_rpc_method_handler
+    return {
+        f"/{HEALTH_SERVICE}/Check": unary(check),
+        f"/{HEALTH_SERVICE}/Watch": stream(watch),
+        f"/{reflection.SERVICE_NAME}/ServerReflectionInfo": stream(reflect),
+    }
 
 
 @asynccontextmanager

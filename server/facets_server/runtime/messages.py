@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from concurrent.futures import CancelledError
 from contextvars import copy_context
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 import grpc
 from google.protobuf.message import DecodeError
@@ -186,64 +186,6 @@ class StreamBridge:
             raise CallCancelledError("the caller cancelled the stream") from error
 
 
-class _Reader(Generic[RequestT, WorkT]):
-    """Thread that reads requests and begins the work on them."""
-
-    def __init__(
-        self,
-        requests: Iterator[RequestT],
-        begin: Callable[[RequestT], WorkT],
-        num_bytes: Callable[[RequestT], int],
-        *,
-        window: int,
-        max_bytes: int,
-    ) -> None:
-        self.begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
-        self._requests = requests
-        self._begin = begin
-        self._num_bytes = num_bytes
-        self._window = window
-        self._max_bytes = max_bytes
-        self._unanswered: deque[int] = deque()  # bytes of each request
-        self._changed = threading.Condition()
-        self._is_abandoned = False
-        context = copy_context()  # interruption by the call is known there
-        threading.Thread(target=context.run, args=(self._read,), name="stream-reader", daemon=True).start()
-
-    def answered(self) -> None:
-        with self._changed:
-            self._unanswered.popleft()
-            self._changed.notify()
-
-    def drain(self) -> None:
-        self.begun.put(NotReadyError("the server is shutting down; what was answered is done"))
-
-    def abandon(self) -> None:
-        with self._changed:
-            self._is_abandoned = True
-            self._changed.notify()
-
-    def _may_read(self) -> bool:
-        has_room = len(self._unanswered) < self._window and sum(self._unanswered) < self._max_bytes
-        return self._is_abandoned or not self._unanswered or has_room
-
-    def _read(self) -> None:
-        try:
-            while True:
-                with self._changed:
-                    self._changed.wait_for(self._may_read)
-                    if self._is_abandoned:
-                        return
-                request = next(self._requests)
-                with self._changed:
-                    self._unanswered.append(self._num_bytes(request))
-                self.begun.put(self._begin(request))
-        except StopIteration:
-            self.begun.put(None)
-        except Exception as error:  # the answering thread raises it
-            self.begun.put(error)
-
-
 def read_ahead(
     requests: Iterator[RequestT],
     begin: Callable[[RequestT], WorkT],
@@ -266,13 +208,46 @@ def read_ahead(
         CallCancelledError: The caller cancelled.
         Exception: What ``begin`` raised, after the work before it was yielded.
     """
-    reader = _Reader(requests, begin, num_bytes, window=window, max_bytes=admission.max_stream_bytes)
+    begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
+    unanswered: deque[int] = deque()  # bytes of each request
+    changed = threading.Condition()
+    is_abandoned = False
+
+    def may_read() -> bool:
+        has_room = len(unanswered) < window and sum(unanswered) < admission.max_stream_bytes
+        return is_abandoned or not unanswered or has_room
+
+    def read() -> None:
+        try:
+            while True:
+                with changed:
+                    changed.wait_for(may_read)
+                    if is_abandoned:
+                        return
+                request = next(requests)
+                with changed:
+                    unanswered.append(num_bytes(request))
+                begun.put(begin(request))
+        except StopIteration:
+            begun.put(None)
+        except Exception as error:  # the answering thread raises it
+            begun.put(error)
+
+    def drain() -> None:
+        begun.put(NotReadyError("the server is shutting down; what was answered is done"))
+
+    context = copy_context()  # interruption by the call is known there
+    threading.Thread(target=context.run, args=(read,), name="stream-reader", daemon=True).start()
     try:
-        with admission.on_drain(reader.drain):
-            while (work := reader.begun.get()) is not None:
+        with admission.on_drain(drain):
+            while (work := begun.get()) is not None:
                 if isinstance(work, Exception):
                     raise work
                 yield work
-                reader.answered()
+                with changed:
+                    unanswered.popleft()
+                    changed.notify()
     finally:
-        reader.abandon()
+        with changed:
+            is_abandoned = True
+            changed.notify()

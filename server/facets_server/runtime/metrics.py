@@ -48,13 +48,9 @@ class BatchMetrics:
     """Metrics of the batchers."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._registry = registry
-        self._texts = Histogram(
-            "facets_batch_texts", "Texts in one forward pass", ["model"], buckets=_SIZE_BUCKETS, registry=registry
-        )
-        self._calls = Histogram(
-            "facets_batch_calls", "Calls fused in one forward pass", ["model"], buckets=_SIZE_BUCKETS, registry=registry
-        )
+        sizes = partial(Histogram, labelnames=["model"], buckets=_SIZE_BUCKETS, registry=registry)
+        self._texts = sizes("facets_batch_texts", "Texts in one forward pass")
+        self._calls = sizes("facets_batch_calls", "Calls fused in one forward pass")
         self._seconds = Histogram(
             "facets_inference_seconds", "Time of one forward pass", ["model"], buckets=_TIME_BUCKETS, registry=registry
         )
@@ -86,12 +82,9 @@ class CallMetrics:
     def __init__(self, registry: CollectorRegistry, admission: Admission) -> None:
         self._calls = Counter("facets_requests", "Calls by method and code", ["method", "code"], registry=registry)
         self._seconds = Histogram(
-            "facets_request_seconds",
-            "Time of a call in the server",
-            ["method"],
-            buckets=_TIME_BUCKETS,
+            "facets_request_seconds", "Time of a call in the server", ["method"], buckets=_TIME_BUCKETS,
             registry=registry,
-        )
+        )  # fmt: skip
         stages = Histogram(
             "facets_stage_seconds", "Time of one stage of a call", ["stage"], buckets=_STAGE_BUCKETS, registry=registry
         )

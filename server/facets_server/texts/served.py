@@ -91,13 +91,13 @@ class PendingTexts:
 
 def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
     """Waits for rows and adds the times to the call; raises as ``PendingRows.result``."""
-    encoded = rows.result()
-    call.queue_ms += encoded.queue_ms
-    call.inference_ms += encoded.inference_ms
-    num_texts, waited_s = len(rows.rows), encoded.queue_ms / 1000
-    call.stages.add("batch", encoded.submitted, waited_s, num_items=num_texts)
-    call.stages.add("model", encoded.submitted + waited_s, encoded.inference_ms / 1000, num_items=num_texts)
-    return encoded.columns
+    columns = rows.result()
+    waited_s, num_texts = rows.started - rows.submitted, len(rows.rows)
+    call.queue_ms += waited_s * 1000
+    call.inference_ms += rows.inference_s * 1000
+    call.stages.add("batch", rows.submitted, waited_s, num_items=num_texts)
+    call.stages.add("model", rows.started, rows.inference_s, num_items=num_texts)
+    return columns
 
 
 class ServedTexts(ServedModel[TextModel]):

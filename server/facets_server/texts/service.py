@@ -111,12 +111,12 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         outcome: tuple[ServedTexts, PendingTexts] | FacetsError
         try:
             outcome = self._submit(request.request, call)
-            outcome[1].rows.when_ended(permit.release)
+            outcome[1].rows.when_ended(permit.close)
         except FacetsError as error:
-            permit.release()
+            permit.close()
             outcome = error
         except BaseException:
-            permit.release()
+            permit.close()
             raise
         return _Begun(request.sequence, request.request, call, outcome)
 

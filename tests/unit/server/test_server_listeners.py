@@ -1,69 +1,18 @@
-"""The table of the listeners' bounds in the documentation: its numbers, and what each listener does at some of them."""
+"""What gRPC, HTTP and the metrics do with callers that are silent or send too much."""
 
 import asyncio
-import re
 import socket
-from pathlib import Path
 
 import grpc
 import pytest
-from facets_server.gateway import protobuf_json, request_body, upstream
 from facets_server.runtime import metrics_server
-from facets_server.runtime.config import AdmissionConfig, LimitsConfig, ServerConfig
+from facets_server.runtime.config import AdmissionConfig, LimitsConfig
 from facets_server.runtime.metrics_server import MetricsServer
 from prometheus_client import CollectorRegistry
 from server_gateway_fakes import listening
 from waiting import wait_until
 
-PAGE = Path(__file__).parents[3] / "docs/run/server.md"
-UNITS = {"KiB": 2**10, "MiB": 2**20}
 EMBED = "/facets.v1.EmbeddingService/Embed"
-
-
-def table() -> dict[str, list[str]]:
-    """What -> the cells of gRPC, HTTP and metrics."""
-    section = PAGE.read_text(encoding="utf-8").partition("## Bounds of every listener")[2].partition("\n## ")[0]
-    rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in section.splitlines() if line[:1] == "|"]
-    return {row[0]: row[1:] for row in rows[2:]}
-
-
-def settings(cell: str) -> list[float]:
-    """Defaults of the settings that a cell names; one without its section is of the section before."""
-    found, section = [], ""
-    for name in re.findall(r"`([a-z_.]+)`", cell):
-        section, _, setting = name.rpartition(".") if "." in name else (section, "", name)
-        found.append(getattr(getattr(ServerConfig(), section), setting))
-    return found
-
-
-def numbers(cell: str) -> list[float]:
-    found = re.findall(r"([0-9][0-9,]*)(?: (KiB|MiB))?", re.sub(r"`[^`]*`|HTTP/2", "", cell))
-    return [int(number.replace(",", "")) * UNITS.get(unit, 1) for number, unit in found]
-
-
-CELLS = [(what, place, cell) for what, cells in table().items() for place, cell in enumerate(cells)]
-
-
-def test_every_listener_has_a_cell_in_every_row():
-    assert len(table()) == 10 and all(len(cells) == 3 and all(cells) for cells in table().values())
-
-
-@pytest.mark.parametrize(("what", "place", "cell"), CELLS, ids=[f"{what}-{place}" for what, place, _ in CELLS])
-def test_numbers_are_those_of_the_settings(what, place, cell):
-    expected = settings(cell)
-    assert numbers(cell)[: len(expected)] == expected
-
-
-def test_numbers_are_those_of_the_modules():
-    rows = table()
-    assert numbers(rows["waits for the first of a request: how many"][2]) == [metrics_server.MAX_CONNECTIONS]
-    assert numbers(rows["waits for the head, or the message"][2]) == [metrics_server.HEAD_TIMEOUT_S]
-    assert numbers(rows["the head"][2]) == [metrics_server.MAX_HEAD_BYTES]
-    assert numbers(rows["the head"][1])[1] == upstream.MAX_METADATA_BYTES
-    assert numbers(rows["body, unpacked"][1])[1] == protobuf_json.MAX_JSON_VALUES
-    assert numbers(rows["work at once, and waiting"][1]) == [request_body.MAX_CONVERSIONS]
-    waits = [metrics_server.ANSWER_TIMEOUT_S, metrics_server.MAX_CONNECTIONS]
-    assert numbers(rows["who does not read the answer"][2]) == waits
 
 
 class Grpc:

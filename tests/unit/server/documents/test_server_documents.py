@@ -237,14 +237,6 @@ def test_upsert_with_given_facets_does_not_encode(running, documents):
     assert len(running.model.batches) == before
 
 
-def test_integers_of_a_payload_stay_integers_in_the_store(running, documents):
-    message = document("x", "cat", year=2020, share=0.5, tags=["a", 1], nested={"deep": None})
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
-    stored = running.engine.get("news", ["x"]).documents[0]
-    assert stored.payload == {"year": 2020, "share": 0.5, "tags": ["a", 1], "nested": {"deep": None}}
-    assert isinstance(stored.payload["year"], int)
-
-
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):
     first = make_server(data_dir=tmp_path / "shared")
     stub = documents_pb2_grpc.CollectionServiceStub(first.channel)

@@ -169,15 +169,6 @@ def test_any_model_of_the_space_searches_and_another_is_refused(documents):
     assert code_of(search, documents, "dog", model="none")[0] is grpc.StatusCode.NOT_FOUND
 
 
-def test_a_moved_collection_keeps_spans_and_counts(documents, collections):
-    request = documents_pb2.ReindexCollectionRequest(name="news", model="toy-far")
-    assert collections.ReindexCollection(request, timeout=60).collection.space == "elsewhere"
-    hit = search(documents, "guitar", evidence=True).results[0].hits[0]
-    assert hit.answer.end and hit.evidence[0].second_span.end
-    found = documents.GetDocuments(documents_pb2.GetDocumentsRequest(collection="news", ids=["dog"]), timeout=60)
-    assert found.documents[0].token_stats.num_tokens
-
-
 def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     curve = RelevanceCurve(
         revision="unsaved", weights={"hybrid": {"intercept": -3.0, "coverage": 6.0, "behind": -60.0}}
@@ -192,28 +183,6 @@ def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     assert code_of(search, documents, "guitar", **by_facets)[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
-@pytest.mark.parametrize("share", [{"min_confidence": 1.5}, {"min_confidence": -0.5}, {"diversify": 2.0}])
-def test_shares_outside_0_to_1_are_refused(documents, share):
-    code, details = code_of(search, documents, "dog", **share)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT and next(iter(share)) in details
-
-
-MODES = [documents_pb2.SEARCH_MODE_HYBRID, documents_pb2.SEARCH_MODE_FACETS, documents_pb2.SEARCH_MODE_LEXICAL]
-ODD = [
-    "dog",
-    "the of and is",
-    "\U0001f600\U0001f680",
-    "?!",
-    "dog " * 10_000,
-    '"',
-    "a\x00b",
-]
-
-
-@pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("query", ODD, ids=range(len(ODD)))
-def test_odd_queries_are_answered(documents, query, mode):
-    assert len(search(documents, query, mode=mode, evidence=True).results) == 1
 
 
 @pytest.mark.parametrize(
@@ -296,15 +265,6 @@ def test_a_collection_of_a_model_that_is_gone_is_searched_by_another_of_its_spac
     documents = documents_pb2_grpc.DocumentServiceStub(second.channel)
     assert code_of(search, documents, "dog")[0] is grpc.StatusCode.NOT_FOUND
     assert search(documents, "dog", model="toy-near").results[0].hits
-
-
-def test_diversity_takes_another_document_before_one_that_says_the_same(documents):
-    copies = [documents_pb2.Document(id=f"long{i}", text=LONG) for i in range(3)]
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=copies), timeout=60)
-    by_words = {"top_k": 2, "mode": documents_pb2.SEARCH_MODE_LEXICAL}
-    assert [hit.id for hit in search(documents, "guitar man", **by_words).results[0].hits] == ["long", "long0"]
-    diverse = search(documents, "guitar man", diversify=1.0, **by_words).results[0].hits
-    assert [hit.id for hit in diverse] == ["long", "man"]
 
 
 def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):

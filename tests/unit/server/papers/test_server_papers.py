@@ -1,5 +1,3 @@
-import threading
-
 import grpc
 import pytest
 from facets_proto.v1 import (
@@ -106,12 +104,6 @@ def test_options_filter_and_move_candidates(stub, settings, expected):
     assert ids_of(stub.RecommendAuthors(request, timeout=60).results[0]) == expected
 
 
-def test_conflicts_belong_to_one_paper(stub):
-    conflicted = pb.Paper(title="boat", excluded_ids=["Ann", "bob-1"])
-    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[conflicted, BOAT]), timeout=60)
-    assert [ids_of(result)[0] for result in reply.results] == ["Cat", "Ann"]
-
-
 def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_server):
     papers = [BOAT, SONG, pb.Paper(title="queen", excluded_ids=["bob-1", "Ann", "Cat"])] * 50
     request = pb.RecommendBulkRequest(kind=AUTHORS, papers=papers, options=options(top_k=2))
@@ -127,20 +119,6 @@ def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_ser
     assert not reply.results[2].candidates
 
 
-def test_bulk_shows_unknown_candidates(stub):
-    pool = pb.CandidateList(ids=["Ann", "Bob", "nobody", "bob-1", "none"])
-    request = pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT], options=options(candidates=pool))
-    reply = stub.RecommendBulk(request, timeout=60)
-    assert (list(reply.unknown_candidates), reply.num_unknown_candidates) == (["nobody", "none"], 2)
-    assert set(reply.candidate_ids) == {"Ann", "bob-1"}
-
-
-def test_many_papers_take_several_turns(stub, paper_server):
-    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT] * 70), timeout=60)
-    assert len(reply.results) == 70
-    assert paper_server.paper_engine.batches == [32, 32, 6]
-
-
 @pytest.mark.parametrize(
     ("paper", "fields"),
     [
@@ -154,12 +132,6 @@ def test_many_papers_take_several_turns(stub, paper_server):
 def test_bad_papers_are_named(stub, paper, fields):
     request = pb.RecommendAuthorsRequest(papers=[BOAT, pb.Paper(**paper)])
     assert violations_of(refused(stub.RecommendAuthors, request)) == fields
-
-
-def test_an_abstract_of_100_000_words_is_read(stub):
-    paper = pb.Paper(title="boat", abstract="sea " * 100_000)
-    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[paper]), timeout=60)
-    assert ids_of(reply.results[0])[0] == "Ann"
 
 
 @pytest.mark.parametrize(
@@ -212,30 +184,6 @@ def test_model_and_health_are_reported(paper_server):
     health = health_pb2_grpc.HealthStub(paper_server.channel)
     status = health.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=60).status
     assert status == health_pb2.HealthCheckResponse.SERVING
-
-
-def test_a_failing_model_of_papers_is_an_internal_error_without_words(stub, paper_server):
-    paper_server.paper_engine.poison = "secret"
-    request = pb.RecommendAuthorsRequest(papers=[pb.Paper(title="secret")])
-    for _ in range(4):
-        error = refused(stub.RecommendAuthors, request, grpc.StatusCode.INTERNAL)
-        assert "secret" not in error.value.details()
-    assert stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60).results
-
-
-def test_a_call_whose_deadline_passes_leaves_the_queue(stub, paper_server):
-    paper_server.paper_engine.hold()
-    first = threading.Thread(
-        target=lambda: stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=60)
-    )
-    first.start()
-    assert paper_server.paper_engine.started.wait(30)
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[SONG]), timeout=0.3)
-    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    paper_server.paper_engine.gate.set()
-    first.join(60)
-    assert paper_server.paper_engine.batches == [1]
 
 
 # Papers for authors and citing papers

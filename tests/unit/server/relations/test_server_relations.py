@@ -1,10 +1,8 @@
 """RelationService over gRPC, around the engine with a made model."""
 
-import threading
-
 import grpc
 import pytest
-from facets_proto.v1 import models_pb2, models_pb2_grpc, relations_pb2, relations_pb2_grpc
+from facets_proto.v1 import relations_pb2, relations_pb2_grpc
 from facets_server.runtime.config import RelationsConfig, ServerConfig
 from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -83,11 +81,6 @@ def test_extraction_from_the_names_of_the_request(stub):
     assert returned(reply) == {("Marie Curie", "birthPlace", "Warsaw"), ("Pierre Curie", "spouse", "Marie Curie")}
 
 
-def test_candidates_restrict_the_relations(stub):
-    request = extraction(text_of(TEXT), gazetteer_names=NAMES, relations=["spouse", "employer"])
-    assert returned(stub.ExtractRelations(request, timeout=60)) == {("Pierre Curie", "spouse", "Marie Curie")}
-
-
 def test_unrelated_pairs_and_rejected_relations_are_reported_when_asked_for(stub):
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=2, evidence=True)
     reply = stub.ExtractRelations(request, timeout=60)
@@ -107,18 +100,6 @@ def test_a_negated_sentence_shows_its_cue_and_no_relation(stub):
     assert returned(reply) == set()
     assert {pair.pattern_score.assertion_cue for pair in reply.texts[0].pairs} == {"not"}
     assert {pair.pattern_score.assertion for pair in reply.texts[0].pairs} == {relations_pb2.ASSERTION_STATUS_NEGATED}
-
-
-def test_a_text_without_two_entities_has_no_pair(stub):
-    reply = stub.ExtractRelations(extraction(text_of(TEXT, (0, 11)), text_of("Nobody .")), timeout=60)
-    assert [(len(text.pairs), text.num_pairs) for text in reply.texts] == [(0, 0), (0, 0)]
-
-
-def test_offsets_count_code_points(stub):
-    text = "\U0001f600\u00e9 Marie Curie was born in Warsaw ."
-    reply = stub.ExtractRelations(extraction(text_of(text), gazetteer_names=NAMES), timeout=60)
-    (pair,) = reply.texts[0].pairs
-    assert (pair.head.start, text[pair.head.start : pair.head.end]) == (3, "Marie Curie")
 
 
 BAD_EXTRACTIONS = (
@@ -163,14 +144,6 @@ def test_a_bad_span_beyond_the_first_turn_is_named_by_its_place_in_the_request(s
     assert "texts[40].entities[0]" in message
 
 
-def test_an_unknown_relation_is_not_found_and_near_names_are_reported(stub):
-    request = extraction(text_of(TEXT, (0, 11)), relations=["spouce"])
-    code, message, _, resource = refusal(stub.ExtractRelations, request)
-    assert code == grpc.StatusCode.NOT_FOUND
-    assert "spouse" in message
-    assert (resource.resource_type, resource.resource_name) == ("relation", "spouce")
-
-
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
     config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
     running = make_server(others=[fake_relations()[0]], config=config)
@@ -181,16 +154,6 @@ def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(ma
     request = extraction(text_of(TEXT), entity_source="ENTITY_SOURCE_GAZETTEER")
     assert refusal(stub.ExtractRelations, request)[0] == grpc.StatusCode.FAILED_PRECONDITION
     assert returned(stub.ExtractRelations(extraction(text_of(TEXT), gazetteer_names=NAMES), timeout=60))
-
-
-def test_types_of_entities_may_be_given(stub):
-    text = text_of(TEXT, (0, 11), (24, 30))
-    text.entities[0].type = relations_pb2.ENTITY_TYPE_PERSON
-    (pair,) = stub.ExtractRelations(extraction(text), timeout=60).texts[0].pairs
-    assert (pair.head.type, pair.tail.type) == (relations_pb2.ENTITY_TYPE_PERSON, relations_pb2.ENTITY_TYPE_UNSPECIFIED)
-    text.entities[1].type = 77
-    code, _, fields, _ = refusal(stub.ExtractRelations, extraction(text))
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["texts[0].entities[1].type"])
 
 
 @pytest.mark.parametrize("number", [0, 51])
@@ -364,13 +327,6 @@ def test_bad_additions(stub, fields, code, field):
     assert (found[0], found[2]) == (code, field)
 
 
-def test_a_relation_of_the_model_cannot_be_deleted(stub):
-    code, _, fields, _ = refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="spouse"))
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["name"])
-    missing = refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="spous"))
-    assert missing[0] == grpc.StatusCode.NOT_FOUND and "spouse" in missing[1]
-
-
 def test_long_work_goes_round_robin_with_short_questions(make_server):
     served, engine = fake_relations()
     running = make_server(others=[served])
@@ -388,55 +344,6 @@ def test_long_work_goes_round_robin_with_short_questions(make_server):
     assert question.result().timings.queue_ms > 0
 
 
-def test_nobody_waits_past_a_deadline(engine_and_stub):
-    engine, stub = engine_and_stub
-    engine.hold()
-    first = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
-    assert engine.started.wait(10)
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=0.3)
-    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
-    engine.gate.set()
-    assert first.result().scores
-    assert stub.ScoreRelations(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60).scores
-
-
-def test_health_follows_an_engine_that_keeps_failing_and_comes_back(make_server):
-    served, engine = fake_relations()
-    running = make_server(others=[served])
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    health = health_pb2_grpc.HealthStub(running.channel)
-    updates = health.Watch(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
-    states = health_pb2.HealthCheckResponse
-    assert next(updates).status == states.SERVING
-    engine.poison = "partner"  # also in the text of the probe
-    for _ in range(3):
-        code, message, _, _ = refusal(
-            stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=["$ARG1 partner $ARG2"])
-        )
-        assert (code, message) == (grpc.StatusCode.INTERNAL, "internal error")
-    assert next(updates).status == states.NOT_SERVING
-    engine.poison = ""
-    assert next(updates).status == states.SERVING
-
-
-def test_models_of_several_tasks_are_reported_and_each_answers_for_its_own(make_server):
-    running = make_server(others=[fake_relations()[0], fake_relations("another")[0]])
-    models = models_pb2_grpc.ModelServiceStub(running.channel)
-    listed = models.ListModels(models_pb2.ListModelsRequest(), timeout=60).models
-    assert [(model.name, model.task, model.is_default) for model in listed] == [
-        ("fake", "sentences", True),
-        ("another", "relations", False),
-        ("fake-relations", "relations", True),
-    ]
-    assert models.GetModel(models_pb2.GetModelRequest(name="another"), timeout=60).model.num_facets == NUM_FACETS
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    request = relations_pb2.ScoreRelationsRequest(patterns=[BORN])
-    assert stub.ScoreRelations(request, timeout=60).model.name == "fake-relations"
-    request.model = "another"
-    assert stub.ScoreRelations(request, timeout=60).model.name == "another"
-
-
 def test_a_server_without_a_model_for_relations_says_so(running):
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     code, message, _, resource = refusal(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
@@ -447,29 +354,3 @@ def test_a_server_without_a_model_for_relations_says_so(running):
         health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
     assert raised.value.code() == grpc.StatusCode.NOT_FOUND
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
-
-
-def test_text_services_refuse_a_model_for_relations(make_server):
-    from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-
-    running = make_server(others=[fake_relations()[0]])
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    code, message, fields, _ = refusal(stub.Embed, texts_pb2.EmbedRequest(texts=["a text"], model="fake-relations"))
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["model"])
-    assert "a model for relations" in message
-
-
-def test_turns_are_given_back_when_the_server_stops(make_server):
-    served, engine = fake_relations()
-    running = make_server(others=[served])
-    engine.hold()
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    calls = [
-        stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60) for _ in range(3)
-    ]
-    assert engine.started.wait(10)
-    opener = threading.Timer(0.3, engine.gate.set)
-    opener.start()
-    running.server.stop(10)
-    opener.join()
-    assert all(call.exception() is None or call.code() == grpc.StatusCode.UNAVAILABLE for call in calls)

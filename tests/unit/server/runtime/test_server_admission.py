@@ -25,10 +25,10 @@ def test_one_caller_has_its_share_beside_others_and_everything_alone():
     with pytest.raises(OverloadedError, match="of the caller"):
         admission.check_room(CallContext(caller="a"))
     admission.check_room(CallContext(caller="b"))
-    other.release()
+    other.close()
     held.append(admit(admission))
     for permit in held:
-        permit.release()
+        permit.close()
     assert admission.is_idle()
 
 
@@ -45,11 +45,11 @@ def test_calls_that_are_refused_for_a_share_come_back_one_after_the_other():
     gaps = [later - earlier for earlier, later in pairwise(waits[:20])]
     assert min(gaps) > 0.05 and waits[-1] == pytest.approx(10.0, abs=0.1), "a quarter of what is answered meanwhile"
     for permit in held:
-        permit.release()
+        permit.close()
     held = [admit(admission, "b"), admit(admission), admit(admission)]
     assert told("a") < 1.0, "nothing is remembered of who has nothing"
     for permit in held:
-        permit.release()
+        permit.close()
 
 
 def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
@@ -58,13 +58,13 @@ def test_one_caller_leaves_places_and_bytes_to_whoever_comes():
     with pytest.raises(OverloadedError, match="14 calls run"):
         admit(admission, num_bytes=1)
     held.append(admit(admission, "b", num_bytes=100))
-    held[0].release()
-    held[1].release()
+    held[0].close()
+    held[1].close()
     with pytest.raises(OverloadedError, match="bytes"):
         admit(admission, "d", num_bytes=300)
     held.append(admit(admission, "c", num_bytes=100))
     for permit in held:
-        permit.release()
+        permit.close()
     assert admission.is_idle()
 
 
@@ -82,7 +82,7 @@ def test_requests_are_bounded_in_bytes_and_one_alone_is_let_in():
     large = admit(admission, num_bytes=1000)
     with pytest.raises(OverloadedError, match="bytes"):
         admit(admission, num_bytes=1)
-    large.release()
+    large.close()
     admit(admission, num_bytes=60)
     with pytest.raises(OverloadedError, match="bytes"):
         admit(admission, "b", num_bytes=60)
@@ -106,8 +106,8 @@ def test_who_stops_waiting_on_the_loop_leaves_nothing_behind(end):
         with pytest.raises((asyncio.CancelledError, DeadlineExceededError, CallCancelledError)):
             await waiting
         assert not admission.num_waiting
-        held.release()
-        (await admission.admit(CallContext(caller="a"), 10)).release()
+        held.close()
+        (await admission.admit(CallContext(caller="a"), 10)).close()
 
     asyncio.run(run())
     assert admission.is_idle()

@@ -65,15 +65,6 @@ def test_mistakes_are_told_there_as_elsewhere(stub, running, request_, code):
     wait_until(lambda: running.metric("facets_running_requests") == 0)
 
 
-def test_failure_of_the_model_is_internal_and_gives_the_permit_back(stub, running):
-    embed(stub, "wine", "cat")
-    running.model.poison = "wine"
-    with pytest.raises(grpc.RpcError) as raised:
-        embed(stub, "wine")
-    assert (raised.value.code(), raised.value.details()) == (grpc.StatusCode.INTERNAL, "internal error")
-    wait_until(lambda: running.metric("facets_running_requests") == 0)
-
-
 def test_callers_who_go_leave_nothing_behind(stub, running):
     embed(stub, "cat", "dog")
     running.model.hold()

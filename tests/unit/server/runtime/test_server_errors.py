@@ -81,12 +81,6 @@ def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
     assert len(fields(details)) == 1
 
 
-@pytest.mark.parametrize("text", ["the of and", "qqq zzz", "\U0001f600", "\u200b", "\u4e2d\u6587", "." * 20])
-def test_texts_of_only_stop_or_unknown_words_still_get_facets(embed, text):
-    reply = embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60)
-    assert list(reply.facet_embeddings.shape) == [1, 3, 32]
-
-
 def test_unknown_dtype_is_refused(embed):
     error, _ = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], dtype=99))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -319,20 +313,6 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
         documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(text="cat")]), timeout=60
     )
     assert len(reply.results[0].hits) == 10
-
-
-@pytest.mark.parametrize(
-    ("kind", "code"),
-    [
-        (errors.DiskFullError, grpc.StatusCode.RESOURCE_EXHAUSTED),
-        (errors.DamagedError, grpc.StatusCode.DATA_LOSS),
-        (errors.StoreClosedError, grpc.StatusCode.UNAVAILABLE),
-        (errors.StoreInUseError, grpc.StatusCode.UNAVAILABLE),
-        (errors.StorageError, grpc.StatusCode.UNAVAILABLE),
-    ],
-)
-def test_storage_errors_have_the_code_of_their_class(kind, code):
-    assert code_of(kind("what happened")) is code
 
 
 def test_a_closed_store_is_unavailable(running):

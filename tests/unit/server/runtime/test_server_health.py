@@ -8,7 +8,6 @@ import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.health import HealthBoard, HealthMonitor
-from facets_server.runtime.models import ModelRegistry, ServedModel
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
@@ -61,28 +60,6 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
     assert next(updates).status == SERVING
 
 
-def test_a_failing_model_is_probed_once_a_look_however_many_services_need_it():
-    class FailingModel(ServedModel):
-        num_probes = 0
-
-        def probe(self, call):
-            self.num_probes += 1
-            raise RuntimeError("no answer")
-
-    served = FailingModel(FakeModel(), None)
-    for _ in range(3):
-        served.failures.count()
-    registry = ModelRegistry([served])
-    task = served.info.task
-    names = ("facets.v1.EmbeddingService", "facets.v1.SimilarityService", "facets.v1.DocumentService")
-    monitor = HealthMonitor(
-        HealthBoard(asyncio.new_event_loop()), {name: (registry.health_of((task,)),) for name in names}
-    )
-    monitor.start()
-    monitor.drain()
-    assert served.num_probes == 1
-
-
 def test_a_dependency_that_is_away_is_named_and_services_go_on():
     board, answers = HealthBoard(asyncio.new_event_loop()), [False]
     monitor = HealthMonitor(board, {"facets.v1.X": (lambda: True,)}, dependencies={"qdrant": lambda: answers[0]})
@@ -92,26 +69,6 @@ def test_a_dependency_that_is_away_is_named_and_services_go_on():
     wait_until(lambda: board.state("qdrant") == SERVING)
     monitor.drain()
     assert board.state("qdrant") == NOT_SERVING
-
-
-def test_a_check_that_fails_by_a_mistake_does_not_hold_and_is_asked_again():
-    board, mistakes = HealthBoard(asyncio.new_event_loop()), [KeyError("ours")]
-
-    def check():
-        if mistakes:
-            raise mistakes[0]
-        return True
-
-    monitor = HealthMonitor(board, {"facets.v1.X": (check,)})
-    monitor.start()
-    assert board.state("facets.v1.X") == NOT_SERVING
-    mistakes.clear()
-    wait_until(lambda: board.state("facets.v1.X") == SERVING)
-    mistakes.append(KeyError("ours"))
-    wait_until(lambda: board.state("facets.v1.X") == NOT_SERVING)
-    mistakes.clear()
-    wait_until(lambda: board.state("facets.v1.X") == SERVING)
-    monitor.drain()
 
 
 def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):

@@ -61,20 +61,6 @@ def test_explanation_shows_which_facets_met(score):
     assert not any(token.HasField("weight") for token in explanation.first_tokens)
 
 
-def test_explanation_of_a_weighed_score_has_its_weights(running, score):
-    request = texts_pb2.ScoreRequest(
-        pairs=pairs_of(("the cat , dog", "a dog")),
-        method=texts_pb2.SIMILARITY_METHOD_SIF,
-        attention=True,
-        explain=True,
-    )
-    explanation = score(request, timeout=60).scores[0].explanation
-    expected = score_pairs(running.model, [("the cat , dog", "a dog")], "sif", attention=True, explain=True)
-    weights = [token.weight for token in expected.explanations[0].first_tokens]
-    assert [token.weight for token in explanation.first_tokens] == pytest.approx(weights)
-    assert weights[2] == 0 < weights[1]
-
-
 def test_bad_pairs_are_named(score):
     with pytest.raises(grpc.RpcError) as raised:
         score(texts_pb2.ScoreRequest(pairs=pairs_of(("cat", " "))), timeout=60)
@@ -178,15 +164,6 @@ def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
     few = texts_pb2.SummaryDocument(text=" ".join(sentences[:3]))
     reply = call(texts_pb2.SummarizeRequest(documents=[few]), timeout=60)
     assert reply.summaries[0].num_sentences_in_document == 3
-
-
-@pytest.mark.parametrize("number", METHODS)
-def test_texts_of_unknown_words_have_finite_scores(score, number):
-    pairs = pairs_of(("zzz qqq", "xxx"), ("zzz", "?!"), ("zzz", "the cat"), ("cat \u732b", "\U0001f408"))
-    reply = score(texts_pb2.ScoreRequest(pairs=pairs, method=number, explain=True), timeout=60)
-    assert np.isfinite([pair.score for pair in reply.scores]).all()
-    cosines = [match.cosine for pair in reply.scores for match in pair.explanation.matches]
-    assert np.isfinite(cosines).all()
 
 
 def test_explain_shows_tokens_with_offsets_and_facets_in_words(running):

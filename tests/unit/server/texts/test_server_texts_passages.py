@@ -14,8 +14,6 @@ from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
 from toys import toy_passage_model
 
-from facets.texts import score_pairs, summarize
-
 PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("music", "music")]
 DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog plays the guitar."
 
@@ -75,33 +73,12 @@ def test_the_vector_of_a_passage_is_its_own(both, passages):
     assert [stats.num_tokens for stats in reply.token_stats] == [4, 2]
 
 
-def test_scores_are_those_of_the_library(both, passages):
-    reply = scored(both, explain=True, calibrated=True)
-    expected = score_pairs(passages.model, PAIRS, score_range="0..1")
-    np.testing.assert_allclose([pair.score for pair in reply.scores], expected.scores, atol=2e-2)
-    assert reply.scores[2].score == pytest.approx(1.0, abs=1e-3)
-    np.testing.assert_allclose([pair.calibrated_score for pair in reply.scores], expected.calibrated, atol=2e-2)
-    for pair in reply.scores:
-        assert sum(match.contribution for match in pair.explanation.matches) == pytest.approx(1.0, abs=1e-3)
-
-
 def test_texts_without_words_are_refused_by_name(both):
     stub = texts_pb2_grpc.SimilarityServiceStub(both.channel)
     pairs = [texts_pb2.TextPair(first="dog", second="man"), texts_pb2.TextPair(first="dog", second="\u200b")]
     with pytest.raises(grpc.RpcError, match=r"pairs\[1\]\.second has no words") as raised:
         stub.Score(texts_pb2.ScoreRequest(pairs=pairs), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-
-
-def test_summaries_come_from_models_of_passages_where_they_are_named(both, passages):
-    stub = texts_pb2_grpc.SummarizationServiceStub(both.channel)
-    request = texts_pb2.SummarizeRequest(documents=[texts_pb2.SummaryDocument(text=DOCUMENT)], num_sentences=2)
-    assert stub.Summarize(request, timeout=60).model.name == "fake"
-    request.model = "toy-passages"
-    reply = stub.Summarize(request, timeout=60)
-    assert reply.model.name == "toy-passages"
-    (expected,) = summarize(passages.model, [DOCUMENT], num_sentences=2)
-    assert [one.sentence for one in reply.summaries[0].sentences] == [one.sentence for one in expected.sentences]
 
 
 def test_facets_of_long_texts_that_are_not_finite_are_the_model_s_failure(passages, monkeypatch):

@@ -2,13 +2,10 @@
 
 import json
 import os
-import subprocess
-import sys
 
 import grpc
 import pytest
-from facets_client import FacetsClient
-from facets_proto.v1 import documents_pb2, documents_pb2_grpc, texts_pb2, texts_pb2_grpc
+from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ObservabilityConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.observability import AccessLog, Tracing
@@ -67,20 +64,6 @@ def test_a_call_has_a_span_below_the_caller_s_and_one_a_stage(make_server, provi
     assert "cat" not in "".join(span.to_json() for span in (call, *stages))
 
 
-def test_storing_and_searching_are_stages(make_server, provider, exporter):
-    running = make_server(tracing=Tracing(provider))
-    running.engine.create_collection("pets", model="fake", model_revision="r1", num_facets=3, dim=32, space="fake@r1")
-    stub = documents_pb2_grpc.DocumentServiceStub(running.channel)
-    document = documents_pb2.Document(id="1", text="the cat")
-    stub.Upsert(documents_pb2.UpsertRequest(collection="pets", documents=[document]))
-    query = documents_pb2.SearchQuery(text="the dog")
-    stub.Search(documents_pb2.SearchRequest(collection="pets", queries=[query], top_k=1))
-    _, stored = spans(exporter, "DocumentService/Upsert")
-    _, found = spans(exporter, "DocumentService/Search")
-    assert stored[-1].name == "store" and stored[-1].attributes["facets.items"] == 1
-    assert found[-1].name == "search" and found[-1].attributes["facets.items"] == 1
-
-
 def test_junk_as_trace_context_is_a_trace_of_its_own(make_server, provider, exporter):
     running = make_server(tracing=Tracing(provider))
     for number, junk in enumerate(["", "junk", "00-0-0-01", "x" * 5000], 1):
@@ -100,24 +83,6 @@ def test_a_fault_of_the_server_is_an_error_of_the_span_and_a_caller_s_is_none(ma
         embed(running, "a cat")
     calls, _ = spans(exporter, "EmbeddingService/Embed", 2)
     assert [call.status.status_code for call in calls] == [StatusCode.UNSET, StatusCode.ERROR]
-
-
-def test_the_client_passes_the_current_trace_on(make_server, provider, exporter):
-    running = make_server(tracing=Tracing(provider))
-    with FacetsClient(f"127.0.0.1:{running.server.port}") as client:
-        with provider.get_tracer("test").start_as_current_span("mine") as mine:
-            client.models()
-        client.model()
-    [inside], _ = spans(exporter, "ModelService/ListModels")
-    [outside], _ = spans(exporter, "ModelService/GetModel")
-    assert inside.parent.span_id == mine.get_span_context().span_id
-    assert outside.parent is None
-
-
-def test_nothing_of_opentelemetry_is_imported_when_traces_are_off():
-    code = "import sys, facets_client, facets_server.runtime.app; print('opentelemetry' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 def lines(path, number):
@@ -158,13 +123,6 @@ def test_the_access_log_names_keys_without_telling_them(make_server, tmp_path):
     assert known["status"] == "OK" and known["caller"]
     assert unknown["status"] == "UNAUTHENTICATED"
     assert "secretkey" not in path.read_text() and "otherkey" not in path.read_text()
-
-
-def test_a_line_has_the_trace_it_belongs_to(make_server, tmp_path, provider):
-    path = tmp_path / "access.jsonl"
-    running = make_server(config=with_log(path), tracing=Tracing(provider))
-    embed(running, "a cat", metadata=(("traceparent", TRACEPARENT),))
-    assert lines(path, 1)[0]["trace_id"] == TRACE
 
 
 def test_an_access_log_that_cannot_be_opened_is_said_at_start(tmp_path):
