@@ -183,8 +183,6 @@ def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     assert code_of(search, documents, "guitar", **by_facets)[0] is grpc.StatusCode.INVALID_ARGUMENT
 
 
-
-
 @pytest.mark.parametrize(
     "query",
     ["\u5317\u4eac\u662f\u54ea\u91cc", "\u0433\u0434\u0435 \u0441\u043e\u0431\u0430\u043a\u0430?"],

@@ -1,63 +1,163 @@
+"""Callers take turns for rows of a batch, for a model and for permits."""
+
+import threading
 from collections import Counter
 
 import pytest
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.fair_queue import FairQueue, Waiter
+from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError
+from facets_server.runtime.fair_queue import FairLock, FairQueue, QueueFullError, Waiter
+from waiting import wait_until
+
+from facets.errors import NotReadyError
 
 
 def of(caller, weight=1.0):
     return CallContext(caller=caller, weight=weight)
 
 
+def queue_of(*calls):
+    queue = FairQueue()
+    for call in calls:
+        queue.put(Waiter(call))
+    return queue
+
+
 def taken(queue, num):
-    return [queue.take().call.caller for _ in range(num)]
+    return Counter(queue.take().call.caller for _ in range(num))
 
 
 def test_callers_take_turns_however_many_calls_each_has():
-    queue = FairQueue()
-    for caller in ["many"] * 400 + ["few", "few", "other"]:
-        queue.put(Waiter(of(caller)))
-    assert sorted(taken(queue, 3)) == ["few", "many", "other"]
-    assert sorted(taken(queue, 2)) == ["few", "many"]
-    assert set(taken(queue, 398)) == {"many"}  # alone it has everything
+    queue = queue_of(*[of("many")] * 400, of("few"), of("few"), of("other"))
+    assert taken(queue, 3) == {"few": 1, "many": 1, "other": 1}
+    assert taken(queue, 2) == {"few": 1, "many": 1}
+    assert taken(queue, 398) == {"many": 398}
     assert queue.take() is None and len(queue) == 0
 
 
-def test_who_comes_begins_where_the_others_are():
-    queue = FairQueue()
-    for _ in range(50):
-        queue.put(Waiter(of("a")))
-    assert taken(queue, 20) == ["a"] * 20
+def test_a_new_caller_starts_at_the_time_of_the_others():
+    queue = queue_of(*[of("a")] * 50)
+    assert taken(queue, 20) == {"a": 20}
     for _ in range(50):
         queue.put(Waiter(of("b")))
-    assert Counter(taken(queue, 20)) == {"a": 10, "b": 10}  # no credit for the time before
+    assert taken(queue, 20) == {"a": 10, "b": 10}
 
 
-def test_leaving_and_coming_back_buys_nothing():
-    queue, had = FairQueue(), Counter()
-    for _ in range(100):
-        queue.put(Waiter(of("stays")))
+def test_leaving_and_coming_back_gives_no_advantage():
+    queue, served = queue_of(*[of("stays")] * 100), Counter()
     for _ in range(40):
         if "goes" not in [waiter.call.caller for waiter in queue.snapshot()]:
             queue.put(Waiter(of("goes")))
-        had[queue.take(cost=lambda waiter: 1.0 if waiter.call.caller == "stays" else 3.0).call.caller] += 1
-    assert had["goes"] == pytest.approx(10, abs=1)  # three times as dear, a third as often
+        served[queue.take(cost=lambda waiter: 1.0 if waiter.call.caller == "stays" else 3.0).call.caller] += 1
+    assert served["goes"] == pytest.approx(10, abs=1)  # three times the cost, a third of the turns
 
 
-def test_shares_go_by_weight_and_by_cost():
+def test_shares_follow_weight():
+    queue = queue_of(*[of("light"), of("heavy", 3.0)] * 100)
+    assert taken(queue, 40) == {"heavy": 30, "light": 10}
+
+
+def test_callers_that_are_gone_do_not_fill_the_memory():
     queue = FairQueue()
-    for caller, weight in (("light", 1.0), ("heavy", 3.0)):
-        for _ in range(100):
-            queue.put(Waiter(of(caller, weight)))
-    assert Counter(taken(queue, 40)) == {"heavy": 30, "light": 10}
+    for number in range(5000):
+        queue.put(Waiter(of(f"caller-{number}")))
+        queue.take()
+    assert len(queue._turns[""]._virtual_times) <= 1025
 
 
-def test_the_first_end_of_a_wait_counts():
-    queue, ended = FairQueue(), []
-    waiter = Waiter(CallContext())
+def test_a_wait_ends_once():
+    ended, waiter = [], Waiter(CallContext())
+    queue = FairQueue()
     queue.put(waiter)
     waiter.when_ended(lambda: ended.append(1))
     assert waiter.end() and not waiter.end(ValueError("late"))
     waiter.wait()
     waiter.when_ended(lambda: ended.append(2))
     assert ended == [1, 2]
+
+
+class Asker(threading.Thread):
+    """Asks for a lock, holds it for a moment, and records the outcome."""
+
+    def __init__(self, lock, call, outcomes, **settings):
+        super().__init__()
+        self._lock, self._call, self._outcomes, self._settings = lock, call, outcomes, settings
+        waiting, num_outcomes = lock.num_waiting, len(outcomes)
+        self.start()
+        wait_until(lambda: lock.num_waiting > waiting or len(outcomes) > num_outcomes)
+
+    def run(self):
+        try:
+            self._lock.acquire(self._call, **self._settings)
+        except Exception as error:
+            self._outcomes.append(type(error))
+        else:
+            self._outcomes.append(self._call.caller)
+            self._lock.release(self._call)
+
+
+def finished(*askers):
+    for asker in askers:
+        asker.join(10)
+
+
+def test_waiters_of_one_caller_get_the_lock_in_their_order():
+    lock, order = FairLock(), []
+    with lock.hold(CallContext()):
+        askers = [Asker(lock, of("a", weight), order) for weight in (1.0, 2.0)] + [Asker(lock, of("b"), order)]
+    finished(*askers)
+    assert sorted(order) == ["a", "a", "b"] and order[-1] == "a"
+    assert lock.is_idle()
+
+
+def test_a_lock_keeps_places_for_new_callers():
+    lock, outcomes = FairLock(8, num_reserved=2), []
+    for _ in range(6):
+        lock.acquire(of("many"))
+    waiting = Asker(lock, of("many"), outcomes)
+    lock.acquire(of("other"))
+    assert (lock.num_held, lock.num_waiting) == (7, 1)
+    lock.release(of("many"))
+    assert lock.num_waiting == 1  # the place of the other caller counts
+    lock.release(of("other"))
+    finished(waiting)
+    assert outcomes == ["many"]
+
+
+def test_in_a_full_queue_the_caller_with_most_waiters_gives_one_up():
+    lock, outcomes = FairLock(), []
+    lock.acquire(of("many"))
+    askers = [Asker(lock, of("many"), outcomes, max_waiting=3) for _ in range(4)]
+    assert outcomes == [QueueFullError]
+    askers.append(Asker(lock, of("other"), outcomes, max_waiting=3))
+    wait_until(lambda: outcomes == [QueueFullError] * 2)
+    assert lock.num_waiting == 3
+    lock.release(of("many"))
+    finished(*askers)
+    assert Counter(outcomes) == {QueueFullError: 2, "many": 2, "other": 1}
+    assert lock.is_idle()
+
+
+def test_waiters_that_end_early_are_passed_over():
+    lock, outcomes = FairLock(), []
+    lock.acquire(CallContext())
+    cancelled = CallContext()
+    askers = [Asker(lock, cancelled, outcomes), Asker(lock, of("next"), outcomes)]
+    cancelled.end()
+    finished(askers[0])
+    with pytest.raises(DeadlineExceededError):
+        lock.acquire(CallContext(deadline=0.0))
+    lock.release(CallContext())
+    finished(*askers)
+    assert outcomes == [CallCancelledError, "next"]
+
+
+def test_a_closed_lock_refuses_waiting_and_new_calls():
+    lock, outcomes = FairLock(), []
+    lock.acquire(CallContext())
+    asker = Asker(lock, CallContext(), outcomes)
+    lock.close()
+    finished(asker)
+    assert outcomes == [NotReadyError]
+    with pytest.raises(NotReadyError):
+        lock.acquire(CallContext())

@@ -1,140 +1,189 @@
-"""Keys, and whom the server believes on whose behalf he calls."""
-
-from pathlib import Path
+"""API keys, their roles and collections, and the trust in gateways."""
 
 import grpc
 import pytest
-from facets_proto.v1 import models_pb2, models_pb2_grpc
+from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.keys import ADDRESS_METADATA, TOKEN_METADATA, GatewayTrust, Role, gateway_tokens, read_keys
+from facets_server.runtime.keys import (
+    ADDRESS_METADATA,
+    RIGHTS,
+    TOKEN_METADATA,
+    GatewayTrust,
+    Role,
+    gateway_tokens,
+    read_keys,
+)
 from grpc_health.v1 import health_pb2, health_pb2_grpc
+from proto_files import SERVICES
 
 from facets.errors import ConfigError
+
+LINES = """# comment
+reader read
+writer write
+old-key
+bound-reader read news
+bound-writer write news wiki
+boss admin news
+"""
+ALL = {"reader", "writer", "old-key", "bound-reader", "bound-writer", "boss"}
+UNBOUND = {"reader", "writer", "old-key"}
+
+
+def authorized(key):
+    return (("authorization", f"Bearer {key}"),)
 
 
 @pytest.fixture
 def keyed(make_server, tmp_path):
     file = tmp_path / "keys"
-    file.write_text("first-key\nsecond-key\n")
-    return make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+    file.write_text(LINES)
+    running = make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
+    for name in ("news", "wiki", "other"):
+        running.engine.create_collection(name, model="fake", model_revision="r1", num_facets=3, dim=32)
+    return running
 
 
-@pytest.mark.parametrize("key", ["first-key", "second-key"])
-def test_known_keys_are_let_in(keyed, key):
-    stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
-    reply = stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=(("authorization", f"Bearer {key}"),))
-    assert len(reply.models) == 1
+def allowed(call, request, keys=ALL):
+    """The keys whose call is let in."""
+    let_in = set()
+    for key in keys:
+        try:
+            call(request, timeout=60, metadata=authorized(key))
+            let_in.add(key)
+        except grpc.RpcError as error:
+            assert error.code() is grpc.StatusCode.PERMISSION_DENIED, key
+    return let_in
 
 
-@pytest.mark.parametrize(
-    "metadata", [(), (("authorization", "Bearer wrong"),), (("authorization", "Basic first-key"),)]
-)
-def test_others_are_not(keyed, metadata):
+def upsert(collection):
+    return documents_pb2.UpsertRequest(collection=collection, documents=[documents_pb2.Document(id="1", text="cat")])
+
+
+def test_roles_and_collections_decide_what_a_key_may_call(keyed):
+    documents = documents_pb2_grpc.DocumentServiceStub(keyed.channel)
+    collections = documents_pb2_grpc.CollectionServiceStub(keyed.channel)
+    embed = texts_pb2_grpc.EmbeddingServiceStub(keyed.channel).Embed
+    count, delete = documents_pb2.CountDocumentsRequest, documents_pb2.DeleteCollectionRequest
+    for call, request, expected in (
+        (embed, texts_pb2.EmbedRequest(texts=["cat"]), ALL),
+        (documents.Upsert, upsert("news"), {"writer", "old-key", "bound-writer", "boss"}),
+        (documents.Upsert, upsert("wiki"), {"writer", "old-key", "bound-writer"}),
+        (documents.CountDocuments, count(collection="news"), ALL),
+        (documents.CountDocuments, count(collection="other"), UNBOUND),
+        (collections.ListCollections, documents_pb2.ListCollectionsRequest(), UNBOUND),
+        (collections.GetCollection, documents_pb2.GetCollectionRequest(name="wiki"), {*UNBOUND, "bound-writer"}),
+    ):
+        assert allowed(call, request) == expected, request
+    assert allowed(collections.DeleteCollection, delete(name="wiki"), ALL - {"old-key"}) == set()
+    assert allowed(collections.DeleteCollection, delete(name="news"), {"boss"}) == {"boss"}
+
+
+def test_a_stream_opens_only_collections_of_its_key(keyed):
+    stub = documents_pb2_grpc.DocumentServiceStub(keyed.channel)
+
+    def opened(collection):
+        opening = documents_pb2.UpsertStreamRequest(open=documents_pb2.UpsertStreamOpen(collection=collection))
+        return next(stub.UpsertStream(iter([opening]), timeout=60, metadata=authorized("bound-writer")))
+
+    assert opened("wiki").opened.resume_token
+    with pytest.raises(grpc.RpcError) as raised:
+        opened("other")
+    assert raised.value.code() is grpc.StatusCode.PERMISSION_DENIED
+
+
+@pytest.mark.parametrize("metadata", [(), (("authorization", "Bearer wrong"),), (("authorization", "Basic reader"),)])
+def test_unknown_keys_are_refused_except_for_health(keyed, metadata):
     stub = models_pb2_grpc.ModelServiceStub(keyed.channel)
     with pytest.raises(grpc.RpcError) as raised:
         stub.ListModels(models_pb2.ListModelsRequest(), timeout=60, metadata=metadata)
     assert raised.value.code() == grpc.StatusCode.UNAUTHENTICATED
+    health = health_pb2_grpc.HealthStub(keyed.channel)
+    assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
 
 
-def test_health_needs_no_key(keyed):
-    stub = health_pb2_grpc.HealthStub(keyed.channel)
-    assert stub.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING
+def test_every_method_has_a_right():
+    assert set(RIGHTS) == {f"/{service.full_name}/{method.name}" for service in SERVICES for method in service.methods}
 
 
-def test_an_empty_key_file_is_an_error(make_server, tmp_path):
+def keys_of(tmp_path, content):
     file = tmp_path / "keys"
-    file.write_text("\n")
-    with pytest.raises(ConfigError, match="holds no key"):
-        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
-
-
-def test_keys_that_are_not_utf_8_are_an_error(make_server, tmp_path):
-    file = tmp_path / "keys"
-    file.write_bytes(b"key\xff\n")
-    with pytest.raises(ConfigError, match="not UTF-8"):
-        make_server(config=ServerConfig(security=SecurityConfig(api_keys_file=file)))
-
-
-def keys_of(tmp_path, text):
-    file = tmp_path / "keys"
-    file.write_text(text)
+    file.write_bytes(content)
     return read_keys(file)
 
 
-@pytest.mark.parametrize("line", ["# secret", "#secret", "  #secret read", "##secret admin"])
-def test_a_commented_line_is_no_key(tmp_path, line):
-    keys = keys_of(tmp_path, f"{line}\ngood read\n")
-    for sent in (line.split()[0], "secret", "#secret", "#"):
+def test_a_key_file_has_comments_roles_weights_and_collections(tmp_path):
+    keys = keys_of(tmp_path, b"#secret\none\ntwo read weight=2.5\nthree write weight=0.5 wiki\n")
+    found = [keys.find(f"Bearer {key}") for key in ("one", "two", "three")]
+    assert [key.weight for key in found] == [1.0, 2.5, 0.5]
+    assert [key.role for key in found] == [Role.ADMIN, Role.READ, Role.WRITE]
+    assert found[2].collections == {"wiki"}
+    for secret in ("#secret", "secret", "#"):
         with pytest.raises(UnauthenticatedError):
-            keys.find(f"Bearer {sent}")
-    assert keys.find("Bearer good").role is Role.READ
+            keys.find(f"Bearer {secret}")
 
 
-def test_a_key_may_have_a_weight(tmp_path):
-    keys = keys_of(tmp_path, "one\ntwo read weight=2.5\nthree write weight=0.5 wiki\n")
-    assert [keys.find(f"Bearer {key}").weight for key in ("one", "two", "three")] == [1.0, 2.5, 0.5]
-    assert keys.find("Bearer three").collections == {"wiki"}
-
-
-@pytest.mark.parametrize("weight", ["", "x", "0", "-1", "1e9", "101", "nan", "inf"])
-def test_a_weight_that_is_none_is_an_error(tmp_path, weight):
-    with pytest.raises(ConfigError, match="line 1: weight is a number from"):
-        keys_of(tmp_path, f"secret read weight={weight}\n")
+@pytest.mark.parametrize(
+    ("content", "match"),
+    [
+        (b"\n", "holds no key"),
+        (b"key\xff\n", "not UTF-8"),
+        (b"good\nsecret wrong\n", "line 2"),
+        *(
+            (f"secret read weight={weight}\n".encode(), "line 1: weight is a number from")
+            for weight in ("", "0", "nan", "101")
+        ),
+    ],
+)
+def test_bad_key_files_are_refused_without_showing_a_key(tmp_path, content, match):
+    with pytest.raises(ConfigError, match=match) as raised:
+        keys_of(tmp_path, content)
+    assert "secret" not in str(raised.value)
 
 
 class FakeContext:
-    def __init__(self, peer: str, **metadata: str) -> None:
-        self._peer = peer
-        self._metadata = tuple((name.replace("_", "-"), value) for name, value in metadata.items())
+    def __init__(self, peer, token):
+        self._peer, self._metadata = peer, ((TOKEN_METADATA, token), (ADDRESS_METADATA, "ipv4:192.0.2.9"))
 
-    def peer(self) -> str:
+    def peer(self):
         return self._peer
 
-    def invocation_metadata(self) -> tuple[tuple[str, str], ...]:
+    def invocation_metadata(self):
         return self._metadata
 
 
 TOKEN = "t" * 20
 
 
-def caller(peer: str, token: str = "", address: str = "ipv4:192.0.2.9") -> str:
-    metadata = {TOKEN_METADATA.replace("-", "_"): token, ADDRESS_METADATA.replace("-", "_"): address}
-    return GatewayTrust([TOKEN]).caller_of(FakeContext(peer, **metadata))
+@pytest.mark.parametrize(
+    ("peer", "token", "caller"),
+    [
+        ("ipv4:192.0.2.1:4000", "", "ipv4:192.0.2.1"),
+        ("ipv4:192.0.2.1:4000", TOKEN[:-1], "ipv4:192.0.2.1"),
+        ("ipv4:192.0.2.1:4000", TOKEN, "ipv4:192.0.2.9"),
+        ("unix-abstract:x", TOKEN, "ipv4:192.0.2.9"),
+        ("unix:", "", None),
+    ],
+)
+def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
+    trust = GatewayTrust([TOKEN])
+    if caller is None:
+        with pytest.raises(UnauthenticatedError, match="for the gateway"):
+            trust.caller_of(FakeContext(peer, token))
+    else:
+        assert trust.caller_of(FakeContext(peer, token)) == caller
 
 
-def test_callers_are_known_by_their_address_without_port():
-    assert caller("ipv4:192.0.2.1:4000") == "ipv4:192.0.2.1"
-
-
-def test_gateways_say_for_whom_they_call():
-    assert caller("ipv4:192.0.2.1:4000", TOKEN) == "ipv4:192.0.2.9"
-
-
-@pytest.mark.parametrize("token", ["", "wrong", TOKEN[:-1]])
-def test_nobody_else_is_believed(token):
-    assert caller("ipv4:192.0.2.1:4000", token) == "ipv4:192.0.2.1"
-
-
-@pytest.mark.parametrize("peer", ["unix:", "unix-abstract:x"])
-def test_the_socket_of_the_gateway_is_for_the_gateway(peer):
-    with pytest.raises(UnauthenticatedError, match="for the gateway"):
-        caller(peer)
-    assert caller(peer, TOKEN) == "ipv4:192.0.2.9"
-
-
-def test_each_server_makes_a_secret_of_its_own(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("text", "match"), [("", "no secret"), ("short", "no secret"), ("\xe4" * 20, "ASCII"), (None, "cannot be read")]
+)
+def test_files_without_a_secret_are_refused(tmp_path, text, match):
     file = tmp_path / "token"
-    file.write_text(f"{TOKEN}\n")
-    assert gateway_tokens(HttpConfig()) != gateway_tokens(HttpConfig())
-    assert gateway_tokens(HttpConfig(token_file=file))[1:] == [TOKEN]
-
-
-@pytest.mark.parametrize(("text", "match"), [("", "no secret"), ("short", "no secret"), ("\xe4" * 20, "ASCII")])
-def test_files_without_a_secret_are_refused(tmp_path: Path, text, match):
-    file = tmp_path / "token"
-    file.write_text(text, encoding="utf-8")
+    if text is not None:
+        file.write_text(text, encoding="utf-8")
     with pytest.raises(ConfigError, match=match):
         gateway_tokens(HttpConfig(token_file=file))
-    with pytest.raises(ConfigError, match="cannot be read"):
-        gateway_tokens(HttpConfig(token_file=tmp_path / "nothing"))
+    file.write_text(f"{TOKEN}\n")
+    assert gateway_tokens(HttpConfig(token_file=file))[1:] == [TOKEN]
+    assert gateway_tokens(HttpConfig()) != gateway_tokens(HttpConfig())
