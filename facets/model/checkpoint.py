@@ -108,16 +108,6 @@ class FilesRead:
         return hashlib.sha256(b"".join(self._digests[file] for file in files)).hexdigest()[:12]
 
 
-def read_checkpoint(folder: Path, *, read: ReadFile = Path.read_bytes) -> tuple[CheckpointConfig, dict[str, Tensor]]:
-    """Configuration and weights; floating point tensors are float32.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: A file is missing or damaged, or the format is unknown.
-    """
-    return read_config(folder, CheckpointConfig, read=read), read_weights(folder, read=read)
-
-
 def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
     """The tensors of ``model.safetensors``, floating point ones as float32.
 
@@ -149,19 +139,10 @@ def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> W
     return words
 
 
-def words_folder(folder: Path, config: CheckpointConfig) -> Path:
-    """Folder of the word vectors of a checkpoint.
-
-    Raises:
-        NotFoundError: They belong to another model, which is not installed.
-    """
-    return borrowed_folder(folder, config.words)
-
-
 def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
     """The files that decide the answers of a model: configuration, weights and words."""
     own, words = ("config.json", "model.safetensors"), ("vectors.safetensors", "vocabulary.tsv")
-    return [*(folder / name for name in own), *(words_folder(folder, config) / name for name in words)]
+    return [*(folder / name for name in own), *(borrowed_folder(folder, config.words) / name for name in words)]
 
 
 _INITIALIZERS = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}

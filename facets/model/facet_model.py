@@ -20,14 +20,15 @@ from facets.model.checkpoint import (
     CheckpointConfig,
     FilesRead,
     fit_weights,
-    read_checkpoint,
+    read_config,
+    read_weights,
     read_words,
     revision_files,
-    words_folder,
     write_checkpoint,
 )
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.model.score_curves import ScoreCurves, read_score_curves
+from facets.model.shipped import borrowed_folder
 
 _COMPONENT_PREFIX = "common_component."
 
@@ -161,8 +162,9 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
             CheckpointError: It is incomplete or damaged, or its weights are of another task.
         """
         files = FilesRead()
-        config, tensors = read_checkpoint(folder, read=files)
-        words = read_words(words_folder(folder, config), config.dim, read=files)
+        config = read_config(folder, CheckpointConfig, read=files)
+        tensors = read_weights(folder, read=files)
+        words = read_words(borrowed_folder(folder, config.words), config.dim, read=files)
         components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)

@@ -21,9 +21,9 @@ from facets.model.checkpoint import (
     CheckpointConfig,
     FilesRead,
     fit_weights,
-    read_checkpoint,
+    read_config,
+    read_weights,
     revision_files,
-    words_folder,
     write_checkpoint,
 )
 from facets.model.passage_model import PassageModel
@@ -196,10 +196,11 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             CheckpointError: It is incomplete, damaged, or of another task.
         """
         files = FilesRead()
-        config, tensors = read_checkpoint(folder, read=files)
+        config = read_config(folder, CheckpointConfig, read=files)
+        tensors = read_weights(folder, read=files)
         if config.task != "papers":
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
-        words = WordVectors.load(words_folder(folder, config), read=files)
+        words = WordVectors.load(borrowed_folder(folder, config.words), read=files)
         part = read_papers_part(folder, read=files)
         for kind, vectors in part.tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:

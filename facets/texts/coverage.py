@@ -6,7 +6,7 @@ W distinct words of a block, T targets, C columns, D dimensions.
 
 import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -24,8 +24,6 @@ from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextEncoder, TextModel
 from facets.model.facet_reduction import reduce_facets
 from facets.texts.words import known_rows
-
-Refine = Callable[[Tensor, Tensor], Tensor]  # unit vectors [U, D] and weights [U] of words -> new weights [U]
 
 # Cosines kept for a document: 256 MiB.
 KEPT_COSINES = 64_000_000
@@ -101,7 +99,7 @@ class DocumentWords:
     """
 
     def __init__(
-        self, model: TextModel, sentences: Sequence[str], config: CoverageConfig, *, refine: Refine | None = None
+        self, model: TextModel, sentences: Sequence[str], config: CoverageConfig, *, sought_ND: Tensor | None = None
     ) -> None:
         vocabulary = model.words.vocabulary
         split = model.tokenizer.words(sentences)
@@ -111,8 +109,9 @@ class DocumentWords:
         if not config.stop_words:
             content_U = weights_U * torch.from_numpy(~vocabulary.is_stop[rows_U])
             weights_U = content_U if float(content_U.sum()) > 0 else weights_U
-        if refine is not None:
-            weights_U = refine(torch.from_numpy(model.words.unit_vectors[rows_U]), weights_U)
+        if sought_ND is not None and len(rows_U):
+            closeness_NU = sought_ND @ torch.from_numpy(model.words.unit_vectors[rows_U]).mT
+            weights_U = _focused(weights_U, closeness_NU.amax(dim=0).clamp(0.0, 1.0).square())
         num_kept = min(MAX_WORDS, max(1, KEPT_COSINES // len(sentences)))
         if len(rows_U) > num_kept:
             kept_U = weights_U.argsort(descending=True, stable=True)[:num_kept].sort().values
@@ -184,6 +183,45 @@ def closest_words(model: TextModel, rows: Sequence[NDArray[np.int64]], words_UD:
     return closest_BU
 
 
+def _word_coverages(
+    model: TextModel,
+    documents: Sequence[Sequence[Sentence]],
+    config: CoverageConfig,
+    *,
+    query: str,
+    encoder: TextEncoder,
+    sentences_at_a_time: int,
+) -> Iterator[Covered]:
+    """How well the sentences of each document cover its words; sentences are encoded in blocks across documents."""
+    sought_ND = _sought(model, query, encoder) if query else None
+    texts = [sentence.text for sentences in documents for sentence in sentences]
+    block, facets_BKD = range(0), None
+    for first, last in pairwise(accumulate(map(len, documents), initial=0)):
+        words = DocumentWords(model, texts[first:last], config, sought_ND=sought_ND)
+        covered_SU = torch.empty(last - first, len(words.words_UD))
+        start = first
+        while start < last:
+            if start == block.stop:
+                block = range(start, min(len(texts), start + sentences_at_a_time))
+                facets_BKD = encoder.encode(texts[start : block.stop]) if config.word_share < 1 else None
+            stop = min(last, block.stop)
+            facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
+            here = slice(start - first, stop - first)
+            covered_SU[here] = block_coverage(model, words, here, facets_BKD=facets, config=config)
+            start = stop
+        divisors_S = words.lengths_S**config.length_power if config.length_power else None
+        yield Covered(covered_SU, words.weights_U, config.repetition, divisors_S)
+
+
+def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
+    """Words of a query, scaled by their weights, so that function words attract little; and its facets, ``[N, D]``."""
+    rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
+    rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
+    weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
+    words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
+    return torch.cat([words_QD, scoring.unit_facets(torch.from_numpy(encoder.encode([query])[0]))])
+
+
 MAX_TARGETS = 256  # sentences to cover; those of longer documents are reduced to centres
 _WORD_CHARACTER = re.compile(r"\w")
 
@@ -208,7 +246,7 @@ class SentenceCoverageConfig:
         _check(self, shares=("sentence_share", "repetition"), not_negative=("count_power",))
 
 
-def sentence_coverages(
+def _sentence_coverages(
     model: TextModel,
     documents: Sequence[Sequence[Sentence]],
     config: SentenceCoverageConfig,
@@ -217,11 +255,7 @@ def sentence_coverages(
     encoder: TextEncoder,
     sentences_at_a_time: int,
 ) -> Iterator[Covered]:
-    """How well the sentences of each document cover it.
-
-    ``documents``: at least one sentence each. ``query``: if not empty, words and sentences closer to it count more.
-    ``sentences_at_a_time``: sentences of several documents that are encoded together.
-    """
+    """How well the sentences of each document cover its words and sentences."""
     sought_D = _vectors(encoder, [query])[0] if query else None
     for group in grouped(documents, sentences_at_a_time, size=len):
         vectors_SD = _vectors(encoder, [sentence.text for sentences in group for sentence in sentences])
@@ -306,3 +340,26 @@ def _shared(covered_SC: Tensor, weights_C: Tensor, share: float, repetition: flo
     """Scales weights so that all sentences together cover ``share``."""
     total = float(scoring.added_coverage(covered_SC, repetition) @ weights_C) if len(weights_C) else 0.0
     return weights_C * (share / total) if total > 0 else weights_C
+
+
+def coverages_of(
+    model: TextModel,
+    documents: Sequence[Sequence[Sentence]],
+    config: CoverageConfig | SentenceCoverageConfig,
+    *,
+    query: str,
+    encoder: TextEncoder,
+    sentences_at_a_time: int,
+) -> Iterator[Covered]:
+    """How well the sentences of each document cover it.
+
+    ``documents``: at least one sentence each. ``query``: if not empty, words and sentences closer to it count more.
+    ``sentences_at_a_time``: sentences of several documents that are encoded together.
+    """
+    if isinstance(config, SentenceCoverageConfig):
+        return _sentence_coverages(
+            model, documents, config, query=query, encoder=encoder, sentences_at_a_time=sentences_at_a_time
+        )
+    return _word_coverages(
+        model, documents, config, query=query, encoder=encoder, sentences_at_a_time=sentences_at_a_time
+    )

@@ -32,26 +32,8 @@ class ScoreRange(StrEnum):
         return 5.0 if self is ScoreRange.ZERO_TO_FIVE else 1.0
 
 
-def curve_name(method: str, *, attention: bool) -> str:
-    """Name of the curve of a method: ``sif``, or ``sif+attention`` when facets weight the words."""
-    return f"{method}+attention" if attention else str(method)
-
-
-@dataclass(frozen=True, slots=True)
-class ScoreCurve:
-    """The calibration of the scores of one method."""
-
-    points: NDArray[np.float64]  # [2, N], see apply_curve
-    score_range: ScoreRange
-
-    def apply(self, scores_P: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Calibrated scores, ``[P]``; the order is kept, but near ties may become ties."""
-        calibrated_P = apply_curve(self.points, scores_P) * self.score_range.highest
-        return np.ascontiguousarray(calibrated_P, dtype=np.float32)
-
-
-def score_curve(model: TextModel, method: str, *, attention: bool, score_range: ScoreRange) -> ScoreCurve:
-    """The calibration curve of a method, which was fitted on pairs with human scores.
+def _score_curve(model: TextModel, method: str, *, attention: bool, score_range: ScoreRange) -> NDArray[np.float64]:
+    """The calibration curve ``[2, N]`` of a method (``sif``, ``sif+attention``), fitted on pairs with human scores.
 
     Raises:
         ConfigError: The model has no curve for the method.
@@ -59,12 +41,12 @@ def score_curve(model: TextModel, method: str, *, attention: bool, score_range: 
     """
     if score_range not in list(ScoreRange):
         raise InvalidInputError(f"must be one of {', '.join(ScoreRange)}, got {score_range!r}", path="score_range")
-    name = curve_name(method, attention=attention)
+    name = f"{method}+attention" if attention else str(method)
     curve_2N = model.score_curves.get(name)
     if curve_2N is None:
         known = ", ".join(sorted(model.score_curves)) or "none"
         raise ConfigError(f"calibrated scores need the model's curve for {name}, it has {known}")
-    return ScoreCurve(curve_2N, ScoreRange(score_range))
+    return curve_2N
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,15 +119,18 @@ def score_pairs(
     """
     chosen = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)
-    curve = None
+    curve_2N = None
     if score_range is not None:
-        curve = score_curve(model, chosen, attention=attention, score_range=score_range)
-    scores = scorer.scores(chosen, attention=attention)
+        curve_2N = _score_curve(model, chosen, attention=attention, score_range=score_range)
+    scores_P = scorer.scores(chosen, attention=attention)
+    calibrated_P = None
+    if curve_2N is not None and score_range is not None:
+        calibrated_P = (apply_curve(curve_2N, scores_P) * ScoreRange(score_range).highest).astype(np.float32)
     return PairScores(
-        scores,
+        scores_P,
         chosen,
         explanations=scorer.explanations(chosen, attention=attention, num_words=num_words) if explain else (),
-        calibrated=curve.apply(scores) if curve else None,
+        calibrated=calibrated_P,
         comparisons=scorer.comparisons(chosen),
     )
 

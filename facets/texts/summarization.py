@@ -3,9 +3,8 @@
 Shape suffixes: S sentences, B sentences of one block, K facets, U words of the document, D dimensions.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, pairwise
 from typing import Any, Literal
 
 import numpy as np
@@ -18,17 +17,8 @@ from facets.errors import ErrorPath, InvalidInputError
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_text
 from facets.model.contract import TextEncoder, TextModel, check_readable
-from facets.texts.coverage import (
-    CoverageConfig,
-    Covered,
-    DocumentWords,
-    SentenceCoverageConfig,
-    block_coverage,
-    sentence_coverages,
-    word_weights,
-)
+from facets.texts.coverage import CoverageConfig, Covered, SentenceCoverageConfig, coverages_of
 from facets.texts.prose import Prose, prose_of
-from facets.texts.words import known_rows
 
 # Gains computed at once: 16 MiB.
 GAINS_AT_A_TIME = 4_000_000
@@ -292,48 +282,43 @@ def summarize(
         check_text(query, ("query",))
         check_readable(model, query, ("query",))
     config = coverage or _COVERAGES.get(model.task, _COVERAGE)
-    if isinstance(config, SentenceCoverageConfig):
-        covered = sentence_coverages(
-            model, split, config, query=query, encoder=encoder or model, sentences_at_a_time=SENTENCES_AT_A_TIME
-        )
-    else:
-        focus = _Focus(model, query, encoder or model) if query else None
-        covered = _word_coverages(model, split, focus, config, encoder or model)
-    budget = _Budget(num_sentences, max_words)
+    coverages = coverages_of(
+        model, split, config, query=query, encoder=encoder or model, sentences_at_a_time=SENTENCES_AT_A_TIME
+    )
     summaries = []
-    for document, sentences, of_document in zip(documents, split, covered, strict=True):
+    for document, sentences, covered in zip(documents, split, coverages, strict=True):
         prose = None
         if prose_only:
             are_given = not isinstance(document, str)
             prose = prose_of(sentences, model.tokenizer, model.words.vocabulary, are_given=are_given)
         if prose is not None and query:  # the query is the subject
             prose = replace(prose, names_subject=np.zeros_like(prose.names_subject))
-        picked = _ordered(sentences, budget.select(sentences, of_document, prose), order)
-        summaries.append(Summary(picked, len(sentences), prose is None or prose.found))
+        selected = _select(sentences, covered, prose, num_sentences=num_sentences, max_words=max_words)
+        summaries.append(Summary(_ordered(sentences, selected, order), len(sentences), prose is None or prose.found))
     return summaries
 
 
-@dataclass(frozen=True, slots=True)
-class _Budget:
-    """Most words or sentences of a summary."""
-
-    num_sentences: int | None
-    max_words: int | None
-
-    def select(self, sentences: Sequence[Sentence], covered: Covered, prose: Prose | None) -> list[Selected]:
-        if self.max_words is None:
-            costs_S, budget = np.ones(len(sentences), dtype=np.int64), self.num_sentences or _DEFAULT_NUM_SENTENCES
-        else:
-            costs_S, budget = np.array([_num_words(sentence.text) for sentence in sentences]), self.max_words
-        return select_sentences(
-            covered.covered,
-            covered.weights,
-            costs_S=costs_S,
-            budget=budget,
-            repetition=covered.repetition,
-            divisors_S=covered.divisors,
-            prose=prose,
-        )
+def _select(
+    sentences: Sequence[Sentence],
+    covered: Covered,
+    prose: Prose | None,
+    *,
+    num_sentences: int | None,
+    max_words: int | None,
+) -> list[Selected]:
+    if max_words is None:
+        costs_S, budget = np.ones(len(sentences), dtype=np.int64), num_sentences or _DEFAULT_NUM_SENTENCES
+    else:
+        costs_S, budget = np.array([_num_words(sentence.text) for sentence in sentences]), max_words
+    return select_sentences(
+        covered.covered,
+        covered.weights,
+        costs_S=costs_S,
+        budget=budget,
+        repetition=covered.repetition,
+        divisors_S=covered.divisors,
+        prose=prose,
+    )
 
 
 def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
@@ -360,56 +345,6 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
         start += len(text) + 1
     check_readable(model, " ".join(document), path)
     return sentences
-
-
-def _word_coverages(
-    model: TextModel,
-    documents: Sequence[Sequence[Sentence]],
-    focus: "_Focus | None",
-    config: CoverageConfig,
-    encoder: TextEncoder,
-) -> Iterator[Covered]:
-    """How well the sentences of each document cover its words; sentences are encoded in blocks across documents."""
-    texts = [sentence.text for sentences in documents for sentence in sentences]
-    block, facets_BKD = range(0), None
-    for first, last in pairwise(accumulate(map(len, documents), initial=0)):
-        words = DocumentWords(model, texts[first:last], config, refine=None if focus is None else focus.refine)
-        covered_SU = torch.empty(last - first, len(words.words_UD))
-        start = first
-        while start < last:
-            if start == block.stop:
-                block = range(start, min(len(texts), start + SENTENCES_AT_A_TIME))
-                facets_BKD = encoder.encode(texts[start : block.stop]) if config.word_share < 1 else None
-            stop = min(last, block.stop)
-            facets = None if facets_BKD is None else facets_BKD[start - block.start : stop - block.start]
-            here = slice(start - first, stop - first)
-            covered_SU[here] = block_coverage(model, words, here, facets_BKD=facets, config=config)
-            start = stop
-        divisors_S = words.lengths_S**config.length_power if config.length_power else None
-        yield Covered(covered_SU, words.weights_U, config.repetition, divisors_S)
-
-
-class _Focus:
-    """The words of a query, by weight, and its facets."""
-
-    def __init__(self, model: TextModel, query: str, encoder: TextEncoder) -> None:
-        rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
-        rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
-        weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
-        words_QD = torch.from_numpy(model.words.unit_vectors[rows_Q]) * weights_Q.unsqueeze(1)
-        facets_KD = scoring.unit_facets(torch.from_numpy(encoder.encode([query])[0]))
-        self._sought_ND = torch.cat([words_QD, facets_KD])
-
-    def refine(self, words_UD: Tensor, weights_U: Tensor) -> Tensor:
-        """Weights times the squared closeness of each word to the query; unchanged if no word is close.
-
-        Closeness to a word of the query is scaled by its weight, so function words attract little.
-        """
-        if not len(words_UD):
-            return weights_U
-        closeness_U = (words_UD @ self._sought_ND.mT).amax(dim=1).clamp(0.0, 1.0)
-        focused_U = weights_U * closeness_U.square()
-        return focused_U if float(focused_U.sum()) > 0 else weights_U
 
 
 def _ordered(sentences: Sequence[Sentence], selected: Sequence[Selected], order: Order) -> tuple[SummarySentence, ...]:

@@ -8,7 +8,7 @@ from facets.errors import ConfigError
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.texts import coverage
-from facets.texts.coverage import SentenceCoverageConfig, sentence_coverages
+from facets.texts.coverage import SentenceCoverageConfig, coverages_of
 from facets.texts.summarization import summarize
 
 SENTENCES = [
@@ -22,7 +22,7 @@ SENTENCES = [
 
 def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> coverage.Covered:
     document = [Sentence(text, 0, len(text), text) for text in texts]
-    [covered] = sentence_coverages(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
+    [covered] = coverages_of(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
     return covered
 
 
