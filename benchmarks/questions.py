@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 from facets_client import FacetsClient
 from facets_client.generated.types import SearchMode
-from facets_lab.documents.systems import Bm25Scorer
+from facets_lab.documents.retrieval import Bm25
 
 from benchmarks.measuring import minilm, print_report
 from benchmarks.server import serving
@@ -231,7 +231,7 @@ def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[An
         names = [name_of(document.id) for document in documents]
         texts = [document.text for document in documents]
         own = [one.question for one in found if one.collection == collection]
-        lexical_QN = Bm25Scorer(texts, own).scores(slice(None))
+        lexical_QN = Bm25(texts).scores(own)
         cosines_QN = np.asarray(encode(own)) @ np.asarray(encode(texts)).T
         for name, scores_QN in (("bm25s", lexical_QN), ("minilm", cosines_QN)):
             for scores_N in scores_QN:

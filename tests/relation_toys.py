@@ -40,10 +40,10 @@ def write_toy_relation_data(folder: Path) -> None:
     with (
         cells.open("w", encoding="utf-8") as texts,
         triples.open("w", encoding="utf-8") as facts,
-        phrases.open("w", encoding="utf-8") as said,
+        phrases.open("w", encoding="utf-8") as labelled,
     ):
         for relation, patterns in TOY_RELATIONS.items():
-            said.writelines(f"{relation}\t{pattern}\n" for pattern in patterns)
+            labelled.writelines(f"{relation}\t{pattern}\n" for pattern in patterns)
             for number in range(_PAIRS_A_RELATION):
                 pair = f"{relation} head {number}\t{relation} tail {number}"
                 facts.write(f"{pair}\tkb:{relation}\t1\n")
@@ -96,7 +96,7 @@ def make_toy_relation_checkpoint(folder: Path, *, num_facets: int = 3, num_steps
     work = folder.with_name(folder.name + "-run")
     work.mkdir(parents=True)
     config = toy_relation_config(work, num_facets=num_facets, num_steps=num_steps)
-    train(lambda: RelationTrainer(config, work / "run"), work / "run", progress=False)
+    train(lambda: RelationTrainer(config), work / "run", progress=False)
     export_relation_model(config, work / "run", folder)
     # Thresholds are fitted on development data, of which there is none here.
     file = folder / "relations.json"

@@ -89,11 +89,9 @@ def add_toy_sentences(model: Path, data: Path, folder: Path) -> Path:
     add_sentences(
         folder / "papers",
         data,
-        folder / "run",
         encoder=folder / "passages",
         num_components=8,
         abstract_chars=100,
         share=SHARE,
-        progress=False,
     )
     return folder / "papers"

@@ -1,4 +1,4 @@
-"""What the two programs share: errors in one line, the exit code."""
+"""Runs a command-line program: one-line errors and exit codes."""
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
@@ -17,16 +17,12 @@ def run_program(
     help: str,
     log_level: int = logging.WARNING,
 ) -> int:
-    """Runs a program and returns its exit code: 0, 1 after an error of one line, 2 for wrong usage.
+    """Runs a program and returns its exit code: 0, 1 after a one-line error, 2 for wrong usage.
 
-    Args:
-        name: As users type it.
-        commands: By name; their help and completion come from their signatures.
-        arguments: Of the command line; None: those of this process.
-        help: What the program is for, in a sentence.
-        log_level: Of our own messages on standard error; those of libraries are warnings.
+    ``arguments`` None: those of this process. ``log_level`` is that of our own messages on standard error.
     """
     program = typer.Typer(no_args_is_help=True, help=help, rich_markup_mode=None)
+    program.callback()(lambda: None)  # so that typer keeps the name of an only command
     for command, function in commands.items():
         program.command(command)(function)
     logging.basicConfig(format="%(levelname)s %(message)s")

@@ -1,162 +1,234 @@
-"""Retrieval on folders in BEIR's layout: metrics of every system on every folder, and their means."""
+"""Evaluates search on BEIR folders: models through the engine that serves, and BM25, MiniLM and model2vec beside them.
 
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass
+Shape suffixes: N documents, Q queries, C candidates, D dimensions.
+"""
+
+import logging
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.types import SearchMode
 from facets.errors import ConfigError
-from facets_lab.documents.baselines import FUSION_PREFIX, baseline_systems
+from facets.language.vectors import unit_rows
+from facets.model.passage_model import PassageModel
 from facets_lab.documents.beir import (
+    DEPTH,
     METRICS,
+    Ranking,
     RetrievalData,
-    limit_documents,
-    limit_queries,
     query_metrics,
     read_beir,
+    sample_documents,
+    sample_queries,
 )
-from facets_lab.documents.systems import CollectionSystem, Ranked, RetrievalSystem, load_searched
-from facets_lab.evaluation.comparison import load_systems, measure_systems
+from facets_lab.documents.collection import SearchedModel, indexed, load_searched
+from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, load_models, minilm, model2vec
 from facets_lab.evaluation.statistics import Metrics, with_intervals
 
 BASELINE_MODELS = ("facets-en-k1",)
+_MODES: tuple[SearchMode, ...] = ("facets", "lexical", "hybrid")
+_K1, _B = 0.9, 0.4
+_LEXICAL_WEIGHT = 0.5
 
-Results = dict[str, dict[str, Metrics]]
-"""By system and method."""
+Rankings = dict[str, list[Ranking]]  # by method, one ranking for each query
+System = Callable[[RetrievalData], Rankings]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class RetrievalRun:
-    """What is asked for.
+class Bm25:
+    """BM25 scores by bm25s, with k1 0.9, b 0.4, English stemming and stop words."""
 
-    Attributes:
-        folders: One or more, of different names.
-        models: Names or paths; the default model when there is none.
-        baselines: Whether with what people use today.
-        num_queries: Only so many queries of a folder, drawn with ``seed``; None: all.
-        num_documents: Only so many of its documents, those that are judged for these queries among them; None: all.
-        num_facets: Facets of a document in ``sentence-kmeans``.
-        cache: Folder where embeddings of the baselines are kept; None: for this run only.
-        seed: Of the drawing and the clustering.
-        num_resamples: Of the queries, for intervals in each folder; 0: none.
-        title_field: Whether each model is also measured with titles as a field of the payload, as ``NAME+title``.
+    def __init__(self, documents: Sequence[str]) -> None:
+        import bm25s
+        from Stemmer import Stemmer
+
+        logging.getLogger("bm25s").setLevel(logging.WARNING)
+        self._options: dict[str, Any] = {"stopwords": "en", "stemmer": Stemmer("english"), "show_progress": False}
+        self._num_documents = len(documents)
+        terms = bm25s.tokenize(list(documents), **self._options)
+        self._index: Any = None
+        if any(terms.ids):  # bm25s fails on documents without a single term
+            self._index = bm25s.BM25(k1=_K1, b=_B)
+            self._index.index(terms, show_progress=False)
+
+    def scores(self, queries: Sequence[str]) -> NDArray[np.float32]:
+        """``[Q, N]``; 0 where no term is shared."""
+        import bm25s
+
+        scores_QN = np.zeros((len(queries), self._num_documents), dtype=np.float32)
+        for row, terms in enumerate(bm25s.tokenize(list(queries), return_ids=False, **self._options)):
+            if terms and self._index is not None:
+                scores_QN[row] = self._index.get_scores(terms)
+        return scores_QN
+
+
+def model_rankings(model: SearchedModel, data: RetrievalData) -> Rankings:
+    """Rankings by ``facets``, ``lexical`` and ``hybrid``; of a passage model also by ``vector``, one vector a text."""
+    rankings: Rankings = {}
+    if isinstance(model, PassageModel):
+        rankings["vector"] = _by_scores(vector_scores(model.embed, data), data)
+    with indexed(model, data.documents) as collection:
+        found = collection.search(list(data.queries.values()), _MODES, top_k=DEPTH + 1)
+    return rankings | {mode: [[hit.id for hit in hits] for hits in found[mode]] for mode in _MODES}
+
+
+def vector_scores(embed: Embed, data: RetrievalData) -> NDArray[np.float32]:
+    """Cosines of queries and documents, ``[Q, N]``; 0 for a blank document."""
+    texts = list(data.documents.values())
+    queries_QD = unit_rows(embed(list(data.queries.values())))
+    visible = [row for row, text in enumerate(texts) if text.strip()]
+    units_ND = np.zeros((len(texts), queries_QD.shape[1]), dtype=np.float32)
+    units_ND[visible] = unit_rows(embed([texts[row] for row in visible]))
+    return queries_QD @ units_ND.T
+
+
+def _by_scores(scores_QN: NDArray[np.float32], data: RetrievalData) -> list[Ranking]:
+    keys = list(data.documents)
+    return [[keys[row] for row in best_rows(scores_N, DEPTH + 1)] for scores_N in scores_QN]
+
+
+def best_rows(scores_N: NDArray[np.floating], num_rows: int) -> NDArray[np.int64]:
+    """Rows of the highest scores, best first, ties by row.
+
+    Example:
+        >>> best_rows(np.array([0.1, 0.7, 0.3, 0.7]), 3).tolist()
+        [1, 3, 2]
     """
-
-    folders: Sequence[Path]
-    models: Sequence[str] = ()
-    baselines: bool = False
-    num_queries: int | None = None
-    num_documents: int | None = None
-    num_facets: int = 8
-    cache: Path | None = None
-    seed: int = 0
-    num_resamples: int = 0
-    title_field: bool = False
+    return np.argsort(-scores_N, kind="stable")[:num_rows]
 
 
-def run_retrieval(run: RetrievalRun) -> dict[str, object]:
-    """The report: ``data``, ``rows`` (queries of all folders), ``models`` (means over the folders), ``folders``.
+def _bm25_scores(data: RetrievalData) -> NDArray[np.float32]:
+    return Bm25(list(data.documents.values())).scores(list(data.queries.values()))
 
-    ``vectors`` says how many of them a document each method keeps, as means over the folders. With baselines there is
-    also ``fusions``: ways to fuse vectors with BM25 by system, best first, as means over the folders.
+
+def bm25_rankings(data: RetrievalData) -> Rankings:
+    """Documents that share a term with the query."""
+    keys = list(data.documents)
+    rankings: list[Ranking] = []
+    for scores_N in _bm25_scores(data):
+        rows = best_rows(scores_N, DEPTH + 1)
+        rankings.append([keys[row] for row in rows[scores_N[rows] > 0]])
+    return {"lexical": rankings}
+
+
+def fused_rankings(embed: Embed, data: RetrievalData) -> Rankings:
+    """Candidates of vectors and BM25, by the mean of their z-scores over the candidates.
+
+    References:
+        Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval".
+    """
+    keys = list(data.documents)
+    rankings: list[Ranking] = []
+    for vector_N, lexical_N in zip(vector_scores(embed, data), _bm25_scores(data), strict=True):
+        lexical_rows = best_rows(lexical_N, DEPTH + 1)
+        rows_C = np.union1d(best_rows(vector_N, DEPTH + 1), lexical_rows[lexical_N[lexical_rows] > 0])
+        fused_C = (1 - _LEXICAL_WEIGHT) * z_scores(vector_N[rows_C]) + _LEXICAL_WEIGHT * z_scores(lexical_N[rows_C])
+        rankings.append([keys[row] for row in rows_C[best_rows(fused_C, DEPTH + 1)]])
+    return {"hybrid": rankings}
+
+
+def z_scores(scores_C: NDArray[np.floating]) -> NDArray[np.float64]:
+    """Scores minus their mean, divided by their standard deviation; zeros when all are equal.
+
+    Example:
+        >>> z_scores(np.array([1.0, 3.0])).tolist()
+        [-1.0, 1.0]
+    """
+    values_C = scores_C.astype(np.float64)
+    deviation = values_C.std()
+    return (values_C - values_C.mean()) / deviation if deviation > 0 else np.zeros_like(values_C)
+
+
+def baseline_systems() -> Iterator[tuple[str, System]]:
+    """The baselines that are installed."""
+    yield "bm25", bm25_rankings
+    for embed in if_installed("minilm", minilm):
+        yield "minilm", lambda data, embed=embed: {"vector": _by_scores(vector_scores(embed, data), data)}  # type: ignore[misc]
+        yield "minilm+bm25", lambda data, embed=embed: fused_rankings(embed, data)  # type: ignore[misc]
+    for embed in if_installed("model2vec", model2vec):
+        yield "model2vec", lambda data, embed=embed: {"vector": _by_scores(vector_scores(embed, data), data)}  # type: ignore[misc]
+
+
+def evaluate_retrieval(
+    folders: Sequence[Path],
+    names_or_paths: Sequence[str] = (),
+    *,
+    baselines: bool = False,
+    num_queries: int | None = None,
+    num_documents: int | None = None,
+    seed: int = 0,
+    num_resamples: int = 0,
+) -> Report:
+    """Metrics of every model on every folder (``folders``) and their means over the folders (``models``).
+
+    Args:
+        folders: BEIR folders with different names.
+        names_or_paths: Models; empty: the default one.
+        baselines: Also measure the baselines.
+        num_queries: Sample of the queries of each folder; None: all.
+        num_documents: Sample of the documents of each folder, the judged ones included; None: all.
+        seed: Seed of the samples.
+        num_resamples: Resamples for confidence intervals in ``folders``; 0: none.
 
     Raises:
-        ConfigError: A file cannot be read; two folders or two systems have one name.
-        InvalidInputError: A folder is not in BEIR's layout; the message names file and line.
-        NotFoundError: A model that was asked for does not exist.
+        ConfigError: A file cannot be read; two folders or two models have the same name.
+        InvalidInputError: A file is invalid.
+        NotFoundError: A model does not exist.
     """
-    sets = [_read(folder, run) for folder in run.folders]
+    sets = [
+        sample_documents(sample_queries(read_beir(folder), num_queries, seed=seed), num_documents, seed=seed)
+        for folder in folders
+    ]
     names = [data.name for data in sets]
     if len(set(names)) < len(names):
         raise ConfigError(f"folders must have different names, got {', '.join(names)}")
-    with ExitStack() as stack:
-        cache = run.cache or Path(stack.enter_context(TemporaryDirectory(prefix="facets-eval-cache-")))
-        measured, num_vectors = _measure(_systems(run, cache), sets, run.num_resamples)
-    means = _means(list(measured.values()))
-    report: dict[str, object] = {
-        "data": [str(folder) for folder in run.folders],
+    models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), load_searched)
+    systems: dict[str, System] = {
+        model.name: lambda data, model=model: model_rankings(model, data)  # type: ignore[misc]
+        for model in models
+    }
+    for name, system in baseline_systems() if baselines else ():
+        if name in systems:
+            raise ConfigError(f"models must have names other than the baselines, got {name!r} twice")
+        systems[name] = system
+    measured = {
+        data.name: {
+            name: ranking_metrics(system(data), data, num_resamples=num_resamples) for name, system in systems.items()
+        }
+        for data in sets
+    }
+    return {
+        "data": [str(folder) for folder in folders],
         "rows": sum(len(data.queries) for data in sets),
-        "models": _part(means, fusions=False),
-        "folders": {name: _part(results, fusions=False) for name, results in measured.items()},
-        "vectors": num_vectors,
+        "models": _means(list(measured.values())),
+        "folders": measured,
     }
-    fusions = _part(means, fusions=True)
-    return {**report, "fusions": {name: _sorted(ways) for name, ways in fusions.items()}} if fusions else report
 
 
-def _read(folder: Path, run: RetrievalRun) -> RetrievalData:
-    asked = limit_queries(read_beir(folder), run.num_queries, seed=run.seed)
-    return limit_documents(asked, run.num_documents, seed=run.seed)
+def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
+    """Means over the queries by method; a document that is the query itself does not count as found."""
 
+    def means(*columns: NDArray[np.float64]) -> Metrics:
+        return {name: float(column.mean()) for name, column in zip(METRICS, columns, strict=True)}
 
-def evaluate_retrieval(system: RetrievalSystem, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
-    """Means over the queries by method, see ``query_metrics``; with resamples also their intervals."""
-    return _metrics(system.rank(data), data, num_resamples)
-
-
-def _measure(
-    systems: Sequence[RetrievalSystem], sets: Sequence[RetrievalData], num_resamples: int
-) -> tuple[dict[str, dict[str, Mapping[str, Metrics]]], dict[str, dict[str, float]]]:
-    """Metrics by folder, system and method; vectors a document by system and method."""
-    num_vectors: dict[str, list[Mapping[str, float]]] = {system.name: [] for system in systems}
-
-    def evaluate(system: RetrievalSystem, data: RetrievalData, /, *, num_resamples: int) -> dict[str, Metrics]:
-        ranked = system.rank(data)
-        num_vectors[system.name].append(ranked.num_vectors)
-        return _metrics(ranked, data, num_resamples)
-
-    measured = {data.name: measure_systems(systems, data, evaluate, num_resamples=num_resamples) for data in sets}
-    means = {
-        name: {method: float(np.mean([of_set[method] for of_set in sets])) for method in sets[0]}
-        for name, sets in num_vectors.items()
-    }
-    return measured, means
-
-
-def _metrics(ranked: Ranked, data: RetrievalData, num_resamples: int) -> dict[str, Metrics]:
-    judgements = [data.judgements[query] for query in data.query_ids]
-    itself = _own_documents(data)
+    itself = [key if is_itself(data, key) else None for key in data.queries]
     report: dict[str, Metrics] = {}
-    for method, rankings in ranked.rankings.items():
-        values = query_metrics(
-            [[key for key in ranking if key != own] for ranking, own in zip(rankings, itself, strict=True)], judgements
-        )
-        columns = [values[name] for name in METRICS]
-        report[method] = with_intervals(_column_means, *columns, num_resamples=num_resamples)
+    for method, found in rankings.items():
+        others = [[key for key in ranking if key != own] for ranking, own in zip(found, itself, strict=True)]
+        values = query_metrics(others, [data.judgements[key] for key in data.queries])
+        report[method] = with_intervals(means, *values.values(), num_resamples=num_resamples)
     return report
 
 
-def _systems(run: RetrievalRun, cache: Path) -> list[RetrievalSystem]:
-    baselines = BASELINE_MODELS if run.baselines else ()
-    models = load_systems(run.models, baselines, load_searched)
-    variants = (False, True) if run.title_field else (False,)
-    systems: list[RetrievalSystem] = [
-        CollectionSystem(model, title_field=title_field) for model in models for title_field in variants
-    ]
-    if run.baselines:
-        systems += baseline_systems(cache, num_facets=run.num_facets, seed=run.seed)
-    return systems
+def is_itself(data: RetrievalData, query_id: str) -> bool:
+    """Whether the document with the id of a query is the query (Quora)."""
+    return data.documents.get(query_id, "").endswith(data.queries[query_id])
 
 
-def _own_documents(data: RetrievalData) -> list[str | None]:
-    """For each query the document that is the query itself: found at once, it would say nothing."""
-    texts = dict(zip(data.document_ids, data.documents, strict=True))
-    return [
-        query if texts.get(query, "").endswith(text) else None
-        for query, text in zip(data.query_ids, data.queries, strict=True)
-    ]
-
-
-def _column_means(*columns: NDArray[np.float64]) -> Metrics:
-    return {name: float(column.mean()) for name, column in zip(METRICS, columns, strict=True)}
-
-
-def _means(measured: Sequence[Mapping[str, Mapping[str, Metrics]]]) -> Results:
-    """Means over the folders, without intervals."""
+def _means(measured: Sequence[Mapping[str, MethodMetrics]]) -> dict[str, dict[str, Metrics]]:
     return {
         name: {
             method: {
@@ -166,20 +238,3 @@ def _means(measured: Sequence[Mapping[str, Mapping[str, Metrics]]]) -> Results:
         }
         for name, methods in measured[0].items()
     }
-
-
-def _part(results: Mapping[str, Mapping[str, Metrics]], *, fusions: bool) -> Results:
-    """Either the methods or the fusions; systems without any are left out."""
-    parts = {
-        name: {
-            method.removeprefix(FUSION_PREFIX): metrics
-            for method, metrics in methods.items()
-            if method.startswith(FUSION_PREFIX) == fusions
-        }
-        for name, methods in results.items()
-    }
-    return {name: methods for name, methods in parts.items() if methods}
-
-
-def _sorted(ways: Mapping[str, Metrics]) -> dict[str, Metrics]:
-    return dict(sorted(ways.items(), key=lambda item: -(item[1][METRICS[0]] or 0.0)))

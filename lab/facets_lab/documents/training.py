@@ -1,6 +1,8 @@
-"""Trains passage models: facets that meet sentences and questions, and encoders distilled from a teacher."""
+"""Trains passage models: facets that meet sentences and questions, and encoders distilled from a teacher.
 
-import logging
+Shape suffixes: B passages, K facets, W width, T tokens, S targets, N texts, G groups.
+"""
+
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
@@ -19,22 +21,23 @@ from facets.model.passage_checkpoint import PassageModelConfig
 from facets.model.passage_model import PassageModel
 from facets.model.passage_network import PassageNetwork, RaggedBatch, average_states
 from facets_lab.documents.data import PassageTrainingConfig, PreparedPassages, Texts, vectors_of
-from facets_lab.evaluation.files import count_of, read_table
+from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses import distillation_loss, facet_losses
 from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, load_checkpoint
 
-_DISTANCE_WEIGHT = 5.0  # of the cosine beside the divergence in distillation: both then weigh about the same
+_DISTANCE_WEIGHT = 5.0  # of the cosine beside the divergence: both then weigh about the same
+_MAX_WORD_TOKENS = 32
+# Settings that do not change the network.
+_EXPORT_SETTINGS = (
+    *("device", "num_threads", "words", "num_words"),
+    *("window_tokens", "window_overlap", "exported_vector_weight"),
+)
+_TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune_encoder")
 
 
 @dataclass(frozen=True, slots=True)
 class PassageBatch:
-    """Passages and what co-occurs with them.
-
-    Attributes:
-        passages: Numbers of the passages, ``[B]``.
-        sentences: Numbers of their sentences.
-        questions: Numbers of their questions.
-    """
+    """Numbers of passages ``[B]``, of their sentences, and of their questions."""
 
     passages: NDArray[np.int64]
     sentences: NDArray[np.int64]
@@ -45,8 +48,8 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
     """A passage network with its data.
 
     Raises:
-        CheckpointError: Data, teacher or the run to begin with cannot be read.
-        ConfigError: No such device; fewer groups than are held out; an encoder of another shape than the teacher.
+        CheckpointError: Data, teacher or initial run cannot be read.
+        ConfigError: Too few groups, or an encoder of another shape than the teacher.
     """
 
     network: PassageNetwork
@@ -61,11 +64,11 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         self._group_vectors = unit_rows(np.add.reduceat(passages.vectors.astype(np.float32), first))
         torch.manual_seed(config.seed)
         self.network = PassageNetwork(config.model)
-        self._begin_with_teacher()
+        self._start_as_teacher()
         if config.start:
-            self._load_start(Path(config.start), self.network, "")
+            _load_weights(Path(config.start), self.network, "")
         if config.start_facets:
-            self._load_start(Path(config.start_facets), self.network.pooling, "pooling.")
+            _load_weights(Path(config.start_facets), self.network.pooling, "pooling.")
         self.network.encoder.requires_grad_(config.tune_encoder)
         self.network.pooling.requires_grad_(config.facets)
         self.network.to(self.device)
@@ -73,74 +76,63 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             self.network.encoder.bfloat16()
 
     def batches(self, start_step: int) -> Iterator[PassageBatch]:
-        """Groups in an order of their own in every pass over the data, the same ones for the same seed."""
-        order = self._steps()
-        for _ in range(start_step):
-            next(order)
-        for groups in order:
+        """Groups in another order in every pass over the data, the same ones for the same seed."""
+        for groups in islice(self._groups_of_steps(), start_step, None):
             yield self._batch(groups)
 
     def step(self, batch: PassageBatch, number: int) -> dict[str, Tensor]:
-        """See :class:`facets_lab.training.loop.Trainer`."""
+        """See ``Trainer``."""
         return self._losses(batch, np.random.default_rng((self.config.seed, number)))
 
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out groups."""
         held_out = np.arange(self._data.num_groups - self.config.validation_groups, self._data.num_groups)
-        lines = [
+        losses = [
             self._losses(self._batch(groups), np.random.default_rng(number))
             for number, groups in enumerate(self._cut(held_out))
         ]
-        return {name: float(np.mean([float(line[name]) for line in lines])) for name in lines[0]}
+        return {name: float(np.mean([float(of_batch[name]) for of_batch in losses])) for name in losses[0]}
 
-    def _begin_with_teacher(self) -> None:
+    def _start_as_teacher(self) -> None:
         teacher = Backbone(self.config.teacher)
         shape = self.config.model.encoder
         if teacher.config.replaced(num_layers=shape.num_layers) != shape:
             raise ConfigError(f"model.encoder must be the shape of {teacher.folder}: {teacher.config}, got {shape}")
         self.network.encoder.load_state_dict(teacher.encoder(self.config.layers).state_dict())
 
-    def _load_start(self, run: Path, network: nn.Module, prefix: str) -> None:
-        """Takes the weights whose names begin so from the last checkpoint of a run."""
-        path = run / CHECKPOINT
-        try:
-            state = torch.load(path, map_location="cpu", weights_only=True)["trainer"]["network"]
-            network.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
-        except (OSError, RuntimeError, KeyError, EOFError) as error:
-            raise CheckpointError(f"{path}: expected a run of the same shape to begin with, got: {error}") from error
-
-    def _steps(self) -> Iterator[NDArray[np.int64]]:
+    def _groups_of_steps(self) -> Iterator[NDArray[np.int64]]:
         groups = np.arange(self._data.num_groups - self.config.validation_groups)
         texts = self._data.texts
-        asked = np.unique(texts["passage"].owners[texts["question"].owners])
-        again = np.tile(asked[asked < len(groups)], self.config.question_repeats - 1)
+        with_questions = np.unique(texts["passage"].owners[texts["question"].owners])
+        repeated = np.tile(with_questions[with_questions < len(groups)], self.config.question_repeats - 1)
         epoch = 0
         while True:
             random_choice = np.random.default_rng((self.config.seed, epoch))
-            order = random_choice.permutation(np.concatenate([groups, again]))
+            order = random_choice.permutation(np.concatenate([groups, repeated]))
             yield from self._cut(similar_neighbours(order, self._group_vectors, self.config.similar_groups))
             epoch += 1
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Groups a step: until they hold a batch of passages; what is left over at the end is left out."""
+        """Groups of each step, until they hold a batch of passages; the remainder is left out."""
         passages = self._data.texts["passage"]
         first, count = 0, 0
-        for place, group in enumerate(groups.tolist()):
+        for position, group in enumerate(groups.tolist()):
             count += len(passages.of(group))
             if count >= self.config.batch_size:
-                yield groups[first : place + 1]
-                first, count = place + 1, 0
+                yield groups[first : position + 1]
+                first, count = position + 1, 0
 
     def _batch(self, groups: NDArray[np.int64]) -> PassageBatch:
         texts = self._data.texts
         passages = _numbers([texts["passage"].of(group) for group in groups.tolist()])
-        owned = {
-            kind: _numbers([texts[kind].of(one) for one in passages.tolist()]) for kind in ("sentence", "question")
-        }
-        return PassageBatch(passages, owned["sentence"], owned["question"])
+        sentences, questions = (
+            _numbers([texts[kind].of(passage) for passage in passages.tolist()]) for kind in ("sentence", "question")
+        )
+        return PassageBatch(passages, sentences, questions)
 
     def _losses(self, batch: PassageBatch, random_choice: np.random.Generator) -> dict[str, Tensor]:
-        passages = RaggedBatch.of([self._data.texts["passage"].row(one) for one in batch.passages], self.device)
+        rows = [self._data.texts["passage"].row(passage) for passage in batch.passages]
+        passages = RaggedBatch.of(rows, self.device)
         with torch.set_grad_enabled(self.config.tune_encoder and torch.is_grad_enabled()), self.autocast():
             states_TW = self.network.encoder(passages)
             vectors_BW = average_states(states_TW, passages)
@@ -160,9 +152,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
     def _facet_losses(self, facets_BKW: Tensor, batch: PassageBatch) -> dict[str, Tensor]:
         texts = self._data.texts
         both = [(texts["sentence"], batch.sentences), (texts["question"], batch.questions)]
-        targets = np.concatenate([kind.vectors[numbers] for kind, numbers in both]).astype(np.float32)
+        targets = np.concatenate([of_kind.vectors[numbers] for of_kind, numbers in both]).astype(np.float32)
         owners = np.concatenate(
-            [np.searchsorted(np.sort(batch.passages), kind.owners[numbers]) for kind, numbers in both]
+            [np.searchsorted(np.sort(batch.passages), of_kind.owners[numbers]) for of_kind, numbers in both]
         )
         owners = np.argsort(batch.passages)[owners]
         weights = np.repeat([1.0, self.config.question_weight], [len(batch.sentences), len(batch.questions)])
@@ -179,14 +171,14 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
     def _distillation_losses(
         self, vectors_BW: Tensor, batch: PassageBatch, random_choice: np.random.Generator
     ) -> dict[str, Tensor]:
-        """Of the passages and of some of their sentences and questions."""
+        """Of the passages and of a sample of their sentences and questions."""
         short: list[tuple[Texts, int]] = [
             (self._data.texts[kind], number)
             for kind, numbers in (("sentence", batch.sentences), ("question", batch.questions))
             for number in numbers.tolist()
         ]
         count = min(len(short), self.config.distilled_texts)
-        chosen = [short[place] for place in random_choice.choice(len(short), count, replace=False)]
+        chosen = [short[position] for position in random_choice.choice(len(short), count, replace=False)]
         ragged = RaggedBatch.of([texts.row(number) for texts, number in chosen], self.device)
         with self.autocast():
             short_NW = average_states(self.network.encoder(ragged), ragged)
@@ -199,19 +191,23 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         return {"distance": distance, "divergence": divergence}
 
 
-def similar_neighbours(order: NDArray[np.int64], vectors: NDArray[np.float32], size: int) -> NDArray[np.int64]:
-    """An order in which so many groups at a time resemble the first of them.
+def _load_weights(run: Path, network: nn.Module, prefix: str) -> None:
+    """Loads the weights with a prefix from the last checkpoint of a run."""
+    path = run / CHECKPOINT
+    try:
+        state = torch.load(path, map_location="cpu", weights_only=True)["trainer"]["network"]
+        network.load_state_dict({k.removeprefix(prefix): v for k, v in state.items() if k.startswith(prefix)})
+    except (OSError, RuntimeError, KeyError, EOFError) as error:
+        raise CheckpointError(f"{path}: expected a run of the same shape to start from, got: {error}") from error
 
-    Args:
-        order: Numbers of groups; each run of ``size`` begins with the first one that is left.
-        vectors: Unit vectors of all groups, ``[G, W]``.
-        size: How many.
-    """
+
+def similar_neighbours(order: NDArray[np.int64], vectors_GW: NDArray[np.float32], size: int) -> NDArray[np.int64]:
+    """Reorders groups so that each run of ``size`` is the first remaining group and those most similar to it."""
     if size == 1:
         return order
     left, runs = order, []
     while len(left):
-        cosines = vectors[left] @ vectors[left[0]]
+        cosines = vectors_GW[left] @ vectors_GW[left[0]]
         cosines[0] = np.inf
         chosen = np.argsort(-cosines, kind="stable")[:size]
         runs.append(left[chosen])
@@ -220,42 +216,27 @@ def similar_neighbours(order: NDArray[np.int64], vectors: NDArray[np.float32], s
 
 
 def _numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
-    return np.concatenate([np.arange(one.start, one.stop) for one in ranges])
-
-
-logger = logging.getLogger(__name__)
-
-_MAX_WORD_TOKENS = 32
-_EXPORT_ONLY = (
-    "device",
-    "num_threads",
-    "words",
-    "num_words",
-    "window_tokens",
-    "window_overlap",
-    "exported_vector_weight",
-)  # settings that do not change the network
-_TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune_encoder")
+    return np.concatenate([np.arange(numbers.start, numbers.stop) for numbers in ranges])
 
 
 def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) -> PassageModel:
-    """Writes a checkpoint folder from the last checkpoint of a run, complete but for the card.
+    """Writes a model folder from the last checkpoint of a run.
 
     Raises:
         CheckpointError: The run has no checkpoint of these settings, or the teacher cannot be read.
         ConfigError: The words cannot be read.
-        InvalidInputError: A line of the words is not a word and a count; file and line are named.
+        InvalidInputError: A line of the words is not a word and a count.
     """
-    state = load_checkpoint(run / CHECKPOINT, config.to_dict(), device=torch.device("cpu"), may_change=_EXPORT_ONLY)
-    own_weight = config.exported_vector_weight
-    shape = config.model if own_weight is None else config.model.replaced(own_vector_weight=own_weight)
+    state = load_checkpoint(run / CHECKPOINT, config.to_dict(), device=torch.device("cpu"), may_change=_EXPORT_SETTINGS)
+    vector_weight = config.exported_vector_weight
+    shape = config.model if vector_weight is None else config.model.replaced(own_vector_weight=vector_weight)
     network = PassageNetwork(shape)
     network.load_state_dict(state["trainer"]["network"])
     teacher = Backbone(config.teacher)
     facts = {name: value for name, value in config.to_dict().items() if name in _TRAINING_FACTS}
     model = PassageModel(
         network,
-        word_vectors(Path(config.words), teacher, max_words=config.num_words),
+        encode_words(Path(config.words), teacher, max_words=config.num_words),
         pieces=teacher.pieces,
         config=PassageModelConfig(
             name=config.name,
@@ -267,20 +248,13 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
         ),
     )
     model.save(out)
-    logger.info("%s written", out)
     return model
 
 
-def word_vectors(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:
-    """The teacher's vectors of frequent words, each read as a text of its own.
-
-    Args:
-        path: Lines of a word and its count, separated by a tab, the frequent ones first.
-        teacher: What reads them.
-        max_words: How many, from the beginning; the counts of the others still make up the total.
-    """
-    lines = list(read_table(path, {"word": str, "count": count_of}))
-    words, counts = [word for word, _ in lines], [count for _, count in lines]
-    rows = teacher.ids(list(islice(words, max_words)), _MAX_WORD_TOKENS)
+def encode_words(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:
+    """The teacher's vectors of the first ``max_words`` words of a file of words and counts, each read alone."""
+    table = list(read_table(path, {"word": str, "count": parse_count}))
+    words, counts = [word for word, _ in table], [count for _, count in table]
+    rows = teacher.ids(words[:max_words], _MAX_WORD_TOKENS)
     vectors = vectors_of(teacher.encoder(), rows).astype(np.float32)
     return WordVectors(Vocabulary(words[:max_words], np.array(counts[:max_words]), total_count=sum(counts)), vectors)

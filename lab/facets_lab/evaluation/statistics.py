@@ -1,17 +1,14 @@
-"""How sure a figure is, and whether confidence means what it says.
+"""Confidence intervals of figures, calibration of confidences, and runs with several seeds.
 
-The bootstrap says how much a figure depends on the rows that happen to be in the file. Shape letters: R rows, B
-resamples or bins, M metrics, C claims.
+Shape suffixes: R rows, B resamples, C claims, F features.
 """
 
 import logging
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import DegenerateDataWarning, bootstrap
 from scipy.stats import t as student
 
 logger = logging.getLogger(__name__)
@@ -19,85 +16,61 @@ logger = logging.getLogger(__name__)
 Metrics = dict[str, float | None]
 
 _SEED = 0
-_BOUNDS = (2.5, 97.5)  # percent
-_BATCH = 256  # resamples whose rows are in memory together
+_NUM_BINS = 10
 
 
 def with_intervals(
     metrics_of: Callable[..., Metrics], *columns: NDArray[np.generic], num_resamples: int = 0
 ) -> Metrics:
-    """Metrics of all rows and, when asked for, their 95 % percentile intervals.
+    """Metrics of all rows and, with ``num_resamples``, their 95 % percentile bootstrap intervals.
 
     Args:
         metrics_of: Metrics of columns of equal length.
-        columns: What it is called with, ``[R, ...]`` each, R >= 1; at least one.
-        num_resamples: Resamples of R rows with replacement, the same rows of every column; 0 for no intervals. For
-            the same R they are the same rows in every call, so that methods are compared on the same resamples.
+        columns: ``[R, ...]`` each; rows are resampled together. Calls with the same R use the same resamples.
+        num_resamples: B; 0: no intervals.
 
     Returns:
-        ``metrics_of`` all rows; with resamples each metric ``m`` also has ``m_ci95_from`` and ``m_ci95_to``, None
-        where the metric is undefined in every resample.
+        The metrics; each metric ``m`` also has ``m_ci95_from`` and ``m_ci95_to``, None where all resamples are
+        undefined.
+
+    References:
+        Efron and Tibshirani 1993, section 13.3.
 
     Example:
         >>> with_intervals(lambda x: {"mean": float(x.mean())}, np.array([0.0, 1.0, 1.0, 1.0]), num_resamples=100)
         {'mean': 0.75, 'mean_ci95_from': 0.25, 'mean_ci95_to': 1.0}
-
-    References:
-        Efron and Tibshirani 1993, section 13.3.
     """
     metrics = metrics_of(*columns)
     if num_resamples == 0:
         return metrics
-    names = list(metrics)
-
-    def of_resamples(rows_BR: NDArray[np.int64], axis: int) -> NDArray[np.float64]:
-        """Metrics of resamples given as rows, ``[M, B]``; NaN where undefined."""
-        samples = [metrics_of(*(column[rows_R] for column in columns)) for rows_R in np.moveaxis(rows_BR, axis, -1)]
-        return np.array([[np.nan if sample[name] is None else sample[name] for sample in samples] for name in names])
-
-    rows = np.arange(len(columns[0]))
-    options: dict[str, Any] = {"n_resamples": num_resamples, "method": "percentile", "rng": _SEED, "batch": _BATCH}
-    if len(rows) == 1:  # nothing to draw; SciPy refuses it
-        values_MB = of_resamples(rows[None], -1)
-    else:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", DegenerateDataWarning)  # of an interval that is not used, see below
-            drawn = bootstrap((rows,), of_resamples, vectorized=True, **options)
-        values_MB = drawn.bootstrap_distribution
+    rows_BR = np.random.default_rng(_SEED).integers(0, len(columns[0]), (num_resamples, len(columns[0])))
+    samples = [metrics_of(*(column[rows_R] for column in columns)) for rows_R in rows_BR]
     result: Metrics = {}
-    for name, values_B in zip(names, values_MB, strict=True):
-        # SciPy's own interval would be undefined where a single resample is.
-        defined = values_B[~np.isnan(values_B)]
-        bounds = np.percentile(defined, _BOUNDS) if len(defined) else (None, None)
-        result[name] = metrics[name]
-        for suffix, bound in zip(("from", "to"), bounds, strict=True):
-            result[f"{name}_ci95_{suffix}"] = None if bound is None else float(bound)
+    for name, value in metrics.items():
+        defined = [sampled for sample in samples if (sampled := sample[name]) is not None]
+        low, high = map(float, np.percentile(defined, (2.5, 97.5))) if defined else (None, None)
+        result |= {name: value, f"{name}_ci95_from": low, f"{name}_ci95_to": high}
     return result
 
 
-_NUM_BINS = 10
+def _bins(confidence_C: NDArray[np.floating]) -> NDArray[np.int64]:
+    return np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
 
 
 def reliability(confidence_C: NDArray[np.floating], right_C: NDArray[np.bool_]) -> list[dict[str, float]]:
-    """The reliability diagram as a table: ten bins of equal width, those with a claim.
-
-    Args:
-        confidence_C: In ``[0, 1]``.
-        right_C: Whether each claim holds.
-
-    Returns:
-        Of each bin the mean ``confidence``, the share that is ``right``, how many ``claims``; with four digits.
+    """The reliability diagram as a table: mean confidence and share of right claims in ten bins of equal width.
 
     Example:
         >>> reliability(np.array([0.72, 0.78]), np.array([True, False]))
         [{'confidence': 0.75, 'right': 0.5, 'claims': 2}]
     """
-    bin_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
-    own = [(confidence_C[bin_C == b], right_C[bin_C == b]) for b in np.unique(bin_C)]
-    return [
-        {"confidence": round(float(said.mean()), 4), "right": round(float(holds.mean()), 4), "claims": len(said)}
-        for said, holds in own
-    ]
+    bin_C = _bins(confidence_C)
+    table = []
+    for number in np.unique(bin_C):
+        confidence, right = confidence_C[bin_C == number].mean(), right_C[bin_C == number].mean()
+        claims = int((bin_C == number).sum())
+        table.append({"confidence": round(float(confidence), 4), "right": round(float(right), 4), "claims": claims})
+    return table
 
 
 def expected_calibration_error(
@@ -105,12 +78,7 @@ def expected_calibration_error(
     right_C: NDArray[np.bool_],
     weights_C: NDArray[np.floating] | None = None,
 ) -> float:
-    """Mean distance of confidence and share of right claims over ten bins of equal width, weighed by claims.
-
-    Args:
-        confidence_C: In ``[0, 1]``.
-        right_C: Whether each claim holds.
-        weights_C: Of each claim; None: all the same.
+    """Mean difference of confidence and share of right claims over ten bins of equal width.
 
     References:
         Guo et al. 2017, eq. 3.
@@ -120,55 +88,38 @@ def expected_calibration_error(
         0.25
     """
     weights_C = np.ones(len(confidence_C)) if weights_C is None else weights_C
-    bin_C = np.minimum((np.asarray(confidence_C) * _NUM_BINS).astype(np.int64), _NUM_BINS - 1)
-    gaps_B = np.bincount(bin_C, weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
-    return float(np.abs(gaps_B).sum() / (weights_C.sum() or 1.0))
+    gaps = np.bincount(_bins(confidence_C), weights_C * (confidence_C - right_C), minlength=_NUM_BINS)
+    return float(np.abs(gaps).sum() / (weights_C.sum() or 1.0))
 
 
 def fit_logistic(
-    features_CF: NDArray[np.floating],
-    right_C: NDArray[np.bool_],
-    weights_C: NDArray[np.floating],
-    names: Sequence[str],
+    features_CF: NDArray[np.floating], right_C: NDArray[np.bool_], weights_C: NDArray[np.floating], names: Sequence[str]
 ) -> dict[str, float]:
-    """Weights of a logistic curve over claims, hardly regularized: ``intercept``, and that of each feature by name.
-
-    Args:
-        features_CF: What is known of each claim.
-        right_C: Whether it holds; both must be there.
-        weights_C: What it counts, whatever the sum.
-        names: Of the features.
-    """
+    """Weights of a weakly regularized logistic regression: ``intercept`` and one for each named feature."""
     from sklearn.linear_model import LogisticRegression
 
-    fitted = LogisticRegression(C=100.0, max_iter=5_000).fit(
-        features_CF, right_C, sample_weight=weights_C * len(weights_C) / weights_C.sum()
-    )
-    slopes = {name: float(weight) for name, weight in zip(names, fitted.coef_[0], strict=True)}
-    return {"intercept": float(fitted.intercept_[0]), **slopes}
+    weights_C = weights_C * len(weights_C) / weights_C.sum()
+    model = LogisticRegression(C=100.0, max_iter=5_000).fit(features_CF, right_C, sample_weight=weights_C)
+    slopes = {name: float(weight) for name, weight in zip(names, model.coef_[0], strict=True)}
+    return {"intercept": float(model.intercept_[0]), **slopes}
 
 
-def repeated(
-    names: Sequence[str], seeds: int, measure: Callable[[str, int], Mapping[str, float]]
+def repeat_seeds(
+    names: Sequence[str], num_seeds: int, measure: Callable[[str, int], Mapping[str, float]]
 ) -> dict[str, dict[str, Any]]:
-    """Runs what is compared with several seeds.
-
-    Args:
-        names: Of what is compared.
-        seeds: How many, from 1.
-        measure: A name and a seed -> figures.
+    """Measures each name with the seeds 1 to ``num_seeds``.
 
     Returns:
-        Of each name and figure the ``mean`` of the runs, ``ci95``, the half width of a 95 % interval of the mean (None
-        of one run), and ``runs``, all of them.
+        For each name and figure ``mean``, ``ci95`` (half the width of the 95 % interval of the mean; None for one
+        run) and ``runs``.
     """
     report: dict[str, dict[str, Any]] = {}
     for name in names:
-        runs = [measure(name, seed) for seed in range(1, seeds + 1)]
+        runs = [measure(name, seed) for seed in range(1, num_seeds + 1)]
         logger.info("%s: %s", name, runs)
         report[name] = {}
         for figure in runs[0]:
             values = np.array([run[figure] for run in runs])
-            half = student.ppf(0.975, seeds - 1) * values.std(ddof=1) / seeds**0.5 if seeds > 1 else None
+            half = student.ppf(0.975, num_seeds - 1) * values.std(ddof=1) / num_seeds**0.5 if num_seeds > 1 else None
             report[name][figure] = {"mean": float(values.mean()), "ci95": half, "runs": values.tolist()}
     return report

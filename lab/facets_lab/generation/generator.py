@@ -30,7 +30,7 @@ from facets_lab.training.loop import (
     Trainer,
     TrainingConfig,
     load_checkpoint,
-    train_or_read,
+    train_or_load,
 )
 
 END = 0  # the piece between two documents
@@ -326,7 +326,7 @@ def train_generator(
         pieces = read_pieces(files, tokenizer, words, num_tokens=num_tokens)
         return GenerationTrainer(config, pieces, words, tokenizer=tokenizer)
 
-    trainer, result = train_or_read(make, folder)
+    trainer, result = train_or_load(make, folder)
     return {
         "steps": result.step,
         "pieces_read": result.step * config.batch_size * config.max_length,

@@ -10,7 +10,7 @@ import typer
 
 from facets.errors import ConfigError
 from facets_lab.evaluation.comparison import print_report
-from facets_lab.evaluation.statistics import repeated
+from facets_lab.evaluation.statistics import repeat_seeds
 from facets_lab.program import run_program
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def items(
     config = _config(
         "items", encoder=encoder, dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads
     )
-    measured = repeated(
+    measured = repeat_seeds(
         head or ["softmax", "c"],
         seeds,
         lambda name, seed: measure_network(
@@ -78,7 +78,7 @@ def language(
 
     config = _config("language", encoder=encoder, dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
     corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
-    measured = repeated(
+    measured = repeat_seeds(
         head or ["softmax", "sigsoftmax", "mos", "c"],
         seeds,
         lambda name, seed: measure_language_model(
@@ -119,7 +119,7 @@ def stolen(
         run = config.replaced(head=sizes[name][0], dim=sizes[name][1], seed=seed)
         return measure_stolen(corpus, run, work_dir / f"{encoder}-{name}-{seed}")
 
-    print_report({"words": corpus.num_words, "layers": repeated(list(sizes), seeds, measure)})
+    print_report({"words": corpus.num_words, "layers": repeat_seeds(list(sizes), seeds, measure)})
 
 
 def templates(
@@ -151,7 +151,7 @@ def templates(
     rows = read_analogies(analogies, vectors)
     contexts = ambiguous_contexts(vectors, rows, kind=kind)
     config = _config("templates", dim=vectors.dim, max_length=contexts.learned.shape[1], steps=steps, threads=threads)
-    measured = repeated(
+    measured = repeat_seeds(
         head or ["softmax", "mos", "mfs-one-partition", "mfs"],
         seeds,
         lambda name, seed: measure_templates(

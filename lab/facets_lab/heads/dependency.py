@@ -15,7 +15,7 @@ from facets.errors import InvalidInputError
 from facets.language.vectors import WordVectors
 from facets_lab.evaluation.files import read_lines
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
-from facets_lab.training.loop import train_or_read
+from facets_lab.training.loop import train_or_load
 
 _SETS = 1_000  # drawn by chance, and words whose neighbours are looked at
 _FREQUENT = 5_000  # words beside those of the templates
@@ -162,7 +162,7 @@ def measure_templates(contexts: Ambiguous, config: NetworkTrainingConfig, folder
     Returns:
         ``perplexity`` of held-out pairs; ``learned_perplexity``; ``seconds``.
     """
-    trainer, result = train_or_read(lambda: TemplateTrainer(config, contexts), folder)
+    trainer, result = train_or_load(lambda: TemplateTrainer(config, contexts), folder)
     trainer.network.eval()
     with torch.no_grad():
         held_out = trainer.mean_loss(contexts.held_out)

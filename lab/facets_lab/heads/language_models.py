@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from facets.errors import ConfigError
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
 from facets_lab.training.corpus import clean_paragraph, read_documents
-from facets_lab.training.loop import train_or_read
+from facets_lab.training.loop import train_or_load
 
 UNKNOWN = 1
 _TOKEN = re.compile(r"\w+|[^\w\s]")
@@ -85,7 +85,7 @@ def measure_language_model(
         ``perplexity``, ``num_parameters``, ``seconds`` of training and, with contexts, ``rank_0.001``, the number of
         singular values that hold all but a thousandth of the squares (Parthiban 2020, eq. 5.2), and ``rank_0.0001``.
     """
-    trainer, result = train_or_read(
+    trainer, result = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
     network = trainer.network.eval()

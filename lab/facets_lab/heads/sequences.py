@@ -16,10 +16,10 @@ from torch.nn.utils.rnn import pad_sequence
 
 from facets.diagnose import Reach, certify
 from facets.errors import InvalidInputError
-from facets_lab.evaluation.files import fields_of, read_lines
+from facets_lab.evaluation.files import read_lines, split_fields
 from facets_lab.heads.layers import PADDING
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
-from facets_lab.training.loop import train_or_read
+from facets_lab.training.loop import train_or_load
 
 _TOP = 10
 _USERS_AT_ONCE = 256
@@ -52,7 +52,7 @@ def read_sequences(path: Path) -> Sequences:
     numbers: dict[str, int] = {}
     users = []
     for place, line in read_lines(path):
-        _, items = fields_of(line, ("user", "items"), place)
+        _, items = split_fields(line, ("user", "items"), place)
         users.append(np.array([numbers.setdefault(item, len(numbers) + 1) for item in items.split()], np.int64))
     long_enough = sorted(
         (items for items in users if len(items) >= 3), key=len
@@ -96,7 +96,7 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
         ``validation_loss``, of the last item but one; ``seconds`` of training.
     """
     sequences, held_out = learned_and_held_out(data, config.max_length)
-    trainer, result = train_or_read(
+    trainer, result = train_or_load(
         lambda: SequenceTrainer(config, sequences, held_out, num_words=data.num_items), folder
     )
     network = trainer.network.eval()

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from facets.diagnose import Reach, certify
 from facets_lab.heads.language_models import Corpus
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
-from facets_lab.training.loop import train_or_read
+from facets_lab.training.loop import train_or_load
 
 TRIGRAM_WEIGHT = 0.2  # of the ensemble, as in the paper
 _TOP = 500  # words of a set whose largest probabilities are averaged (table 2)
@@ -111,7 +111,7 @@ def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) 
         fifth of the trigram model behind pairs of words that an interior word has followed in training;
         ``..._mixture``: everywhere; ``..._trigram``: that model alone. 0 where there is no such word.
     """
-    trainer, _ = train_or_read(
+    trainer, _ = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
     network = trainer.network.eval()

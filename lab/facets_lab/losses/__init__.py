@@ -7,10 +7,9 @@ from facets_lab.losses.relations import (
     direction_loss,
     no_relation_loss,
     ranking_loss,
-    reference_closest_facet_distance,
     universal_schema_loss,
 )
-from facets_lab.losses.texts import sparse_coding_loss
+from facets_lab.losses.texts import nnsc_loss
 
 __all__ = [
     "best_products",
@@ -18,13 +17,12 @@ __all__ = [
     "direction_loss",
     "distillation_loss",
     "facet_losses",
+    "nnsc_loss",
     "no_relation_loss",
     "paper_autoencoder_loss",
     "ranking_loss",
-    "reference_closest_facet_distance",
     "soft_maximum",
     "softmax_loss",
-    "sparse_coding_loss",
     "squared_loss",
     "universal_schema_loss",
 ]

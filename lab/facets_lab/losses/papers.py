@@ -1,6 +1,13 @@
 """Losses of papers: authors and citations (Chang 2022, eq. 3.12, 3.13), squared or as a softmax, and the autoencoder.
 
-Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of a batch, P positive pairs.
+Shape suffixes: B papers, K facets, D dimensions, U authors or citing papers of a batch, P positive pairs. Both losses
+of pairs have the arguments
+
+- ``facets_BKD``: facets scaled by their magnitudes (eq. 3.15);
+- ``table_UD``: vectors of the distinct authors (citing papers) of the batch;
+- ``positives_P2``: distinct pairs (paper of the batch, row of ``table_UD``), int64;
+- ``weights_P``: r of eq. 3.12; 0 leaves a pair out;
+- ``own_PD``: vectors to use for the positive pairs instead: those of the authors without this paper.
 """
 
 import torch
@@ -11,9 +18,8 @@ _NEVER = -1e4  # a logit that takes no part in a softmax
 
 
 def best_products(facets_BKD: Tensor, table_UD: Tensor) -> Tensor:
-    """``max over k of a_u . p_k``, ``[B, U]``: eq. 3.13 before it is cut at 0."""
-    # [B, K, D] x [D, U] -> [B, K, U] -> [B, U]
-    return (facets_BKD @ table_UD.T).amax(dim=1)
+    """``max over k of a_u . p_k``, ``[B, U]``: eq. 3.13 before the cut at 0."""
+    return (facets_BKD @ table_UD.T).amax(dim=1)  # [B, K, D] x [D, U] -> [B, K, U] -> [B, U]
 
 
 def squared_loss(
@@ -25,23 +31,11 @@ def squared_loss(
     own_PD: Tensor | None = None,
     negative_weight: float = 1.0,
 ) -> Tensor:
-    """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights.
+    """Weighted squared error of the scores of a batch, averaged over its positive pairs by their weights; >= 0.
 
-    The paper draws one random paper as the negative of each positive pair. Here every other paper of the batch
-    is one, with the weight of the positive divided among them: the same expectation without the noise of a draw.
-    A positive pair is scored before the cut at 0 of eq. 3.13: the cut has no gradient there, so a pair that
-    starts on the wrong side would stay.
-
-    Args:
-        facets_BKD: Facets scaled by their magnitudes (eq. 3.15), ``[B, K, D]``.
-        table_UD: Vectors of the distinct authors (citing papers) of the batch, ``[U, D]``.
-        positives_P2: Pairs (paper of the batch, row of ``table_UD``), ``[P, 2]`` int64, distinct.
-        weights_P: r of eq. 3.12, ``[P]``; 0 leaves a pair out.
-        own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
-        negative_weight: Weight of the negatives of a positive together; 1 in the paper.
-
-    Returns:
-        A scalar >= 0; 0 without a positive pair.
+    The paper draws one random paper as the negative of a positive pair. Here every other paper of the batch is one, and
+    together they have ``negative_weight`` (1 in the paper): the same expectation without the noise of a draw. A
+    positive pair is scored before the cut at 0 of eq. 3.13, which has no gradient there.
 
     References:
         Chang 2022, eq. 3.12, 3.13.
@@ -70,26 +64,13 @@ def softmax_loss(
     temperature: float = 0.1,
     paper_weight: float = 0.3,
 ) -> Tensor:
-    """Softmax cross-entropy of the same scores: the author's paper among the batch's, and the paper's author.
+    """Softmax cross-entropy of the same scores, >= 0: the order of papers for each author is what is measured.
 
-    What is measured is the order of papers for each author (section 3.4.3.3), and this is a loss of that order: a
-    positive pair competes with the author's scores of every other paper of the batch (the column) and, at
+    A positive pair competes with the author's scores of every other paper of the batch (the column) and, with
     ``paper_weight``, with the paper's scores of every other author (the row). Other positives take no part.
 
-    Args:
-        facets_BKD: Facets scaled by their magnitudes (eq. 3.15), ``[B, K, D]``.
-        table_UD: Vectors of the distinct authors (citing papers) of the batch, ``[U, D]``.
-        positives_P2: Pairs (paper of the batch, row of ``table_UD``), ``[P, 2]`` int64, distinct.
-        weights_P: r of eq. 3.12, ``[P]``; 0 leaves a pair out.
-        own_PD: Vectors to use for the positive pairs instead, ``[P, D]``: those of the authors without this paper.
-        temperature: What scores are divided by.
-        paper_weight: Weight of the rows.
-
-    Returns:
-        A scalar >= 0; 0 without a positive pair.
-
     References:
-        Scores of Chang 2022, eq. 3.13, before the cut at 0, with weights of eq. 3.12.
+        Chang 2022, section 3.4.3.3; scores of eq. 3.13 before the cut at 0, weights of eq. 3.12.
     """
     if not len(positives_P2):
         return facets_BKD.sum() * 0.0
@@ -105,13 +86,8 @@ def softmax_loss(
     return (weights_P * (column_P + paper_weight * row_P)).sum() / weights_P.sum().clamp_min(1e-6)
 
 
-def _positive_scores(
-    facets_BKD: Tensor,
-    scores_BU: Tensor,
-    positives_P2: Tensor,
-    own_PD: Tensor | None,
-) -> Tensor:
-    """Scores of the positive pairs, ``[P]``, with vectors of their own if there are any."""
+def _positive_scores(facets_BKD: Tensor, scores_BU: Tensor, positives_P2: Tensor, own_PD: Tensor | None) -> Tensor:
+    """Scores of the positive pairs, ``[P]``."""
     papers_P, columns_P = positives_P2.unbind(dim=1)
     if own_PD is None:
         return scores_BU[papers_P, columns_P]
@@ -119,15 +95,12 @@ def _positive_scores(
 
 
 def paper_autoencoder_loss(facets_BKD: Tensor, words_BD: Tensor, negatives_B: Tensor) -> Tensor:
-    """Mean of ``((p_i . mu_i) - 1)^2 + (p_j . mu_i)^2``.
+    """Mean of ``((p_i . mu_i) - 1)^2 + (p_j . mu_i)^2``, >= 0.
 
     Args:
-        facets_BKD: Facets before their magnitudes are predicted, ``[B, K, D]``.
-        words_BD: H of the weighted sum of each text's words (eq. B.4), ``[B, D]``.
-        negatives_B: Text whose words are the negative of each, ``[B]`` int64.
-
-    Returns:
-        A scalar >= 0.
+        facets_BKD: Facets before scaling.
+        words_BD: H of the weighted sum of each text's words (eq. B.4).
+        negatives_B: Text whose words are the negative of each text, int64.
 
     References:
         Chang 2022, eq. B.3, without its weight gamma.

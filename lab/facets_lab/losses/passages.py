@@ -6,9 +6,9 @@ from torch.nn import functional
 
 
 def soft_maximum(cosines: Tensor, temperature: float) -> Tensor:
-    """Mean of the last axis weighted by the softmax of ``cosines / temperature``; ``-inf`` does not count.
+    """Mean of the last axis weighted by the softmax of ``cosines / temperature``; ``-inf`` is left out.
 
-    With a hard maximum a facet that loses once gets no gradient ever after.
+    With a hard maximum a facet that loses once would get no gradient again.
 
     Example:
         >>> soft_maximum(torch.tensor([0.2, 0.8, -torch.inf]), 0.01).item()
@@ -29,11 +29,11 @@ def facet_losses(
     """How badly the facets of passages meet what co-occurs with them: their sentences and questions.
 
     The facets are cluster centres of the targets (Chang 2022, eq. 3.2, assigned softly), and a target must find its own
-    passage among all of the batch by its best facet.
+    passage among those of the batch by its best facet.
 
     Args:
         targets_SW: Unit vectors.
-        owners_S: The passage each belongs to.
+        owners_S: Passage of each target.
         facets_BKW: Unit facets; zero rows are no facets.
         ranking_temperature: Of the softmax over passages.
         facet_temperature: Of the soft maximum over facets.
@@ -49,21 +49,16 @@ def facet_losses(
 
 
 def distillation_loss(vectors_NW: Tensor, teacher_NW: Tensor, *, temperature: float) -> tuple[Tensor, Tensor]:
-    """How far unit vectors are from those of a teacher, each alone and in what they rank.
-
-    Args:
-        vectors_NW: Of the student.
-        teacher_NW: Of the same texts.
-        temperature: Of the softmax over the other texts of the batch.
+    """How far unit vectors are from those of a teacher, each alone and in the ranking of the batch's other texts.
 
     Returns:
-        Mean of 1 minus the cosine; and mean divergence (Kullback-Leibler) of the student's ranking of the other texts
-        from the teacher's, by the student's vectors and by the teacher's: either may have encoded them.
+        Mean of 1 minus the cosine; mean Kullback-Leibler divergence of the student's ranking from the teacher's, of the
+        student's vectors and of the teacher's, because either may have encoded the other texts.
     """
     itself = torch.eye(len(vectors_NW), dtype=torch.bool, device=vectors_NW.device)
-    wanted_NN = (teacher_NW @ teacher_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
+    teacher_NN = (teacher_NW @ teacher_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
     divergence = vectors_NW.new_zeros(())
     for others_NW in (vectors_NW, teacher_NW):
-        ranked_NN = (vectors_NW @ others_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
-        divergence = divergence + functional.kl_div(ranked_NN, wanted_NN, reduction="batchmean", log_target=True) / 2
+        student_NN = (vectors_NW @ others_NW.T / temperature).masked_fill(itself, -1e4).log_softmax(dim=1)
+        divergence = divergence + functional.kl_div(student_NN, teacher_NN, reduction="batchmean", log_target=True) / 2
     return (1 - (vectors_NW * teacher_NW).sum(dim=1)).mean(), divergence

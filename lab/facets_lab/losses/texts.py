@@ -1,4 +1,4 @@
-"""The loss of sentence and phrase models: reconstruct the neighbours' words, not another text's.
+"""The loss of sentence and phrase models: reconstruct the neighbours' words, and not those of another text.
 
 Shape suffixes: B texts, K facets, N targets, D dimensions.
 """
@@ -9,7 +9,7 @@ from torch import Tensor
 from facets.coding import gram_and_correlations, kmeans_coefficients, reconstruction_error, solve_coefficients
 
 
-def sparse_coding_loss(
+def nnsc_loss(
     facets_BKD: Tensor,
     targets_BND: Tensor,
     target_mask_BN: Tensor,
@@ -20,22 +20,19 @@ def sparse_coding_loss(
     max_sweeps: int = 100,
     kmeans: bool = False,
 ) -> Tensor:
-    """Mean of ``Er(F, W(N_t)) - Er(F, W(N_r))``, errors averaged over the words of a text.
+    """Mean of ``Er(F, W(N_t)) - Er(F, W(N_r))``, errors averaged over the words of a text; at least -1.
 
     The coefficients are solved for the given facets and then held constant (algorithm 1).
 
     Args:
-        facets_BKD: Predicted facets, ``[B, K, D]``; the gradient flows into them.
-        targets_BND: Unit vectors of the co-occurring words, ``[B, N, D]``.
-        target_mask_BN: True where a target is real, ``[B, N]``; a text without any adds nothing.
-        negatives_B: Row of the batch whose words are the negatives of each text, ``[B]`` int64.
-        l1_weight: lambda of eq. 3.1, >= 0.
-        tolerance: KKT residual the coefficients are solved to.
-        max_sweeps: Upper limit of the solver's sweeps.
+        facets_BKD: Predicted facets; the gradient flows into them.
+        targets_BND: Unit vectors of the co-occurring words.
+        target_mask_BN: True where a target is real; a text without targets adds nothing.
+        negatives_B: Row of the batch whose words are the negatives of each text, int64.
+        l1_weight: lambda of eq. 3.1.
+        tolerance: KKT residual of the coefficients.
+        max_sweeps: Most sweeps of the solver.
         kmeans: Use the closest facet alone instead of sparse coding.
-
-    Returns:
-        A scalar; the lower, the better the facets predict their own neighbourhood. At least -1.
 
     References:
         Chang 2022, eq. 3.1, 3.2 and algorithm 1.
@@ -44,10 +41,10 @@ def sparse_coding_loss(
     mask_BN = target_mask_BN.to(facets_BKD.dtype)
     weights_BN = mask_BN / mask_BN.sum(dim=1, keepdim=True).clamp_min(1.0)
     both_weights_BN = torch.cat([weights_BN, -weights_BN[negatives_B]], dim=1)
-    # Own words and the negatives' share the Gram matrix, so one solve serves both.
+    # Own and negative words share the Gram matrix, so one solve serves both.
     gram_BKK, own_BKN = gram_and_correlations(facets_BKD, targets_BND)
     correlations_BKN = torch.cat([own_BKN, facets_BKD @ targets_BND[negatives_B].mT], dim=2)
-    # A padded target has no correlation with anything, hence coefficients of zero at once.
+    # A padded target has no correlations, hence coefficients of zero.
     correlations_BKN = correlations_BKN * (both_weights_BN != 0).unsqueeze(1)
     if kmeans:
         coefficients_BKN = kmeans_coefficients(gram_BKK.detach(), correlations_BKN.detach())

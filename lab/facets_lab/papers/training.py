@@ -1,7 +1,7 @@
-"""Data and loss of a model of papers: network and tables together (Chang 2022, eq. 3.14).
+"""Data and loss of a model of papers: network and tables are trained together (Chang 2022, eq. 3.14).
 
-Shape suffixes: P pairs of the corpus or of a batch, J authors or citing papers, U those of a batch, D dimensions,
-B papers, K facets.
+Shape suffixes: P pairs of the corpus or of a batch, J authors or citing papers, U those of a batch, D dimensions, W
+dimensions of word vectors, V words, B papers, K facets, I papers of the corpus.
 """
 
 import math
@@ -27,16 +27,15 @@ from facets_lab.training.loop import LOSS, Trainer
 class MatchedTable(nn.Module):
     """Sums of the matched facets of every author (citing paper): coordinate descent on eq. 3.12.
 
-    For given facets, the vector of an author that minimises eq. 3.12 points, where papers are spread evenly, along the
-    sum of the facets that the author's papers offer, each paper its best one. So the sum is kept up to date instead of
-    being followed by gradients. That also lets the author be scored without the paper at hand: a vector that knows the
-    paper already is matched without learning anything about papers that are still unseen, and most authors have two or
-    three.
+    For fixed facets, and papers spread evenly, the vector of an author that minimises eq. 3.12 points along the sum of
+    the best facets of the author's papers. So the sum is updated directly instead of by gradients. An author can then
+    be scored without the paper at hand; otherwise the model would learn nothing about unseen papers, because most
+    authors have two or three.
 
     Args:
         columns_P: Author of each pair of the corpus.
-        is_used_P: Pairs of training papers; the others count nothing.
-        facets_PD: What each pair offers at the start.
+        is_used_P: True for pairs of training papers; the others do not count.
+        facets_PD: Initial facet of each pair.
         num_columns: J.
     """
 
@@ -54,11 +53,10 @@ class MatchedTable(nn.Module):
         self.register_buffer("matched", (facets_PD * used.unsqueeze(1)).half())
         self.register_buffer("counts", torch.zeros(num_columns).index_add(0, columns_P, used))
         self.register_buffer("sums", self._summed(num_columns))
-        # Length of all vectors; learned.
-        self.log_scale = nn.Parameter(torch.zeros(()))
+        self.log_scale = nn.Parameter(torch.zeros(()))  # of all vectors
 
     def count_all(self) -> None:
-        """From now on every pair counts; those that did not are to be updated before they mean anything."""
+        """Makes every pair count; pairs that did not count must be updated next."""
         self.is_used.fill_(True)
         self.counts.zero_().index_add_(0, self.columns, torch.ones_like(self.columns, dtype=torch.float32))
 
@@ -67,12 +65,12 @@ class MatchedTable(nn.Module):
         return sums.index_add(0, self.columns, self.matched.float())
 
     def vectors(self, columns_U: Tensor | None = None) -> Tensor:
-        """Vectors of authors, all at the same length, ``[U, D]``; zero for one without a training paper."""
+        """Vectors of authors, all of the same length, ``[U, D]``; zero without a training paper."""
         sums = self.sums if columns_U is None else self.sums[columns_U]
         return self.log_scale.exp() * functional.normalize(sums, dim=-1)
 
     def vectors_without(self, pairs_P: Tensor) -> tuple[Tensor, Tensor]:
-        """For pairs of the corpus, the author's vector without the paper ``[P, D]``, and whether any paper is left."""
+        """The author's vector without the paper of each pair, ``[P, D]``, and whether any paper is left."""
         columns_P = self.columns[pairs_P]
         rest_PD = self.sums[columns_P] - self.matched[pairs_P].float()
         has_rest_P = self.counts[columns_P] > 1.5
@@ -80,12 +78,12 @@ class MatchedTable(nn.Module):
 
     @torch.no_grad()
     def update(self, pairs_P: Tensor, facets_PKD: Tensor, own_PD: Tensor) -> None:
-        """Replaces what pairs offer by the best of their paper's new facets.
+        """Replaces the facets of pairs by the best new facets of their papers.
 
         Args:
-            pairs_P: Distinct pairs of the corpus, of training papers.
-            facets_PKD: Facets with magnitudes of each pair's paper.
-            own_PD: The vector that chooses: the author's without the paper.
+            pairs_P: Distinct pairs of the corpus.
+            facets_PKD: Scaled facets of each pair's paper.
+            own_PD: The vectors that choose: each author's without the paper.
         """
         best_P = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).argmax(dim=1)
         new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
@@ -94,17 +92,17 @@ class MatchedTable(nn.Module):
         self.matched[pairs_P] = new_PD
 
 
-AUTOENCODER = "autoencoder"  # beside the kinds of candidates, a part of the loss
+AUTOENCODER = "autoencoder"  # a part of the loss, like the kinds of candidates
 LossT = TypeVar("LossT", Tensor, float)
 
 _PAIRS_AT_A_TIME = 8192
 _REFRESH_ROUNDS = 3
-_PASSES = 4  # over the papers, when no number of steps is asked for; after more the held-out loss rises
-_WEIGHTS_FASTER = 5.0  # logarithms of word weights move by units, coordinates of unit vectors by hundredths
+_PASSES = 4  # over the papers, when num_steps is 0; after more the held-out loss rises
+_WEIGHT_RATE_FACTOR = 5.0  # log word weights change by units, coordinates of unit vectors by hundredths
 
 
 class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
-    """Network and tables on a corpus of papers; ``config`` has the number of steps when none was asked for."""
+    """Network and tables on a corpus of papers; ``config`` has the real number of steps."""
 
     network: PaperNetwork
 
@@ -142,31 +140,37 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
             else partial(squared_loss, negative_weight=config.negative_weight)
         )
 
+    def table(self, kind: CandidateKind) -> MatchedTable:
+        """The table of authors or of citing papers."""
+        table = self.tables[kind]
+        assert isinstance(table, MatchedTable)
+        return table
+
     def batches(self, start_step: int) -> Iterator[PaperBatch]:
         """See ``Trainer``."""
         return self._stream.training_batches(start_step)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Words at a rate of their own, and nothing but the rest of the network decays."""
+        """Words have learning rates of their own; only the rest of the network has weight decay."""
         config = self.config
-        of_words = [self.network.word_vectors, self.network.log_word_weights]
-        is_of_words = set(map(id, of_words))
-        others = [parameter for parameter in self.network.parameters() if id(parameter) not in is_of_words]
+        words = [self.network.word_vectors, self.network.log_word_weights]
+        word_ids = set(map(id, words))
+        others = [parameter for parameter in self.network.parameters() if id(parameter) not in word_ids]
         rate = config.word_learning_rate
         return [
             {"params": others, "weight_decay": config.optimizer.weight_decay},
-            {"params": self.tables.parameters(), "weight_decay": 0.0},  # their length
-            {"params": of_words[:1], "weight_decay": 0.0, "lr": rate},
-            {"params": of_words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHTS_FASTER},
+            {"params": self.tables.parameters(), "weight_decay": 0.0},
+            {"params": words[:1], "weight_decay": 0.0, "lr": rate},
+            {"params": words[1:], "weight_decay": 0.0, "lr": rate * _WEIGHT_RATE_FACTOR},
         ]
 
     def step(self, batch: PaperBatch, number: int) -> dict[str, Tensor]:
-        """See ``Trainer``; matches the tables on the way."""
+        """See ``Trainer``; also updates the tables."""
         losses = self._losses(batch)
         return {LOSS: self._total(losses), **losses}
 
     def after_step(self, learning_rate_factor: float) -> None:
-        """Brings the words back to unit length."""
+        """Returns the words to unit length."""
         self.network.normalize_words()
 
     def validate(self) -> dict[str, float]:
@@ -189,9 +193,9 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 
     @torch.no_grad()
     def refresh(self) -> None:
-        """Encodes every paper with the network as it is and matches until the tables fit it; the end of training.
+        """Encodes every paper and matches until the tables fit the network: the end of training.
 
-        From now on the held-out papers count too. Each round matches with the vectors of the last.
+        From then on the held-out papers count too. Each round matches with the vectors of the previous round.
         """
         self.network.eval()
         corpus, dim = self.corpus, self.config.model.dim
@@ -202,13 +206,12 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         for papers, rows, lengths in self._stream.all_papers(limit):
             with self.autocast():
                 encoded = self.network(self.tensor(rows), self.tensor(lengths))
-            places = torch.from_numpy(papers)
-            facets[places] = encoded.facets.half().cpu()
-            magnitudes[CandidateKind.AUTHORS][places] = encoded.author_magnitudes.float().cpu()
-            magnitudes[CandidateKind.CITATIONS][places] = encoded.citation_magnitudes.float().cpu()
+            rows_B = torch.from_numpy(papers)
+            facets[rows_B] = encoded.facets.half().cpu()
+            magnitudes[CandidateKind.AUTHORS][rows_B] = encoded.author_magnitudes.float().cpu()
+            magnitudes[CandidateKind.CITATIONS][rows_B] = encoded.citation_magnitudes.float().cpu()
         for kind, pairs in corpus.interactions.items():
-            table = self.tables[kind]
-            assert isinstance(table, MatchedTable)
+            table = self.table(kind)
             table.count_all()
             for _ in range(_REFRESH_ROUNDS):
                 for first in range(0, len(pairs.papers), _PAIRS_AT_A_TIME):
@@ -231,8 +234,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         encoded = self._encode(batch)
         losses: dict[str, Tensor] = {}
         for kind, pairs in batch.pairs.items():
-            table = self.tables[kind]
-            assert isinstance(table, MatchedTable)
+            table = self.table(kind)
             facets_BKD = encoded.scaled(kind)
             numbers_P = self.tensor(pairs.numbers)
             positives_P2 = self.tensor(pairs.pairs)
@@ -241,7 +243,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
                 facets_BKD,
                 table.vectors(self.tensor(pairs.columns)),
                 positives_P2,
-                # A pair whose author has no other paper teaches nothing yet.
+                # A pair whose author has no other paper adds nothing yet.
                 self.tensor(pairs.weights) * has_rest_P,
                 own_PD=own_PD,
             )
@@ -262,7 +264,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
 def _starting_point(
     config: PaperTrainingConfig, corpus: PaperCorpus, words: WordVectors
 ) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """A projection of word averages ``[W, D]`` that spreads papers evenly, and the averages ``[I, W]``."""
+    """A projection of word averages, ``[W, D]``, that spreads papers evenly, and the averages, ``[I, W]``."""
     probabilities = words.vocabulary.probabilities
     weighted_VW = words.unit_vectors * rarity_weights(probabilities)[:, None]
     counts_IV = word_counts(corpus.rows, corpus.offsets, len(words))

@@ -1,7 +1,7 @@
-"""Fits what scores of a relation model and features of a pair mean: thresholds, probabilities, entailment.
+"""Fits thresholds and probabilities of a relation model, and the weights of entailment.
 
-Shape suffixes: E entity pairs, P patterns or pairs of patterns, R relations, F features of entailment, G of paraphrase,
-each with the constant, W all weights.
+Shape suffixes: E entity pairs, P patterns or pairs of patterns, R relations, B best relations, F features of
+entailment, G features of paraphrase, W all weights; features include the constant.
 """
 
 from collections.abc import Sequence
@@ -24,27 +24,32 @@ from facets.relations.model import RelationModel
 from facets.relations.scoring import combined_scores
 from facets.relations.tables import write_tables
 from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights
+from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.statistics import expected_calibration_error, reliability
-from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weighed
+from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weigh_features
 from facets_lab.relations.evaluation import (
     PairData,
-    RelationSystem,
     best_decision,
-    by_facets,
-    evaluate_relations,
+    model_methods,
     pair_scores,
     read_pairs,
+    relation_metrics,
 )
 
-# Of the look-up: its slope, and what a cosine of 1 counts in terms of the facets' score.
+# Grid of the look-up: its slope, and the facet score that a cosine of 1 corresponds to.
 _SCALES = (0.2, 0.3, 0.5, 0.7, 1.0)
 _PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
-_BEST_WEIGHT = 20.0
-_BEST_RELATIONS = 5  # of each pair: what probability must be right about
+_BEST_WEIGHT = 20.0  # of the best relation of a pair in the fit of probabilities
+_NUM_BEST = 5  # relations of a pair whose probabilities are fitted
+_PRIOR_STRENGTH = 0.5  # of the squared distance from the prior weights; chosen across sources
+_MAX_STEPS = 2000
+
+Source = tuple[PairFeatures, EntailmentData]
+_Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
-    """The same model with other numbers."""
+    """The same model with other thresholds and probabilities."""
     return RelationModel(
         model.network,
         model.words,
@@ -56,61 +61,51 @@ def with_confidence(model: RelationModel, confidence: Confidence) -> RelationMod
     )
 
 
-def fit_relation_model(
-    name_or_path: str | None, file: Path, *, threshold: float | None, dry_run: bool
-) -> dict[str, object]:
-    """Fits a model and, unless it is a dry run, stores what was fitted with it.
+def calibrate_relations(name_or_path: str | None, file: Path, *, threshold: float | None, dry_run: bool) -> Report:
+    """Fits a model and, unless it is a dry run, stores the fit; returns the report of the fitted model on ``file``.
 
-    Args:
-        name_or_path: The model; None is the shipped one.
-        file: Pairs, as for ``facets-eval relations``.
-        threshold: Scores from here on are accepted; None: where the F1 of single patterns is best.
-        dry_run: Leave the model as it is.
-
-    Returns:
-        The report of the fitted model on ``file``.
+    ``threshold`` is the lowest accepted score; None: where the F1 of single patterns is best.
     """
     data = read_pairs(file)
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
     model = load(folder, RelationModel)
-    model = with_confidence(model, fit_relations(model, data, threshold=threshold))
+    model = with_confidence(model, fit_confidence(model, data, threshold=threshold))
     if not dry_run:
         write_tables(folder, model.relations, model.table)
-    results = evaluate_relations(RelationSystem.of(model.name, model, by_facets), data)
-    return {"data": str(file), "rows": data.num_rows, "models": {model.name: results}}
+    metrics = relation_metrics(model, model_methods, data)
+    return {"data": str(file), "rows": data.num_rows, "models": {model.name: metrics}}
 
 
-def fit_relations(model: RelationModel, data: PairData, *, threshold: float | None = None) -> Confidence:
-    """Threshold, probabilities and the look-up's scale from pairs whose relations are known.
+def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | None = None) -> Confidence:
+    """Threshold, probabilities and scale of the look-up from pairs with known relations.
 
-    The look-up's cosines get the scale at which the maximum of both ranks pairs best. The threshold, one for
-    all relations, is for single patterns, as extraction meets them, and has seen what says no relation: each pattern
-    also counts the other way round, where it says symmetric relations alone. The probabilities are those of the best
-    relations of pairs: of one pattern the data does not know which of them it says.
+    The scale is the one at which the maximum of facets and look-up ranks pairs best. The threshold, one for all
+    relations, is for single patterns as in extraction; mirrored patterns, which have symmetric relations only, are its
+    negative examples. Probabilities are those of the best relations of pairs.
     """
     table = model.relations
     names = table.names
     data = data.canonical(table.meanings())
-    confidence = table.confidence.replaced(schema_scale=1.0, schema_shift=0.0)
-    arrays = RelationEngine(with_confidence(model, confidence)).score_arrays(data.patterns, names)
+    unscaled = table.confidence.replaced(schema_scale=1.0, schema_shift=0.0)
+    arrays = RelationEngine(with_confidence(model, unscaled)).score_arrays(data.patterns, names)
     gold_ER = data.gold(names)
     choices = [
-        _schema_scale(scores, arrays.universal_schema, data, gold_ER, confidence.replaced(use_asymmetric=is_asymmetric))
-        for is_asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
+        _fit_schema_scale(scores, arrays.universal_schema, data, gold_ER, unscaled.replaced(use_asymmetric=asymmetric))
+        for asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
     ]
-    # At a tie the symmetric score, which comes first, decides.
-    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))
+    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))  # at a tie the symmetric score decides
     single = data.single_patterns(table.symmetric_names)
     engine = RelationEngine(with_confidence(model, confidence))
     single_scores = pair_scores(single, engine.score_arrays(single.patterns, names).scores)
-    _, margin, best = best_decision(single_scores, single.gold(names), num_missed=single.num_unknown(names))
+    num_missed = int(single.num_unknown(set(names)).sum())
+    _, margin, best = best_decision(single_scores, single.gold(names), num_missed=num_missed)
     threshold = best if threshold is None else threshold
     scores_ER = pair_scores(data, engine.score_arrays(data.patterns, names).scores)
     gaps_ER = scores_ER - scores_ER.max(axis=1, keepdims=True)
-    best_EB = np.argsort(-scores_ER, axis=1, kind="stable")[:, :_BEST_RELATIONS]
+    best_EB = np.argsort(-scores_ER, axis=1, kind="stable")[:, :_NUM_BEST]
     features = [np.take_along_axis(values, best_EB, axis=1).ravel() for values in (scores_ER - threshold, gaps_ER)]
     right = np.take_along_axis(gold_ER, best_EB, axis=1).ravel()
-    # The best relation is what people are told; the others only teach what a gap means.
+    # Users see the best relation; the others only show what a gap means.
     weights = np.tile([_BEST_WEIGHT] + [1.0] * (best_EB.shape[1] - 1), len(best_EB))
     curve = LogisticRegression(C=100.0).fit(np.stack(features, axis=1), right, sample_weight=weights)
     return confidence.replaced(
@@ -123,46 +118,31 @@ def fit_relations(model: RelationModel, data: PairData, *, threshold: float | No
     )
 
 
-def _schema_scale(
+def _fit_schema_scale(
     facet_PR: NDArray[np.float32],
     schema_PR: NDArray[np.float32],
     data: PairData,
     gold_ER: NDArray[np.bool_],
     confidence: Confidence,
 ) -> tuple[float, Confidence]:
-    """Best mean average precision of the maximum on a small grid, and the settings that give it."""
+    """The best mean average precision on the grid, and its settings."""
+    present = np.flatnonzero(gold_ER.any(axis=0))
     tried = []
     for scale in _SCALES:
         for peak in _PEAKS:
-            own = confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4))
-            scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, own))
-            tried.append((_mean_precision(scores_ER, gold_ER), own))
+            scaled = confidence.replaced(schema_scale=scale, schema_shift=round(peak - scale, 4))
+            scores_ER = pair_scores(data, combined_scores(facet_PR, schema_PR, scaled))
+            precisions = [average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]
+            tried.append((float(np.mean(precisions)), scaled))
     return max(tried, key=lambda choice: choice[0])
 
 
-def _mean_precision(scores_ER: NDArray[np.float32], gold_ER: NDArray[np.bool_]) -> float:
-    present = np.flatnonzero(gold_ER.any(axis=0))
-    return float(np.mean([average_precision_score(gold_ER[:, r], scores_ER[:, r]) for r in present]))
-
-
-# Of the squared distance from the weights that are believed beforehand; chosen across sources, above all for
-# calibration.
-_PRIOR_STRENGTH = 0.5
-_MAX_STEPS = 2000
-
-Source = tuple[PairFeatures, EntailmentData]
-
-
-def fit_entailment_model(name_or_path: str | None, files: Sequence[Path], *, dry_run: bool) -> dict[str, object]:
-    """Fits a model's weights of entailment and, unless it is a dry run, stores them with it.
-
-    Args:
-        name_or_path: The model; None is the shipped one.
-        files: Pairs, as for ``facets-eval entailment``; each is a source and weighs alike.
-        dry_run: Leave the model as it is.
+def calibrate_entailment(name_or_path: str | None, files: Sequence[Path], *, dry_run: bool) -> Report:
+    """Fits the weights of entailment, each file weighing the same, and stores them unless it is a dry run.
 
     Returns:
-        The report of ``fit_across_sources`` under the model's name.
+        For each file, metrics of weights fitted on the other files (``across``; of the prior weights when there is no
+        other) and on all files (``inside``).
     """
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
     model = load(folder, RelationModel)
@@ -176,14 +156,10 @@ def fit_entailment_model(name_or_path: str | None, files: Sequence[Path], *, dry
 def fit_across_sources(
     model: RelationModel, files: Sequence[Path]
 ) -> tuple[EntailmentWeights, dict[str, dict[str, dict[str, object]]]]:
-    """Weights fitted on all files, and a report by file.
-
-    Returns:
-        The weights; by file, metrics of weights fitted on the *other* files (``across``; of what is believed
-        beforehand, when there is no other), and of those fitted on all (``inside``).
+    """Weights fitted on all files, and the report of ``calibrate_entailment`` by file.
 
     Raises:
-        InvalidInputError: A bad line, or two files of one name.
+        InvalidInputError: A line is invalid, or two files have the same name.
     """
     engine = RelationEngine(model)
     sources: dict[str, Source] = {}
@@ -197,31 +173,28 @@ def fit_across_sources(
     for name, source in sources.items():
         others = [other for key, other in sources.items() if key != name]
         report[name] = {
-            "across": _measured(source, fit_weights(others) if others else EntailmentWeights()),
-            "inside": _measured(source, weights),
+            "across": _measure(source, fit_weights(others) if others else EntailmentWeights()),
+            "inside": _measure(source, weights),
         }
     return weights, report
 
 
 def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
-    """Most likely weights, each source weighing alike: ``sum -log P(a possible label)`` plus a normal prior.
-
-    A pair that was judged in one direction only counts by the probability of both labels that it may have.
-    """
-    believed = EntailmentWeights()
-    names = [*believed.entails], [*believed.paraphrase]
-    start_W = np.array([*believed.entails.values(), *believed.paraphrase.values()])
+    """Maximum a posteriori weights: ``sum -log P(a possible label)`` plus a normal prior, sources weighing the same."""
+    prior = EntailmentWeights()
+    names = [*prior.entails], [*prior.paraphrase]
+    start_W = np.array([*prior.entails.values(), *prior.paraphrase.values()])
     columns = [(_columns(features, names), data.possible) for features, data in sources]
 
     def loss(weights_W: NDArray[np.float64]) -> tuple[float, NDArray[np.float64]]:
         distance_W = weights_W - start_W
         total, gradient_W = _PRIOR_STRENGTH / 2 * float(distance_W @ distance_W), _PRIOR_STRENGTH * distance_W
-        for own, possible_P4 in columns:
-            value, slope_W = _negative_likelihood(weights_W, own, possible_P4)
+        for source_columns, possible_P4 in columns:
+            value, slope_W = _negative_likelihood(weights_W, source_columns, possible_P4)
             total, gradient_W = total + value / len(columns), gradient_W + slope_W / len(columns)
         return total, gradient_W
 
-    # What a feature says must not turn round because a source has too few pairs to show it.
+    # A source with few pairs must not turn the sign of a feature.
     bounds = [(0.0, None) if weight > 0 else (None, 0.0) for weight in start_W]
     fitted = minimize(loss, start_W, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MAX_STEPS})
     rounded = [round(float(weight), 4) for weight in fitted.x]
@@ -231,24 +204,21 @@ def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
     )
 
 
-_Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
-
-
 def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> _Columns:
-    """The named columns forward, backward and symmetric."""
+    """The named columns of the forward, backward and symmetric features."""
     ones_P1 = np.ones((len(features.forward), 1))
-    places_F = [(*FEATURES, CONSTANT).index(name) for name in names[0]]
-    places_G = [(*PARAPHRASE_FEATURES, CONSTANT).index(name) for name in names[1]]
+    rows_F = [(*FEATURES, CONSTANT).index(name) for name in names[0]]
+    rows_G = [(*PARAPHRASE_FEATURES, CONSTANT).index(name) for name in names[1]]
     forward, backward, symmetric = (
         np.concatenate([block, ones_P1], axis=1) for block in (features.forward, features.backward, features.symmetric)
     )
-    return forward[:, places_F], backward[:, places_F], symmetric[:, places_G]
+    return forward[:, rows_F], backward[:, rows_F], symmetric[:, rows_G]
 
 
 def _negative_likelihood(
     weights_W: NDArray[np.float64], columns: _Columns, possible_P4: NDArray[np.bool_]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Mean over pairs, and its gradient."""
+    """Mean over the pairs, and its gradient."""
     forward_PF, backward_PF, symmetric_PG = columns
     entails_F, paraphrase_G = weights_W[: forward_PF.shape[1]], weights_W[forward_PF.shape[1] :]
     logits_P4 = np.zeros(possible_P4.shape)
@@ -266,10 +236,10 @@ def _negative_likelihood(
     return float(-np.log(likelihood_P1).mean()), gradient_W
 
 
-def _measured(source: Source, weights: EntailmentWeights) -> dict[str, object]:
-    """What ``facets-eval entailment`` reports of the answers, and how far their confidence is off."""
+def _measure(source: Source, weights: EntailmentWeights) -> dict[str, object]:
+    """``pair_metrics`` and the calibration of the confidence."""
     features, data = source
-    scores = weighed(features, weights)
+    scores = weigh_features(features, weights)
     if data.is_judged_one_way:
         claims_P, right_P = scores.follows, data.relevant
     else:

@@ -1,4 +1,4 @@
-"""The catalogue of relations and patterns that are known to say them, or none.
+"""The catalogue of relations, and patterns known to express them or none of them.
 
 Shape suffixes: P patterns, R relations.
 """
@@ -13,15 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 from pydantic import Field, model_validator
 
-from facets.config import Settings
+from facets.config import Name, Settings
 from facets.language.tokenizer import Tokenizer
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY, mirrored, tokenize_patterns
 from facets_lab.evaluation.files import read_table
 
-# TOML gives the names of kinds.
-_Kinds = Annotated[list[Annotated[EntityType, Field(strict=False)]], Field(min_length=1)]
-_Name = Annotated[str, Field(min_length=1)]
+_EntityTypes = Annotated[list[Annotated[EntityType, Field(strict=False)]], Field(min_length=1)]
+_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
+_PREPOSITIONS = frozenset("at by for from in of on to with".split())
+_NAMES_AS_PATTERNS = 3  # a relation's name and two aliases become patterns
+
+Pattern = tuple[str, ...]
 
 
 class CatalogueEntry(Settings):
@@ -29,20 +32,20 @@ class CatalogueEntry(Settings):
 
     Attributes:
         name: Canonical name.
-        aliases: Other names of the same relation.
-        inverse_aliases: Names of the same relation with head and tail exchanged.
-        head: What a head may be.
-        tail: What a tail may be.
-        symmetric: Holds both ways round.
-        example: A sentence; the head stands in ``[..]``, the tail in ``{..}``.
+        aliases: Other names of the relation.
+        inverse_aliases: Names of the relation with head and tail exchanged.
+        head: Types of heads.
+        tail: Types of tails.
+        symmetric: Whether the relation holds both ways round.
+        example: A sentence with the head in ``[..]`` and the tail in ``{..}``.
         description: One line.
     """
 
-    name: _Name
-    aliases: list[_Name] = Field(default=[])
-    inverse_aliases: list[_Name] = Field(default=[])
-    head: _Kinds
-    tail: _Kinds
+    name: Name
+    aliases: list[Name] = Field(default=[])
+    inverse_aliases: list[Name] = Field(default=[])
+    head: _EntityTypes
+    tail: _EntityTypes
     symmetric: bool = False
     example: str
     description: str
@@ -55,12 +58,12 @@ class CatalogueEntry(Settings):
 
 
 class RelationCatalogue(Settings):
-    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias stands there once.
+    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias is there once.
 
     Example:
         >>> entry = {"name": "capital", "inverse_aliases": ["capitalOf"], "head": ["place"], "tail": ["place"]}
-        >>> entry |= {"example": "{Paris} is the capital of [France].", "description": "Where a government is."}
-        >>> RelationCatalogue.from_dict({"relation": [entry]}).canonical("capitalOf")
+        >>> entry |= {"example": "{Paris} is the capital of [France].", "description": "Seat of a government."}
+        >>> RelationCatalogue.from_dict({"relation": [entry]}).meanings()["capitalOf"]
         ('capital', True)
     """
 
@@ -75,29 +78,16 @@ class RelationCatalogue(Settings):
                 seen.add(name)
         return self
 
-    @classmethod
-    def read(cls, path: Path) -> Self:
-        """Reads a TOML file with one ``[[relation]]`` each.
-
-        Raises:
-            ConfigError: It cannot be read, is not TOML, or an entry breaks its rule.
-        """
-        return cls.from_toml(path)
-
     def meanings(self) -> dict[str, tuple[str, bool]]:
-        """The canonical relation behind each name and alias, and whether head and tail are exchanged."""
+        """Canonical name of each name and alias, and whether head and tail are exchanged."""
         meanings: dict[str, tuple[str, bool]] = {}
         for entry in self.relation:
             meanings |= dict.fromkeys([entry.name, *entry.aliases], (entry.name, False))
             meanings |= dict.fromkeys(entry.inverse_aliases, (entry.name, True))
         return meanings
 
-    def canonical(self, name: str) -> tuple[str, bool]:
-        """As ``meanings`` of one name; unknown names mean themselves."""
-        return self.meanings().get(name, (name, False))
-
     def canonical_triples(self, triples: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-        """Triples head, tail, relation under canonical names, each once; symmetric ones as they are given."""
+        """Triples head, tail, relation under canonical names, each once; unknown names stay."""
         meanings = self.meanings()
         result = []
         for head, tail, name in triples:
@@ -106,45 +96,38 @@ class RelationCatalogue(Settings):
         return list(dict.fromkeys(result))
 
 
-_CAMEL = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])|\d+")
-_PREPOSITIONS = frozenset("at by for from in of on to with".split())
-_SPACES = re.compile(r"\s+")
-
-
 def read_phrases(path: Path) -> dict[str, list[str]]:
-    """Phrases by relation: ``relation<TAB>pattern`` a line.
+    """Patterns by relation, from lines ``relation<TAB>pattern``.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: The file cannot be read.
     """
     phrases: dict[str, list[str]] = {}
-    for relation, pattern in read_table(path, {"relation": str, "pattern": _pattern}):
+    for relation, pattern in read_table(path, {"relation": str, "pattern": _parse_pattern}):
         phrases.setdefault(relation, []).append(pattern)
     return phrases
 
 
-def _pattern(text: str) -> str:
+def _parse_pattern(text: str) -> str:
     tokens = text.split()
     if tokens.count(ARG1) != 1 or tokens.count(ARG2) != 1:
         raise ValueError(f"expected {ARG1} and {ARG2} once")
     return " ".join(tokens)
 
 
-def phrase_patterns(phrases: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Phrases by relation -> relations by pattern as it is mined: lower-case tokens joined by blanks.
+def relations_by_pattern(phrases: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
+    """Relations by pattern as it is mined: lower-case tokens separated by spaces.
 
     Example:
-        >>> phrase_patterns({"author": ["$ARG2 , who wrote $ARG1"], "creator": ["$ARG2, who wrote $ARG1"]})
+        >>> relations_by_pattern({"author": ["$ARG2 , who wrote $ARG1"], "creator": ["$ARG2, who wrote $ARG1"]})
         {'$ARG2 , who wrote $ARG1': ['author', 'creator']}
     """
-    flat = [(relation, phrase) for relation, own in phrases.items() for phrase in own]
-    relations: dict[str, list[str]] = {}
+    flat = [(relation, phrase) for relation, patterns in phrases.items() for phrase in patterns]
+    relations: dict[str, dict[str, None]] = {}
     for (relation, _), tokens in zip(flat, tokenize_patterns([p for _, p in flat], Tokenizer()), strict=True):
-        own = relations.setdefault(" ".join(tokens), [])
-        if relation not in own:
-            own.append(relation)
-    return relations
+        relations.setdefault(" ".join(tokens), {})[relation] = None
+    return {pattern: list(names) for pattern, names in relations.items()}
 
 
 def name_words(relation: str) -> list[str]:
@@ -158,7 +141,7 @@ def name_words(relation: str) -> list[str]:
 
 
 def name_patterns(relation: str) -> list[str]:
-    """Patterns that say a relation by the words of its name.
+    """Patterns made of the words of a relation's name.
 
     Example:
         >>> name_patterns("leaderName")[0], name_patterns("worksFor")
@@ -166,66 +149,59 @@ def name_patterns(relation: str) -> list[str]:
     """
     patterns = []
     for alternative in re.split(r"[/(]", relation):
-        own = name_words(alternative)
-        words = " ".join(own)
-        # ``worksFor`` says a relation as a verb does; nobody is "the works for of" anybody.
-        if own and own[-1] not in _PREPOSITIONS:
+        name = name_words(alternative)
+        words = " ".join(name)
+        if name and name[-1] not in _PREPOSITIONS:  # ``worksFor`` is a verb, not a noun
             patterns += [
                 f"{ARG1} 's {words} is {ARG2}",
                 f"{ARG1} has the {words} {ARG2}",
                 f"{ARG2} is the {words} of {ARG1}",
             ]
-        if own:
+        if name:
             patterns.append(f"{ARG1} {words} {ARG2}")
-    return [_SPACES.sub(" ", pattern) for pattern in dict.fromkeys(patterns)]
-
-
-_NAMES_OF_A_RELATION = 3  # itself and two aliases are put into words
+    return list(dict.fromkeys(patterns))
 
 
 @dataclass(frozen=True, slots=True)
 class LabelledPatterns:
-    """Patterns and what they say.
+    """Patterns and the relations they express.
 
     Attributes:
         relations: Canonical names, ``R``.
         is_symmetric: Relations that hold both ways round, ``[R]``.
-        patterns: Distinct tokenized patterns that say a relation, ``P``.
-        labels: ``[P, R]``, True where the pattern says the relation with ``$ARG1`` as head.
-        others: Tokenized patterns that say none of the relations.
+        patterns: Distinct tokenized patterns that express a relation, ``P``.
+        labels: True where the pattern expresses the relation with ``$ARG1`` as head, ``[P, R]``.
+        others: Tokenized patterns that express none of the relations.
     """
 
     relations: tuple[str, ...]
     is_symmetric: NDArray[np.bool_]
-    patterns: list[tuple[str, ...]]
+    patterns: list[Pattern]
     labels: NDArray[np.bool_]
-    others: list[tuple[str, ...]]
+    others: list[Pattern]
 
 
 def label_patterns(
     catalogue: RelationCatalogue, phrases: Mapping[str, Sequence[str]], none_patterns: Sequence[str]
 ) -> LabelledPatterns:
-    """Phrases and names of the relations as patterns; those of symmetric relations also the other way round.
+    """Phrases and names of the relations as patterns; those of symmetric relations also mirrored.
 
-    Args:
-        catalogue: The relations.
-        phrases: Patterns by canonical relation.
-        none_patterns: Patterns that say none of them; they count both ways round.
+    ``none_patterns`` express none of the relations, in either direction.
 
     Raises:
         InvalidInputError: A pattern lacks an argument or has one twice.
     """
     tokenizer = Tokenizer()
-    relations_of: dict[tuple[str, ...], set[int]] = {}
-    for place, entry in enumerate(catalogue.relation):
-        names = (entry.name, *entry.aliases)[:_NAMES_OF_A_RELATION]
-        said = [*phrases.get(entry.name, ()), *(pattern for name in names for pattern in name_patterns(name))]
-        for tokens in tokenize_patterns(said, tokenizer, path=("phrases", entry.name)):
+    relations_of: dict[Pattern, set[int]] = {}
+    for row, entry in enumerate(catalogue.relation):
+        names = (entry.name, *entry.aliases)[:_NAMES_AS_PATTERNS]
+        texts = [*phrases.get(entry.name, ()), *(pattern for name in names for pattern in name_patterns(name))]
+        for tokens in tokenize_patterns(texts, tokenizer, path=("phrases", entry.name)):
             for pattern in (tokens, mirrored(tokens)) if entry.symmetric else (tokens,):
-                relations_of.setdefault(pattern, set()).add(place)
+                relations_of.setdefault(pattern, set()).add(row)
     labels = np.zeros((len(relations_of), len(catalogue.relation)), dtype=np.bool_)
-    for row, places in enumerate(relations_of.values()):
-        labels[row, list(places)] = True
+    for row, relations in enumerate(relations_of.values()):
+        labels[row, list(relations)] = True
     others = tokenize_patterns(none_patterns, tokenizer, path=("none_patterns",))
     both_ways = dict.fromkeys([*others, *map(mirrored, others)])
     return LabelledPatterns(
@@ -237,20 +213,14 @@ def label_patterns(
     )
 
 
-def composed(pattern: tuple[str, ...], other: tuple[str, ...], form: int) -> tuple[str, ...]:
-    """A pattern beside another fact of the same head, whose tail is an entity like any other.
+def compose(pattern: Pattern, other: Pattern, form: int) -> Pattern:
+    """A pattern in a sentence with another fact about the same head; ``form`` chooses one of four sentences.
 
-    Args:
-        pattern: What is said of the arguments.
-        other: What is said beside it.
-        form: Which of the forms of a sentence, counted from 0 and in turn.
-
-    Returns:
-        The pattern alone where either does not begin with the head and end with the tail.
+    The pattern itself where either does not begin with the head and end with the tail.
 
     Example:
         >>> mass, speed = "$ARG1 has a mass of $ARG2".split(), "$ARG1 has a speed of $ARG2".split()
-        >>> " ".join(composed(tuple(speed), tuple(mass), 0))
+        >>> " ".join(compose(tuple(speed), tuple(mass), 0))
         '$ARG1 has a mass of $ENT and has a speed of $ARG2'
     """
     if any(p[0] != ARG1 or p[-1] != ARG2 for p in (pattern, other)):

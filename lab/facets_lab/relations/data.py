@@ -1,13 +1,9 @@
 """The co-occurrence matrix of patterns, relations and entity pairs, and training batches from it.
 
-Rows are patterns, then relations; columns are entity pairs. Files are read line by line, and one pair or one pattern
-cannot fill the memory: each keeps a limited number of cells. Batches are drawn from ``(seed, step)``, so that any step
-can be made again: resuming is exact.
-
-Shape suffixes: B patterns or relations, N entity pairs.
+Rows are patterns, then relations; columns are entity pairs. Batches are drawn from ``(seed, step)``, so resuming is
+exact. Shape suffixes: B patterns or relations, N entity pairs.
 """
 
-import logging
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count
@@ -22,15 +18,20 @@ from facets.config import AtLeastOne, NonNegative, PatternNetworkConfig, Positiv
 from facets.errors import ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.patterns import mirrored, tokenize_patterns
-from facets_lab.evaluation.files import Columns, count_of, read_table
-from facets_lab.relations.catalogue import LabelledPatterns, composed
+from facets_lab.evaluation.files import Columns, parse_count, read_table
+from facets_lab.relations.catalogue import LabelledPatterns, Pattern, compose
 from facets_lab.relations.entity_pairs import bare_name, name_variants
 from facets_lab.training.corpus import in_blocks
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
+KB_PREFIX = "kb:"
+_BLOCK_LINES = 200_000
+
+Triple = tuple[str, str, str]  # head, tail, relation
+
 
 class FactorizationConfig(Settings):
-    """Universal schema by matrix factorization (BPR), with Adagrad."""
+    """Universal schema by matrix factorization (BPR) with Adagrad."""
 
     dim: AtLeastOne = 64
     num_epochs: AtLeastOne = 20
@@ -46,14 +47,14 @@ class RelationTrainingConfig(TrainingConfig):
     name: str = "facets-relations-en"
     encoder_of: str  # folder of the model of passages whose encoder is tuned
     catalogue: str  # file of the relations
-    phrases: str  # file of patterns that say a relation
-    none_patterns: str  # file of patterns that say none of them
+    phrases: str  # file of patterns that express a relation
+    none_patterns: str  # file of patterns that express no relation
     cells: Annotated[list[str], Field(min_length=1)]  # matrix files: entity, entity, pattern, count
     triples: str = ""  # matrix file whose kb:... rows are facts
     facts: list[str] = Field(default=[])  # files of facts found in a corpus
     types: list[str] = Field(default=[])  # files of the types of names
-    num_relation_facets: AtLeastOne = 11  # K_rel
-    max_patterns_per_pair: AtLeastOne = 100  # of the matrix, the most frequent ones
+    num_relation_facets: AtLeastOne = 11  # K of relations
+    max_patterns_per_pair: AtLeastOne = 100  # of the matrix
     max_pairs_per_pattern: AtLeastOne = 2000
     num_steps: AtLeastOne = 400
     batch_size: BatchSize = 64  # mined patterns a step
@@ -61,10 +62,10 @@ class RelationTrainingConfig(TrainingConfig):
     relations_per_step: AtLeastOne = 24
     pairs_per_relation: AtLeastOne = 16
     phrases_per_step: AtLeastOne = 64
-    others_per_step: AtLeastOne = 24  # patterns that say no relation
-    composed_share: Share = 0.3  # of the phrases: said beside another fact
+    others_per_step: AtLeastOne = 24  # patterns that express no relation
+    composed_share: Share = 0.3  # of the phrases: in a sentence with another fact
     sampling_power: Share = 0.5  # a pattern is drawn in proportion to (number of its pairs) ** power
-    similar_relations: Share = 0.8  # relations whose first facets have a cosine above are no negatives of each other
+    similar_relations: Share = 0.8  # relations with a higher cosine at the start are no negatives of each other
     slope: Positive = 30.0  # of the scores in the ranking loss
     direction_slope: Positive = 20.0
     schema_weight: NonNegative = 1.0  # of eq. 3.9
@@ -72,17 +73,9 @@ class RelationTrainingConfig(TrainingConfig):
     encoder_learning_rate: Positive = 4e-5
     relation_learning_rate: Positive = 3e-4  # of the relations' facets
     pair_learning_rate: NonNegative = 0.1  # of the entity pair embeddings, plain gradient descent
-    held_out_share: Share = 0.0  # of the phrases of each relation that has five or more: for validation
+    held_out_share: Share = 0.0  # of the phrases of each relation with five or more, for validation
     model: PatternNetworkConfig = PatternNetworkConfig()
     factorization: FactorizationConfig = FactorizationConfig()
-
-
-logger = logging.getLogger(__name__)
-
-KB_PREFIX = "kb:"
-_BLOCK_LINES = 200_000
-
-Triple = tuple[str, str, str]  # head, tail, relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,13 +83,12 @@ class RelationMatrix:
     """Cells in compressed rows; patterns first, then relations.
 
     Attributes:
-        patterns: Lower-case tokens of each pattern, joined by one blank; ``P`` of them.
-        relations: Names, ``R``.
-        offsets: ``[P + R + 1]`` int64; the pairs of row ``i`` are ``pairs[offsets[i]:offsets[i + 1]]``. A relation may
-            have none.
+        patterns: Lower-case tokens of each pattern, separated by spaces; ``P`` of them.
+        relations: Names, ``R``; a relation may have no cells.
+        offsets: ``[P + R + 1]`` int64; the pairs of row ``i`` are ``pairs[offsets[i]:offsets[i + 1]]``.
         pairs: Columns, int32.
-        names: Head and tail of each pair, by a tab, ``N``.
-        pair_sizes: Rows of each pair, ``[N]`` int64: the frequency behind the weights of eq. 3.9.
+        names: Head and tail of each pair, separated by a tab, ``N``.
+        pair_sizes: Rows of each pair, ``[N]`` int64; the frequency behind the weights of eq. 3.9.
     """
 
     patterns: list[str]
@@ -125,10 +117,10 @@ def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
     """Cells of a matrix file: entity, entity, pattern or ``kb:relation``, count.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: The file cannot be read.
     """
-    columns: Columns = {"entity": str, "other entity": str, "pattern or kb:relation": str, "count": count_of}
+    columns: Columns = {"entity": str, "other entity": str, "pattern or kb:relation": str, "count": parse_count}
     yield from read_table(path, columns)
 
 
@@ -136,15 +128,15 @@ def read_triples(path: Path) -> list[Triple]:
     """The ``kb:`` rows of a matrix file.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: The file cannot be read, or has no such row.
     """
-    facts = [
+    triples = [
         (head, tail, name[len(KB_PREFIX) :]) for head, tail, name, _ in read_cells(path) if name.startswith(KB_PREFIX)
     ]
-    if not facts:
+    if not triples:
         raise ConfigError(f"{path} must hold kb:relation rows, got none")
-    return facts
+    return triples
 
 
 def load_matrix(
@@ -155,30 +147,27 @@ def load_matrix(
     max_patterns_per_pair: int,
     max_pairs_per_pattern: int,
 ) -> RelationMatrix:
-    """Reads matrix files into arrays.
+    """Reads matrix files into arrays, without patterns of one pair and pairs of one pattern.
 
     Args:
-        cells: Files of text cells; ``kb:`` rows in them are left out.
-        facts: What is known of entity pairs; pairs without a pattern are left out.
-        relations: Their names, in the order of the rows.
-        max_patterns_per_pair: Cells of one entity pair at most; the first ones of the files stay.
-        max_pairs_per_pattern: Cells of one pattern at most.
-
-    Returns:
-        The matrix, without patterns of one pair and pairs of one pattern: they say nothing about others.
+        cells: Files of cells; ``kb:`` rows are left out.
+        facts: Known facts; those of pairs without a pattern are left out.
+        relations: Names of the relations, in the order of the rows.
+        max_patterns_per_pair: The first cells of an entity pair are kept.
+        max_pairs_per_pattern: A random choice of the cells of a pattern is kept.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: A file cannot be read, or no cell is left.
     """
     tokenizer = Tokenizer()
     patterns: dict[str, int] = {}
     columns: dict[str, int] = {}
     sizes: list[int] = []  # cells of each pair
-    found: list[tuple[int, int]] = []
+    text_cells: list[tuple[int, int]] = []
     for path in cells:
-        said = (cell for cell in read_cells(path) if not cell[2].startswith(KB_PREFIX))
-        for block in in_blocks(said, lambda _: 1, _BLOCK_LINES):
+        rows = (cell for cell in read_cells(path) if not cell[2].startswith(KB_PREFIX))
+        for block in in_blocks(rows, lambda _: 1, _BLOCK_LINES):
             tokens = tokenize_patterns([cell[2] for cell in block], tokenizer, path=(str(path), "patterns"))
             for cell, words in zip(block, tokens, strict=True):
                 column = columns.setdefault(f"{bare_name(cell[0])}\t{bare_name(cell[1])}", len(columns))
@@ -186,31 +175,31 @@ def load_matrix(
                     sizes.append(0)
                 if sizes[column] < max_patterns_per_pair:
                     sizes[column] += 1
-                    found.append((patterns.setdefault(" ".join(words), len(patterns)), column))
-    if not found:
+                    text_cells.append((patterns.setdefault(" ".join(words), len(patterns)), column))
+    if not text_cells:
         raise ConfigError(f"{', '.join(map(str, cells)) or 'cells'} must hold cells of patterns, got none")
+    useful = _drop_unsupported(np.unique(np.array(text_cells, dtype=np.int64).T, axis=1))
     return _compress(
         list(patterns),
         list(columns),
-        _limited(_useful(np.unique(np.array(found, dtype=np.int64).T, axis=1)), max_pairs_per_pattern),
+        _limit_rows(useful, max_pairs_per_pattern),
         relations,
         _fact_cells(facts, {name: row for row, name in enumerate(relations)}, columns),
     )
 
 
 def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str, int]) -> NDArray[np.int64]:
-    """Relations and columns of the facts whose entities a text has together, ``[2, F]``."""
-    found = set()
+    """Relations and columns of the facts whose entities occur together in a text, ``[2, F]``."""
+    cells = set()
     for head, tail, relation in facts:
-        # The bare names, and what else the texts call them.
         for pair in (f"{a}\t{b}" for a in name_variants(head) for b in name_variants(tail)):
             if relation in rows and pair in columns:
-                found.add((rows[relation], columns[pair]))
-    return np.array(sorted(found), dtype=np.int64).reshape(-1, 2).T
+                cells.add((rows[relation], columns[pair]))
+    return np.array(sorted(cells), dtype=np.int64).reshape(-1, 2).T
 
 
-def _useful(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Without patterns of one pair and pairs of one pattern."""
+def _drop_unsupported(cells: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Without patterns of one pair and pairs of one pattern, which say nothing about others."""
     while True:
         row_sizes, column_sizes = np.bincount(cells[0]), np.bincount(cells[1])
         useful = (row_sizes[cells[0]] > 1) & (column_sizes[cells[1]] > 1)
@@ -219,8 +208,8 @@ def _useful(cells: NDArray[np.int64]) -> NDArray[np.int64]:
         cells = cells[:, useful]
 
 
-def _limited(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray[np.int64]:
-    # Shuffled once, so that the cells a frequent pattern keeps are no alphabetical stretch.
+def _limit_rows(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray[np.int64]:
+    # Shuffled, so that the cells a frequent pattern keeps are not an alphabetical range.
     order = np.random.default_rng(0).permutation(cells.shape[1])
     cells = cells[:, order[np.argsort(cells[0][order], kind="stable")]]
     starts = np.searchsorted(cells[0], cells[0], side="left")
@@ -234,7 +223,7 @@ def _compress(
     relations: Sequence[str],
     facts: NDArray[np.int64],
 ) -> RelationMatrix:
-    """The matrix of text cells and facts; facts of pairs that no cell is left of are dropped."""
+    """The matrix of text cells and facts; facts of pairs without a text cell are dropped."""
     used_rows, rows = np.unique(cells[0], return_inverse=True)
     used_pairs, columns = np.unique(cells[1], return_inverse=True)
     facts = facts[:, np.isin(facts[1], used_pairs)]
@@ -252,18 +241,11 @@ def _compress(
     )
 
 
-Pattern = tuple[str, ...]
-
-
 @dataclass(frozen=True, slots=True)
 class PairSample:
-    """Entity pairs of some rows.
+    """Entity pairs of some rows and of other rows as negatives, ``[B, N]`` each.
 
-    Attributes:
-        pairs: ``[B, N]`` int64, anything where the weight is 0.
-        weights: 1 / number of rows of the pair, 0 where there is no pair, ``[B, N]`` float32.
-        negatives: Pairs of other rows, ``[B, N]``.
-        negative_weights: Their weights.
+    Weights are 1 / number of rows of the pair, 0 where there is no pair.
     """
 
     pairs: NDArray[np.int64]
@@ -279,12 +261,12 @@ class RelationBatch:
     Attributes:
         mined: Rows of mined patterns, ``[B]``.
         mined_pairs: Their entity pairs.
-        relations: Numbers of some relations with facts.
+        relations: Rows of some relations with facts.
         relation_pairs: Their entity pairs.
-        phrases: Patterns that say relations.
-        phrase_rows: The labelled pattern that each is, or holds.
-        mirrored: The same patterns with their arguments exchanged.
-        others: Patterns that say none.
+        phrases: Patterns that express relations.
+        phrase_rows: Row of the labelled pattern of each phrase.
+        mirrored: The phrases with their arguments exchanged.
+        others: Patterns that express no relation.
     """
 
     mined: NDArray[np.int64]
@@ -298,14 +280,7 @@ class RelationBatch:
 
 
 class RelationStream:
-    """Draws training batches.
-
-    Args:
-        matrix: Mined patterns, relations, entity pairs.
-        labelled: Phrases and other patterns.
-        rows: Labelled patterns to draw from; the others are held out.
-        config: How many of what.
-    """
+    """Draws training batches; ``rows`` are the labelled patterns to draw from, the others are held out."""
 
     def __init__(
         self,
@@ -322,12 +297,12 @@ class RelationStream:
         self._with_facts = np.flatnonzero(sizes)
         self._fact_share = sizes[self._with_facts] ** 0.5 / (sizes[self._with_facts] ** 0.5).sum()
         self._pair_weights = (1.0 / matrix.pair_sizes).astype(np.float32)
-        self._drawable = rows
+        self._rows = rows
         self._rows_of = [rows[labelled.labels[rows, relation]] for relation in range(labelled.labels.shape[1])]
-        self._said = np.array([relation for relation, own in enumerate(self._rows_of) if len(own)])
+        self._with_phrases = np.array([relation for relation, phrases in enumerate(self._rows_of) if len(phrases)])
 
     def training_batches(self, start_step: int) -> Iterator[RelationBatch]:
-        """Endless batches from step ``start_step`` on, the same ones in every run with this seed."""
+        """Endless batches from a step on, the same ones in every run with this seed."""
         for step in count(start_step):
             yield self._batch(np.random.default_rng([self._config.seed, 10, step]))
 
@@ -338,9 +313,8 @@ class RelationStream:
         mined = np.minimum(draws, num_patterns - 1)
         num_relations = min(config.relations_per_step, len(self._with_facts))
         relations = rng.choice(self._with_facts, num_relations, replace=False, p=self._fact_share)
-        phrase_rows = np.array(
-            [rng.choice(self._rows_of[relation]) for relation in rng.choice(self._said, config.phrases_per_step)]
-        )
+        phrase_relations = rng.choice(self._with_phrases, config.phrases_per_step)
+        phrase_rows = np.array([rng.choice(self._rows_of[relation]) for relation in phrase_relations])
         phrases = [self._phrase(row, rng) for row in phrase_rows.tolist()]
         others = labelled.others
         chosen = rng.choice(len(others), min(config.others_per_step, len(others)), replace=False).tolist()
@@ -352,24 +326,23 @@ class RelationStream:
             phrases=phrases,
             phrase_rows=phrase_rows,
             mirrored=[mirrored(pattern) for pattern in phrases],
-            others=[others[place] for place in chosen],
+            others=[others[row] for row in chosen],
         )
 
     def _phrase(self, row: int, rng: np.random.Generator) -> Pattern:
         pattern = self._labelled.patterns[row]
         if rng.random() >= self._config.composed_share:
             return pattern
-        beside = self._labelled.patterns[int(rng.choice(self._drawable))]
-        return composed(pattern, beside, int(rng.integers(4)))
+        other = self._labelled.patterns[int(rng.choice(self._rows))]
+        return compose(pattern, other, int(rng.integers(4)))
 
     def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:
         starts = self._matrix.offsets[rows]
         sizes = self._matrix.offsets[rows + 1] - starts
-        # All pairs of a row in turn from a random one on; those beyond the row's size are masked.
+        # The pairs of a row from a random one on; positions beyond its size have weight 0.
         first = (rng.random(len(rows)) * sizes).astype(np.int64)
         steps = np.arange(size)
-        places = starts[:, None] + (first[:, None] + steps) % sizes[:, None]
-        pairs = self._matrix.pairs[places].astype(np.int64)
+        pairs = self._matrix.pairs[starts[:, None] + (first[:, None] + steps) % sizes[:, None]].astype(np.int64)
         weights = np.where(steps < sizes[:, None], self._pair_weights[pairs], np.float32(0.0))
         shift = int(rng.integers(1, len(rows))) if len(rows) > 1 else 0
         return PairSample(pairs, weights, np.roll(pairs, shift, axis=0), np.roll(weights, shift, axis=0))

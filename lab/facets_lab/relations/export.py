@@ -1,10 +1,8 @@
 """Writes a relation model from a training run: network, facets of the relations, the look-up of frequent patterns.
 
-The look-up is universal schema by matrix factorization (the paper's table 3.5). What kinds of heads and tails a
-relation has are log-odds that are added to the scores of its patterns.
-
-Shape suffixes: B cells, N negatives, R relations, J facets of a relation, T kinds of entities in the order of
-``EntityType``, P patterns, D dimensions.
+The look-up is universal schema by matrix factorization (Chang 2022, table 3.5). Log-odds of the entity types of heads
+and tails are added to the scores of patterns. Shape suffixes: B cells, N negatives, A head and tail, R relations, T
+entity types in the order of ``EntityType``, P patterns, D dimensions.
 """
 
 import logging
@@ -28,7 +26,7 @@ from facets.relations.thresholds import Confidence
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, RelationTrainingConfig
 from facets_lab.relations.entity_pairs import bare_name
-from facets_lab.relations.facts import kind_of_name
+from facets_lab.relations.facts import type_of_name
 from facets_lab.relations.title_types import read_types
 from facets_lab.relations.training import RelationTrainer
 from facets_lab.training.loop import TrainingLoop, TrainingResult
@@ -36,21 +34,25 @@ from facets_lab.training.loop import TrainingLoop, TrainingResult
 logger = logging.getLogger(__name__)
 
 _EPSILON = 1e-8
+_TYPES = list(EntityType)
+_UNKNOWN = _TYPES.index(EntityType.UNKNOWN)
+_PRIOR_PAIRS = 20.0  # weight of the catalogue, in pairs
+_MAX_PAIRS = 200.0  # more pairs of one relation add no certainty
+_UNFITTING_SHARE = 0.04  # of all types that a relation does not accept: texts and recognizers err
+_LIMIT = 4.0  # types alone never exclude a pattern
+_MAX_PATTERNS = 20_000  # of the look-up, besides the phrases
+_MAX_PATTERNS_A_RELATION = 50
+_PAIRS_A_RELATION = 5
+_FIRST_THRESHOLD = 0.5  # until it is fitted
 
 
 @torch.no_grad()
 def factorize(
     matrix: RelationMatrix, config: FactorizationConfig, *, seed: int, show_progress: bool = True
 ) -> tuple[Tensor, Tensor]:
-    """Embeddings of rows ``[P + R, D]`` and entity pairs ``[N, D]``.
+    """Embeddings of rows ``[P + R, D]`` and of entity pairs ``[N, D]`` that minimise ``-log sigmoid(r.e+ - r.e-)``.
 
-    The loss is ``-log sigmoid(r.e+ - r.e-)``; its gradient is written out: only the embeddings of a batch are touched.
-
-    Args:
-        matrix: The cells.
-        config: D, epochs, rates.
-        seed: Of the start and of the order.
-        show_progress: Show a progress bar on standard error.
+    The gradient is written out, because only the embeddings of a batch change.
     """
     dim = config.dim
     generator = torch.Generator().manual_seed(seed)
@@ -71,24 +73,18 @@ def factorize(
             rows_BD, own_BD, other_BND = rows_D[row_B], pairs_D[pair_B], pairs_D[other_BN]
             margins_BN = torch.einsum("bd,bnd->bn", rows_BD, own_BD.unsqueeze(1) - other_BND)
             total += float(-torch.nn.functional.logsigmoid(margins_BN).sum())
-            # d/dx of -log sigmoid(x)
-            slopes_BN = torch.sigmoid(-margins_BN) / config.num_negatives
+            slopes_BN = torch.sigmoid(-margins_BN) / config.num_negatives  # of -log sigmoid
             slope_B1 = slopes_BN.sum(dim=1, keepdim=True)
             mixed_BD = torch.einsum("bn,bnd->bd", slopes_BN, other_BND)
-            decay = config.l2_weight
-            _adagrad(rows_D, row_squares, row_B, mixed_BD - slope_B1 * own_BD + decay * rows_BD, config.learning_rate)
-            _adagrad(
-                pairs_D,
-                pair_squares,
+            row_gradients = mixed_BD - slope_B1 * own_BD + config.l2_weight * rows_BD
+            own_gradients = config.l2_weight * own_BD - slope_B1 * rows_BD
+            other_gradients = (slopes_BN.unsqueeze(-1) * rows_BD.unsqueeze(1)).flatten(0, 1)
+            both_pairs, gradients = (
                 torch.cat([pair_B, other_BN.flatten()]),
-                torch.cat(
-                    [
-                        decay * own_BD - slope_B1 * rows_BD,
-                        (slopes_BN.unsqueeze(-1) * rows_BD.unsqueeze(1)).flatten(0, 1),
-                    ]
-                ),
-                config.learning_rate,
+                torch.cat([own_gradients, other_gradients]),
             )
+            _adagrad(rows_D, row_squares, row_B, row_gradients, config.learning_rate)
+            _adagrad(pairs_D, pair_squares, both_pairs, gradients, config.learning_rate)
         logger.info("factorization epoch %d: BPR loss %.4f", epoch + 1, total / num_cells / config.num_negatives)
     return rows_D, pairs_D
 
@@ -100,44 +96,37 @@ def _adagrad(values_D: Tensor, squares: Tensor, rows_B: Tensor, gradients_BD: Te
     values_D.index_add_(0, rows_B, -steps_B1 * gradients_BD)
 
 
-_KINDS = list(EntityType)
-_UNKNOWN = _KINDS.index(EntityType.UNKNOWN)
-_PRIOR_PAIRS = 20.0  # what the catalogue says counts as much as so many pairs
-_MAX_PAIRS = 200.0  # more of one relation make it no surer
-_STRANGE = 0.04  # share of the kinds that a relation does not take, all together: texts and recognisers err
-_LIMIT = 4.0  # no pattern is silenced by kinds alone
-
-
 def type_log_odds(
     triples: Iterable[tuple[str, str, str]],
     catalogue: RelationCatalogue,
     types: Mapping[str, EntityType],
     *,
     relations: Sequence[str],
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Log-odds of the kind of an argument for each relation, against the average relation.
+) -> NDArray[np.float32]:
+    """Log-odds of the types of heads and tails of each relation against the average relation, ``[2, R, T]``.
+
+    Relations with few pairs follow the catalogue; relations outside it get zeros.
 
     Args:
-        triples: Head, tail and canonical relation, of a knowledge base or bootstrapped.
-        catalogue: What kinds a relation takes: where a relation has few pairs, that decides.
-        types: Kinds of names.
-        relations: The order of the rows; relations that the catalogue does not hold get zeros.
+        triples: Head, tail and canonical relation.
+        catalogue: Types that each relation accepts.
+        types: Types of names.
+        relations: The order of the rows.
 
     Returns:
-        For heads and for tails: natural logarithms, ``[R, T]`` float32 in ``[-4, 4]``, columns in the order of
-        ``EntityType``. The column of ``UNKNOWN`` is 0, for what is not known says nothing.
+        Natural logarithms in ``[-4, 4]``; 0 for ``UNKNOWN``.
     """
     row_of = {name: row for row, name in enumerate(relations)}
-    counts_ART = np.zeros((2, len(relations), len(_KINDS)))
+    counts_ART = np.zeros((2, len(relations), len(_TYPES)))
     for head, tail, relation in dict.fromkeys(triples):
         row = row_of.get(relation)
         if row is not None:
             for argument, name in enumerate((head, tail)):
-                counts_ART[argument, row, _KINDS.index(kind_of_name(bare_name(name), types))] += 1
+                counts_ART[argument, row, _TYPES.index(type_of_name(bare_name(name), types))] += 1
     counts_ART[:, :, _UNKNOWN] = 0
     totals_AR1 = counts_ART.sum(axis=2, keepdims=True)
     counts_ART *= np.minimum(1.0, _MAX_PAIRS / np.maximum(totals_AR1, 1.0))
-    shares_ART = counts_ART + _PRIOR_PAIRS * _signatures(catalogue, row_of)
+    shares_ART = counts_ART + _PRIOR_PAIRS * _catalogue_shares(catalogue, row_of)
     is_known_R = shares_ART.sum(axis=(0, 2)) > 0
     odds_ART = np.zeros_like(shares_ART)
     if is_known_R.any():
@@ -147,68 +136,46 @@ def type_log_odds(
         with np.errstate(divide="ignore", invalid="ignore"):
             odds_ART[:, is_known_R] = np.log(known_ART) - np.log(average_A1T)
     odds_ART[:, :, _UNKNOWN] = 0
-    odds_ART = np.clip(np.nan_to_num(odds_ART, nan=0.0), -_LIMIT, _LIMIT).astype(np.float32)
-    return odds_ART[0], odds_ART[1]
+    return np.clip(np.nan_to_num(odds_ART, nan=0.0), -_LIMIT, _LIMIT).astype(np.float32)
 
 
-def _signatures(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -> NDArray[np.float64]:
-    """Shares of the kinds by the catalogue alone, ``[2, R, T]``; zeros for relations that it does not hold."""
-    shares_ART = np.zeros((2, len(row_of), len(_KINDS)))
+def _catalogue_shares(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -> NDArray[np.float64]:
+    """Shares of the types by the catalogue alone, ``[2, R, T]``."""
+    shares_ART = np.zeros((2, len(row_of), len(_TYPES)))
     for entry in catalogue.relation:
         if entry.name not in row_of:
             continue
-        for argument, kinds in enumerate((entry.head, entry.tail)):
+        for argument, types in enumerate((entry.head, entry.tail)):
             shares = shares_ART[argument, row_of[entry.name]]
-            shares[:] = _STRANGE / (len(_KINDS) - 1)
+            shares[:] = _UNFITTING_SHARE / (len(_TYPES) - 1)
             shares[_UNKNOWN] = 0
-            for kind in kinds:
-                shares[_KINDS.index(kind)] += (1 - _STRANGE) / len(kinds)
+            for kind in types:
+                shares[_TYPES.index(kind)] += (1 - _UNFITTING_SHARE) / len(types)
     return shares_ART
 
 
-_MAX_PATTERNS_A_RELATION = 50
-_PAIRS_A_RELATION = 5
-_FIRST_THRESHOLD = 0.5
-
-
-def export_relation_model(
-    config: RelationTrainingConfig, run_dir: Path, out_dir: Path, *, max_patterns: int = 20_000
-) -> None:
-    """Writes a checkpoint folder from the last checkpoint of a run.
-
-    Args:
-        config: Settings of the run.
-        run_dir: Folder of the run.
-        out_dir: Folder to write.
-        max_patterns: Patterns of the look-up table at most, beside the phrases: the ones with most entity pairs.
+def export_relation_model(config: RelationTrainingConfig, run_dir: Path, out_dir: Path) -> None:
+    """Writes a model folder from the last checkpoint of a run.
 
     Raises:
         CheckpointError: The run has no checkpoint, or one of other settings.
     """
-    trainer = RelationTrainer(config, run_dir)
+    trainer = RelationTrainer(config)
     loop = TrainingLoop(trainer, run_dir)
     loop.resume()
-    encoder_of = os.path.relpath(config.encoder_of, out_dir)
-    relation_model(trainer, loop.result, encoder_of=encoder_of, max_patterns=max_patterns).save(out_dir)
+    relation_model(trainer, loop.result, encoder_of=os.path.relpath(config.encoder_of, out_dir)).save(out_dir)
 
 
-def relation_model(
-    trainer: RelationTrainer, result: TrainingResult, *, encoder_of: str, max_patterns: int = 20_000
-) -> RelationModel:
-    """The model as it stands, thresholds not yet fitted.
-
-    Args:
-        trainer: The run.
-        result: What the loop says of it.
-        encoder_of: The model of passages, from where the checkpoint will be.
-        max_patterns: See ``export_relation_model``.
-    """
+def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_of: str) -> RelationModel:
+    """The current model, with thresholds not yet fitted; ``encoder_of`` is relative to its future folder."""
     config, matrix = trainer.config, trainer.matrix
     source = Path(config.encoder_of)
     phrases = [" ".join(pattern) for pattern in trainer.labelled.patterns]
-    table, schema_rows_RD = _pattern_table(trainer, phrases, max_patterns)
+    row_of, schema_rows_RD = _pattern_rows(trainer, phrases)
     num_patterns = len(matrix.patterns)
     facets = trainer.network.relations.detach().float().cpu().numpy()
+    types = {name: kind for path in config.types for name, kind in read_types(Path(path)).items()}
+    sizes = dict(zip(matrix.patterns, matrix.row_sizes.tolist(), strict=False))
     return RelationModel(
         trainer.network.patterns,
         read_words(source, read_config(source, PassageModelConfig).dim),
@@ -233,60 +200,46 @@ def relation_model(
             facets=unit_rows(facets.reshape(-1, facets.shape[-1])).reshape(facets.shape),
             confidence=Confidence(thresholds=(_FIRST_THRESHOLD,) * len(matrix.relations)),
             patterns=tuple(
-                tuple(table[phrases[row]] for row in np.flatnonzero(said)[:_MAX_PATTERNS_A_RELATION].tolist())
-                for said in trainer.labelled.labels.T
+                tuple(row_of[phrases[row]] for row in np.flatnonzero(labels)[:_MAX_PATTERNS_A_RELATION].tolist())
+                for labels in trainer.labelled.labels.T
             ),
             details=_details(trainer),
-            type_log_odds=_type_log_odds(trainer),
+            type_log_odds=type_log_odds(trainer.facts, trainer.catalogue, types, relations=matrix.relations),
         ),
         table=PatternTable(
-            rows=table,
-            patterns=schema_rows_RD[: len(table)],
-            relations=schema_rows_RD[len(table) :],
-            counts=_counts(trainer, list(table)),
+            rows=row_of,
+            patterns=schema_rows_RD[: len(row_of)],
+            relations=schema_rows_RD[len(row_of) :],
+            counts=np.array([sizes.get(pattern, 0) for pattern in row_of], dtype=np.int64),
         ),
     )
 
 
-def _pattern_table(
-    trainer: RelationTrainer, phrases: list[str], max_patterns: int
-) -> tuple[dict[str, int], NDArray[np.float32]]:
-    """Rows of the look-up by pattern, and unit vectors of these and of the relations, one after the other.
+def _pattern_rows(trainer: RelationTrainer, phrases: list[str]) -> tuple[dict[str, int], NDArray[np.float32]]:
+    """Rows of the look-up by pattern, and the unit vectors of these rows and then of the relations.
 
-    A phrase that no text has is looked up as the relations it says.
+    A phrase that no text has gets the vector of its relations.
     """
     matrix = trainer.matrix
     num_patterns = len(matrix.patterns)
     factorized, _ = factorize(matrix, trainer.config.factorization, seed=trainer.config.seed)
     vectors = unit_rows(factorized.numpy())
-    places = {pattern: row for row, pattern in enumerate(matrix.patterns)}
-    frequent = np.sort(np.argsort(-matrix.row_sizes[:num_patterns], kind="stable")[:max_patterns])
+    mined_row = {pattern: row for row, pattern in enumerate(matrix.patterns)}
+    frequent = np.sort(np.argsort(-matrix.row_sizes[:num_patterns], kind="stable")[:_MAX_PATTERNS])
     chosen = dict.fromkeys([*phrases, *(matrix.patterns[row] for row in frequent.tolist())])
     relations_RD = vectors[num_patterns:]
-    said_PD = unit_rows(trainer.labelled.labels.astype(np.float32) @ relations_RD)
-    rows = [vectors[places[pattern]] if pattern in places else said_PD[number] for number, pattern in enumerate(chosen)]
+    phrases_PD = unit_rows(trainer.labelled.labels.astype(np.float32) @ relations_RD)
+    rows = [vectors[mined_row[p]] if p in mined_row else phrases_PD[number] for number, p in enumerate(chosen)]
     return {pattern: row for row, pattern in enumerate(chosen)}, np.concatenate([np.stack(rows), relations_RD])
 
 
-def _counts(trainer: RelationTrainer, patterns: list[str]) -> NDArray[np.int64]:
-    """Entity pairs of each pattern in the texts."""
-    sizes = dict(zip(trainer.matrix.patterns, trainer.matrix.row_sizes.tolist(), strict=False))
-    return np.array([sizes.get(pattern, 0) for pattern in patterns], dtype=np.int64)
-
-
-def _type_log_odds(trainer: RelationTrainer) -> NDArray[np.float32]:
-    """What the types of heads and of tails say of each relation, ``[2, R, T]``."""
-    types = {name: kind for path in trainer.config.types for name, kind in read_types(Path(path)).items()}
-    return np.stack(type_log_odds(trainer.facts, trainer.catalogue, types, relations=trainer.matrix.relations))
-
-
 def _details(trainer: RelationTrainer) -> tuple[RelationDetails, ...]:
-    """What the catalogue says, and the pairs that most patterns of the texts have."""
+    """Entries of the catalogue, with the pairs that occur with most patterns."""
     matrix = trainer.matrix
     details = []
     for number, entry in enumerate(trainer.catalogue.relation):
         pairs = matrix.pairs_of(len(matrix.patterns) + number)
-        known = pairs[np.argsort(-matrix.pair_sizes[pairs], kind="stable")][:_PAIRS_A_RELATION]
-        values = entry.to_dict() | {"pairs": [matrix.names[pair].split("\t") for pair in known.tolist()]}
+        best = pairs[np.argsort(-matrix.pair_sizes[pairs], kind="stable")][:_PAIRS_A_RELATION]
+        values = entry.to_dict() | {"pairs": [matrix.names[pair].split("\t") for pair in best.tolist()]}
         details.append(RelationDetails.from_dict(values))
     return tuple(details)

@@ -1,4 +1,4 @@
-"""Facts from a corpus: entity pairs that occur with a hand-written phrase of a relation, and are of fitting kinds."""
+"""Facts of a corpus: entity pairs with fitting types that occur with a hand-written phrase of a relation."""
 
 import re
 from collections import Counter
@@ -8,8 +8,10 @@ from pathlib import Path
 
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2, ENTITY
-from facets_lab.evaluation.files import Columns, count_of, read_table
-from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue
+from facets_lab.evaluation.files import Columns, parse_count, read_table
+from facets_lab.relations.catalogue import CatalogueEntry, RelationCatalogue, read_phrases, relations_by_pattern
+from facets_lab.relations.data import read_cells
+from facets_lab.relations.title_types import TYPES_FILE, read_types
 
 _DATE = re.compile(
     r"(?:(?:c\.|about|around|early|late|mid|in|January|February|March|April|May|June|July|August|September|"
@@ -17,19 +19,17 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?: ?%| [a-z]+(?: [a-z]+)*)?")
-# A phrase of no other words (``$ARG1 , $ARG2``) may say anything.
+# A phrase of these words alone (``$ARG1 , $ARG2``) may express anything.
 _EMPTY = frozenset(
     f"{ARG1} {ARG2} {ENTITY} , ( ) ; : . / - ' '' \" 's is was are were a an the of in on at by to from for with as "
     "and or which who".split()
 )
-
-
 _PARTICLES = frozenset("of the de la von van der den del di du bin ibn al".split())
 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """``relation(head, tail)`` under its canonical name, and how often the corpus says it."""
+    """``relation(head, tail)`` under its canonical name, and how often the corpus states it."""
 
     head: str
     tail: str
@@ -37,11 +37,11 @@ class Fact:
     support: int
 
 
-def kind_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
-    """The kind of a name: of a date or a number by its form, of others by ``types``.
+def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
+    """Type of a name: by its form for dates and numbers, else by ``types``.
 
     Example:
-        >>> kind_of_name("1867-11-07", {}), kind_of_name("Oslo", {"Oslo": EntityType.PLACE})
+        >>> type_of_name("1867-11-07", {}), type_of_name("Oslo", {"Oslo": EntityType.PLACE})
         (<EntityType.DATE: 'date'>, <EntityType.PLACE: 'place'>)
     """
     if _DATE.fullmatch(name):
@@ -51,74 +51,90 @@ def kind_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
     return types.get(name, EntityType.UNKNOWN)
 
 
-def bootstrap_facts(
+def find_facts(cells: Sequence[Path], *, phrases: Path, catalogue: Path) -> list[Fact]:
+    """``facts_of_cells`` of matrix files with ``types.tsv`` beside them.
+
+    Raises:
+        InvalidInputError: A line of a file is invalid.
+        ConfigError: A file cannot be read.
+    """
+    types = {name: kind for path in cells for name, kind in read_types(path.parent / TYPES_FILE).items()}
+    return facts_of_cells(
+        (cell for path in cells for cell in read_cells(path)),
+        relations_by_pattern(read_phrases(phrases)),
+        RelationCatalogue.from_toml(catalogue),
+        types,
+    )
+
+
+def facts_of_cells(
     cells: Iterable[tuple[str, str, str, int]],
-    phrases: Mapping[str, Sequence[str]],
+    relations_of: Mapping[str, Sequence[str]],
     catalogue: RelationCatalogue,
     types: Mapping[str, EntityType],
 ) -> list[Fact]:
-    """Facts that cells say.
+    """Facts that cells state.
 
-    A cell says a relation when its pattern is one of the relation's phrases and the entities are of kinds that the
-    relation takes. A fact needs one cell that says no other relation and has a telling word; what fits several
-    relations only adds to its support. First names alone and months without a year are left out: they mean too many.
+    A cell states a relation when its pattern is one of the relation's phrases and the types of both entities fit. A
+    fact needs a cell that fits one relation only and has a meaningful word; cells that fit several relations add to its
+    support. First names alone and months without a year are ambiguous and left out.
 
     Args:
         cells: Entity, entity, pattern as it is mined, count.
-        phrases: Relations by pattern (``phrase_patterns``).
-        catalogue: Kinds of the arguments; relations that it does not hold are left out.
-        types: Kinds of names.
+        relations_of: Relations by pattern.
+        catalogue: Types of the arguments of each relation.
+        types: Types of names.
 
     Returns:
-        By relation, then most support first, then by name. Symmetric facts stand one way round.
+        Facts ordered by relation, support (highest first) and name. Symmetric facts are there one way round.
     """
     entries = {entry.name: entry for entry in catalogue.relation}
     support: Counter[tuple[str, str, str]] = Counter()
     sure: set[tuple[str, str, str]] = set()
     for head, tail, pattern, count in cells:
-        kinds = kind_of_name(head, types), kind_of_name(tail, types)
+        kinds = type_of_name(head, types), type_of_name(tail, types)
         if head.casefold() == tail.casefold() or not (_is_whole(head, kinds[0]) and _is_whole(tail, kinds[1])):
             continue
-        said = [entries[name] for name in phrases.get(pattern, ()) if name in entries]
-        fitting = [entry for entry in said if _fits(entry, (head, tail), kinds)]
-        # A full day behind a person's name is hardly anything else; a year may be that of a book.
+        candidates = [entries[name] for name in relations_of.get(pattern, ()) if name in entries]
+        fitting = [entry for entry in candidates if _fits(entry, (head, tail), kinds)]
+        # A full day behind a person's name is a date of birth or death; a year may be that of a book.
         is_day = EntityType.UNKNOWN not in kinds and _DAY.fullmatch(tail) is not None
-        is_telling = is_day or not _EMPTY.issuperset(pattern.split())
+        is_meaningful = is_day or not _EMPTY.issuperset(pattern.split())
         for entry in fitting:
             pair = sorted([head, tail]) if entry.symmetric else [head, tail]
             fact = (pair[0], pair[1], entry.name)
             support[fact] += count
-            if is_telling and len(fitting) == 1:
+            if is_meaningful and len(fitting) == 1:
                 sure.add(fact)
-    # Said both ways round, one of them is wrong: nobody knows which.
+    # Of a fact stated both ways round, one is wrong, and we cannot know which.
     clear = [f for f in sure if entries[f[2]].symmetric or (f[1], f[0], f[2]) not in support]
     facts = [Fact(*fact, support[fact]) for fact in clear]
     return sorted(facts, key=lambda fact: (fact.relation, -fact.support, fact.head, fact.tail))
 
 
 def _fits(entry: CatalogueEntry, names: tuple[str, str], kinds: tuple[EntityType, EntityType]) -> bool:
-    """Whether a relation takes these; of one argument at most the kind may be unknown."""
+    """Whether a relation accepts these arguments; the type of one of them may be unknown."""
     if kinds[0] is kinds[1] is EntityType.UNKNOWN:
         return False
-    own = (set(entry.head), set(entry.tail))
-    # What joins like with like (another name, a successor) joins the same kinds.
-    if own[0] == own[1] and len(own[0]) > 1 and kinds[0] is not kinds[1]:
+    accepted = (set(entry.head), set(entry.tail))
+    # A relation between like and like (successor, another name) joins equal types.
+    if accepted[0] == accepted[1] and len(accepted[0]) > 1 and kinds[0] is not kinds[1]:
         return False
     return all(
-        _may_be(name, taken) if kind is EntityType.UNKNOWN else kind in taken
-        for name, kind, taken in zip(names, kinds, own, strict=True)
+        _may_be(name, types) if kind is EntityType.UNKNOWN else kind in types
+        for name, kind, types in zip(names, kinds, accepted, strict=True)
     )
 
 
-def _may_be(name: str, kinds: set[EntityType]) -> bool:
-    """Whether a name of unknown kind may be of one of these; dates and numbers are known by their form."""
+def _may_be(name: str, types: set[EntityType]) -> bool:
+    """Whether a name of unknown type may have one of these types; dates and numbers are known by their form."""
     words = name.split()
     is_person = len(words) > 1 and all(word[:1].isupper() or word in _PARTICLES for word in words)
-    return is_person if kinds == {EntityType.PERSON} else bool(kinds - {EntityType.DATE, EntityType.NUMBER})
+    return is_person if types == {EntityType.PERSON} else bool(types - {EntityType.DATE, EntityType.NUMBER})
 
 
 def _is_whole(name: str, kind: EntityType) -> bool:
-    """Not a first name alone, and no month without a year."""
+    """Not a first name alone, and not a month without a year."""
     match kind:
         case EntityType.PERSON:
             return " " in name
@@ -138,8 +154,8 @@ def read_facts(path: Path) -> list[Fact]:
     """Reads what ``write_facts`` wrote.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: The file cannot be read.
     """
-    columns: Columns = {"head": str, "tail": str, "relation": str, "support": count_of}
+    columns: Columns = {"head": str, "tail": str, "relation": str, "support": parse_count}
     return [Fact(*fields) for fields in read_table(path, columns)]

@@ -1,7 +1,7 @@
-"""Kinds of the entities that documents are about, read from how an encyclopedia begins: ``Ottawa is the capital of``.
+"""Entity types of the titles of an encyclopedia, from how its articles begin: ``Ottawa is the capital of``.
 
-The noun behind the copula of the first sentence decides (a small table), then what stands in the title's parentheses
-(``Mercury (planet)``), then the end of the title (``University of Oslo``).
+The noun behind the copula of the first sentence decides (``title_nouns.txt``), then the title's parentheses (``Mercury
+(planet)``), then the end of the title (``University of Oslo``).
 """
 
 import re
@@ -33,14 +33,15 @@ _BRACKETS = re.compile(r"\([^()]*\)")
 _LIFE = re.compile(
     rf"\([^()]*(?:\bborn [^()]*\d{{4}}|(?:{_MONTH}) [^()]*\d{{4}} ?[\u2013-] ?[^()]*(?:{_MONTH})[^()]*\d{{4}})"
 )
+TYPES_FILE = "types.tsv"
 _OPENING_CHARS = 600
 _PHRASE_CHARS = 120
 _MAX_SEGMENTS = 4
 
 
 @cache
-def _kind_of_noun() -> dict[str, EntityType]:
-    """The kind that each noun tells; a word in several rows has that of the first (``law`` is of parliaments)."""
+def _type_of_noun() -> dict[str, EntityType]:
+    """Type by noun; a word in several rows has the type of the first row (``law``)."""
     kinds: dict[str, EntityType] = {}
     kind = EntityType.UNKNOWN
     for line in Path(__file__).with_name("title_nouns.txt").read_text(encoding="ascii").splitlines():
@@ -52,14 +53,7 @@ def _kind_of_noun() -> dict[str, EntityType]:
 
 
 def type_of_opening(title: str, opening: str) -> EntityType:
-    """The kind of what a document is about.
-
-    Args:
-        title: Its title.
-        opening: Its first paragraph.
-
-    Returns:
-        ``UNKNOWN`` where the opening does not say it.
+    """Type of the entity that a document with this title and first paragraph is about, or ``UNKNOWN``.
 
     Example:
         >>> type_of_opening("Ottawa", "Ottawa ( ) is the capital city of Canada, and the fourth largest city.")
@@ -69,25 +63,25 @@ def type_of_opening(title: str, opening: str) -> EntityType:
     """
     text = opening[:_OPENING_CHARS]
     is_person = _LIFE.search(text) is not None
-    for _ in range(2):  # brackets in brackets
+    for _ in range(2):  # nested brackets
         text = _BRACKETS.sub(" ", text)
     copula = _COPULA.search(text)
     if copula is not None:
-        kind = _kind_of_phrase(text[copula.end() :])
+        kind = _type_of_phrase(text[copula.end() :])
         if kind is not EntityType.UNKNOWN:
             return kind
     if is_person:
         return EntityType.PERSON
     marked = _PARENTHESIS.search(title)
     for words in (marked.group(1) if marked else "", bare_name(title).partition(" of ")[0]):
-        found = _WORD.findall(words.lower())
-        if found and found[-1] in _kind_of_noun() and (marked or " " in title):
-            return _kind_of_noun()[found[-1]]
+        nouns = _WORD.findall(words.lower())
+        if nouns and nouns[-1] in _type_of_noun() and (marked or " " in title):
+            return _type_of_noun()[nouns[-1]]
     return EntityType.UNKNOWN
 
 
-def _kind_of_phrase(text: str) -> EntityType:
-    """The kind of the head of the noun phrase at the start of a text, or of one beside it."""
+def _type_of_phrase(text: str) -> EntityType:
+    """Type of the head of the noun phrase at the start of a text, or of a coordinated one."""
     if not _KEPT_EMPTY.match(text):
         text = _EMPTY.sub("", text)
     for segment in _SEGMENT.split(text[:_PHRASE_CHARS])[:_MAX_SEGMENTS]:
@@ -96,32 +90,32 @@ def _kind_of_phrase(text: str) -> EntityType:
         while len(words) > 1 and words[-1].endswith(("ing", "ed", "ly")):  # ``a sovereign state comprising``
             words.pop()
         for form in (words[-1], words[-1].removesuffix("s"), words[-1].rpartition("-")[2]) if words else ():
-            if form in _kind_of_noun():
-                return _kind_of_noun()[form]
+            if form in _type_of_noun():
+                return _type_of_noun()[form]
         if end is not None:
             break
     return EntityType.UNKNOWN
 
 
 class TitleTypes:
-    """Kinds of titles, collected over documents; names that titles share have the kind of most of them."""
+    """Types of titles, collected over documents; a name that titles share has the type of most of them."""
 
     def __init__(self) -> None:
         self._votes: dict[str, Counter[EntityType]] = {}
 
     def add(self, title: str, paragraphs: Sequence[str]) -> None:
-        """Reads one document."""
+        """Adds one document."""
         kind = type_of_opening(title, next((paragraph for paragraph in paragraphs if len(paragraph) > 40), ""))
         if kind is not EntityType.UNKNOWN:
             self._votes.setdefault(bare_name(title), Counter())[kind] += 1
 
     def types(self) -> dict[str, EntityType]:
-        """Kind of each name that has one."""
+        """Type of each name that has one."""
         return {name: votes.most_common(1)[0][0] for name, votes in self._votes.items()}
 
 
 def write_types(path: Path, types: Mapping[str, EntityType]) -> None:
-    """Writes ``name<TAB>kind`` lines."""
+    """Writes ``name<TAB>type`` lines."""
     path.write_text("".join(f"{name}\t{kind}\n" for name, kind in sorted(types.items())), encoding="utf-8")
 
 
@@ -129,7 +123,7 @@ def read_types(path: Path) -> dict[str, EntityType]:
     """Reads what ``write_types`` wrote.
 
     Raises:
-        InvalidInputError: A bad line; the message names file and line.
+        InvalidInputError: A line is invalid.
         ConfigError: The file cannot be read.
     """
-    return dict(read_table(path, {"name": str, "kind of entity": EntityType}))
+    return dict(read_table(path, {"name": str, "entity type": EntityType}))

@@ -1,6 +1,7 @@
-"""Data and loss of a relation model (Chang 2022, algorithm 2, on a sentence encoder, with labelled patterns beside).
+"""Data and loss of a relation model (Chang 2022, algorithm 2, on a sentence encoder, with labelled patterns).
 
-Shape suffixes: B patterns, R relations, N entity pairs, K and J facets, D dimensions, W width of the encoder, V pieces.
+Shape suffixes: B patterns, R relations, N entity pairs, K and J facets, D dimensions, W width of the encoder, P
+patterns of a table, V pieces.
 """
 
 import logging
@@ -28,7 +29,6 @@ from facets_lab.relations.catalogue import LabelledPatterns, RelationCatalogue, 
 from facets_lab.relations.data import (
     PairSample,
     RelationBatch,
-    RelationMatrix,
     RelationStream,
     RelationTrainingConfig,
     Triple,
@@ -40,22 +40,16 @@ from facets_lab.training.loop import LOSS, Trainer
 
 logger = logging.getLogger(__name__)
 
-_FIRST_WORDS = ("x", "y", "z")  # what the placeholders start as
+_FIRST_WORDS = ("x", "y", "z")  # initial embeddings of the placeholders
 _FIRST_THRESHOLD = 0.75
-_SPREAD = 0.002  # by which the facets of a relation start apart
+_SPREAD = 0.002  # initial distance of the facets of a relation
 _FEWEST_PHRASES = 5  # of a relation of which some are held out
 _ENCODER = "encoder."
 _BATCH_TOKENS = 4096
 
 
 class RelationNetwork(nn.Module):
-    """The network of patterns, the facets of the relations, and the score below which none is said.
-
-    Args:
-        patterns: The network of patterns.
-        num_relations: R.
-        num_facets: J.
-    """
+    """The pattern network, J facets of each relation, and the score below which a pattern expresses no relation."""
 
     def __init__(self, patterns: PatternNetwork, num_relations: int, num_facets: int) -> None:
         super().__init__()
@@ -71,22 +65,29 @@ class RelationNetwork(nn.Module):
 
 
 class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
-    """One relation network with its data.
+    """A relation network with its data.
 
     Raises:
         ConfigError: The settings do not fit the encoder, or a file cannot be read.
         CheckpointError: The encoder's folder is damaged.
-        InvalidInputError: A file has a bad line.
+        InvalidInputError: A line of a file is invalid.
     """
 
     network: RelationNetwork
 
-    def __init__(self, config: RelationTrainingConfig, out_dir: Path) -> None:
+    def __init__(self, config: RelationTrainingConfig) -> None:
         super().__init__(config)
-        self.catalogue = RelationCatalogue.read(Path(config.catalogue))
-        self.labelled = _read_labels(config, self.catalogue)
+        self.catalogue = RelationCatalogue.from_toml(Path(config.catalogue))
+        others = [line for line in read_lines(Path(config.none_patterns)) if line and not line.startswith("#")]
+        self.labelled = label_patterns(self.catalogue, read_phrases(Path(config.phrases)), others)
         self.facts = _read_facts(config, self.catalogue)
-        self.matrix = _read_matrix(config, self.catalogue, self.facts)
+        self.matrix = load_matrix(
+            [Path(path) for path in config.cells],
+            self.facts,
+            [entry.name for entry in self.catalogue.relation],
+            max_patterns_per_pair=config.max_patterns_per_pair,
+            max_pairs_per_pattern=config.max_pairs_per_pattern,
+        )
         self._held_rows, rows = _split(self.labelled, config)
         self._stream = RelationStream(self.matrix, self.labelled, rows, config)
         torch.manual_seed(config.seed)
@@ -100,7 +101,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         self._first_vectors, self.pair_vectors = self._start(rows)
         firsts_RD = functional.normalize(self.network.relations.detach().mean(dim=1), dim=1)
         self._similar_RR = (firsts_RD @ firsts_RD.mT > config.similar_relations).fill_diagonal_(False)
-        self._used_pairs: tuple[tuple[Tensor, Tensor], ...] = ()  # of the step that is being done
+        self._used_pairs: tuple[tuple[Tensor, Tensor], ...] = ()  # of the current step
         self._num_used_pairs = 0
 
     def _pattern_network(self, folder: Path) -> PatternNetwork:
@@ -128,17 +129,17 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
 
     @torch.no_grad()
     def _start(self, rows: NDArray[np.int64]) -> tuple[Tensor, Tensor]:
-        """First sentence vectors of the mined patterns, and of the entity pairs: the means of their patterns.
+        """Initial sentence vectors of the mined patterns, and entity pairs as means of their patterns.
 
-        Relations start at the mean of their phrases.
+        Sets the facets of each relation to the mean of its phrases.
         """
-        phrases_PD = self._encoded(self.pieces.rows(self.labelled.patterns))[1]
+        phrases_PD = self._encode(self.pieces.rows(self.labelled.patterns))[1]
         labels_PR = self._labels_PR.new_zeros(self._labels_PR.shape)
         labels_PR[rows] = self._labels_PR[rows]
         means_RD = functional.normalize(labels_PR.mT @ phrases_PD, dim=1)
         noise = torch.randn(self.network.relations.shape).to(self.device) * _SPREAD
         self.network.relations.copy_(means_RD[:, None] + noise)
-        vectors_PW, facets_PD = self._encoded(self._rows)
+        vectors_PW, facets_PD = self._encode(self._rows)
         matrix = self.matrix
         num_cells = int(matrix.offsets[len(matrix.patterns)])
         row_of = torch.from_numpy(np.repeat(np.arange(len(matrix.patterns)), matrix.row_sizes[: len(matrix.patterns)]))
@@ -148,17 +149,17 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return vectors_PW, functional.normalize(pairs_ND, dim=1)
 
     @torch.no_grad()
-    def _encoded(self, rows: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
-        """Sentence vectors ``[P, W]`` and mean facets ``[P, D]``, unit length, as the network stands."""
+    def _encode(self, rows: Sequence[NDArray[np.int64]]) -> tuple[Tensor, Tensor]:
+        """Sentence vectors ``[P, W]`` and mean facets ``[P, D]``, unit length, of the current network."""
         config = self.config.model
         vectors = torch.empty(len(rows), config.encoder.width, device=self.device)
         facets = torch.empty(len(rows), config.dim, device=self.device)
-        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+        for batch in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
             with self.autocast():
-                states = self.network.patterns.states([rows[place] for place in places])
-                found_BKD = self.network.patterns.facets(states)
-            vectors[places] = functional.normalize(states.mean.float(), dim=1)
-            facets[places] = functional.normalize(found_BKD.mean(dim=1), dim=1)
+                states = self.network.patterns.states([rows[row] for row in batch])
+                facets_BKD = self.network.patterns.facets(states)
+            vectors[batch] = functional.normalize(states.mean.float(), dim=1)
+            facets[batch] = functional.normalize(facets_BKD.mean(dim=1), dim=1)
         return vectors, facets
 
     def batches(self, start_step: int) -> Iterator[RelationBatch]:
@@ -193,10 +194,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return {LOSS: loss, "ranking": ranking, "direction": direction, "none": none, "schema": schema, "moved": moved}
 
     def after_step(self, learning_rate_factor: float) -> None:
-        """Moves the entity pairs of the batch.
-
-        The loss is a mean over the batch; each pair moves as if it were alone.
-        """
+        """Moves the entity pairs of the batch; the loss is a mean over the batch, each pair moves as if alone."""
         rate = learning_rate_factor * self.config.pair_learning_rate * self._num_used_pairs
         for pairs_BN, vectors_BND in self._used_pairs:
             self._move_pairs(pairs_BN, vectors_BND, rate)
@@ -210,36 +208,35 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
             return {}
         patterns = [self.labelled.patterns[row] for row in rows.tolist()]
         given_PR, mirrored_PR = (
-            self._scores(self.pieces.rows(own)) for own in (patterns, [mirrored(pattern) for pattern in patterns])
+            self._scores(self.pieces.rows(texts)) for texts in (patterns, [mirrored(pattern) for pattern in patterns])
         )
         labels_PR = self._labels_PR[rows].bool()
-        best_P = given_PR.argmax(dim=1)
-        right_P = labels_PR.gather(1, best_P[:, None])[:, 0]
-        own_PR = labels_PR & self._directed_R
-        directed_P = own_PR.any(dim=1)
-        given_P = given_PR.masked_fill(~own_PR, -1.0).amax(dim=1)
-        mirrored_P = mirrored_PR.masked_fill(~own_PR, -1.0).amax(dim=1)
+        right_P = labels_PR.gather(1, given_PR.argmax(dim=1)[:, None])[:, 0]
+        directed_PR = labels_PR & self._directed_R
+        is_directed_P = directed_PR.any(dim=1)
+        given_P = given_PR.masked_fill(~directed_PR, -1.0).amax(dim=1)
+        mirrored_P = mirrored_PR.masked_fill(~directed_PR, -1.0).amax(dim=1)
         return {
             LOSS: 1.0 - float(right_P.float().mean()),
             "top1": float(right_P.float().mean()),
-            "direction": float((given_P > mirrored_P)[directed_P].float().mean()),
+            "direction": float((given_P > mirrored_P)[is_directed_P].float().mean()),
         }
 
     def _scores(self, rows: Sequence[NDArray[np.int64]]) -> Tensor:
         scores = torch.empty(len(rows), len(self.labelled.relations), device=self.device)
         relations_RJD = self.network.relations.detach()
-        for places in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
+        for batch in length_batches([len(row) for row in rows], max_tokens=_BATCH_TOKENS):
             with self.autocast():
-                facets_BKD = self.network.patterns([rows[place] for place in places])
-            scores[places] = asymmetric_scores(facets_BKD.float(), relations_RJD)[0]
+                facets_BKD = self.network.patterns([rows[row] for row in batch])
+            scores[batch] = asymmetric_scores(facets_BKD.float(), relations_RJD)[0]
         return scores
 
     def parameter_groups(self) -> list[dict[str, Any]]:
         """The encoder and the relations have learning rates of their own."""
         network, config = self.network, self.config
         encoder = list(network.patterns.encoder.parameters())
-        own = {id(weights) for weights in [*encoder, network.relations]}
-        others = [weights for weights in network.parameters() if id(weights) not in own]
+        grouped = {id(weights) for weights in [*encoder, network.relations]}
+        others = [weights for weights in network.parameters() if id(weights) not in grouped]
         return [
             {"params": others},
             {"params": encoder, "lr": config.encoder_learning_rate},
@@ -247,7 +244,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         ]
 
     def state(self) -> dict[str, Any]:
-        """See ``Trainer``; pairs in full precision, so that a resumed run ends as one that never stopped."""
+        """See ``Trainer``; pairs in full precision, so that resuming is exact."""
         return super().state() | {"pairs": self.pair_vectors}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
@@ -279,46 +276,19 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         self.pair_vectors[rows] = functional.normalize(self.pair_vectors[rows], dim=1)
 
 
-def _read_labels(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> LabelledPatterns:
-    others = [line for line in read_lines(Path(config.none_patterns)) if line and not line.startswith("#")]
-    return label_patterns(catalogue, read_phrases(Path(config.phrases)), others)
-
-
 def _read_facts(config: RelationTrainingConfig, catalogue: RelationCatalogue) -> list[Triple]:
     """Facts of the knowledge base and of the corpus, under canonical names."""
     triples = catalogue.canonical_triples(read_triples(Path(config.triples))) if config.triples else []
-    found = [fact for path in config.facts for fact in read_facts(Path(path))]
-    return list(dict.fromkeys([*triples, *((fact.head, fact.tail, fact.relation) for fact in found)]))
-
-
-def _read_matrix(
-    config: RelationTrainingConfig, catalogue: RelationCatalogue, facts: Sequence[Triple]
-) -> RelationMatrix:
-    matrix = load_matrix(
-        [Path(path) for path in config.cells],
-        facts,
-        [entry.name for entry in catalogue.relation],
-        max_patterns_per_pair=config.max_patterns_per_pair,
-        max_pairs_per_pattern=config.max_pairs_per_pattern,
-    )
-    sizes = matrix.row_sizes[len(matrix.patterns) :]
-    logger.info(
-        "%d patterns, %d entity pairs, %d cells, %d facts of %d relations",
-        len(matrix.patterns),
-        matrix.num_pairs,
-        len(matrix.pairs) - int(sizes.sum()),
-        int(sizes.sum()),
-        int((sizes > 0).sum()),
-    )
-    return matrix
+    facts = [fact for path in config.facts for fact in read_facts(Path(path))]
+    return list(dict.fromkeys([*triples, *((fact.head, fact.tail, fact.relation) for fact in facts)]))
 
 
 def _split(labelled: LabelledPatterns, config: RelationTrainingConfig) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Rows of labelled patterns that are held out, and the others."""
     rng = np.random.default_rng([config.seed, 30])
-    held = np.zeros(len(labelled.patterns), dtype=np.bool_)
+    is_held = np.zeros(len(labelled.patterns), dtype=np.bool_)
     for relation in range(len(labelled.relations)):
         rows = np.flatnonzero(labelled.labels[:, relation])
         if len(rows) >= _FEWEST_PHRASES:
-            held[rng.permutation(rows)[: int(config.held_out_share * len(rows))]] = True
-    return np.flatnonzero(held), np.flatnonzero(~held)
+            is_held[rng.permutation(rows)[: int(config.held_out_share * len(rows))]] = True
+    return np.flatnonzero(is_held), np.flatnonzero(~is_held)

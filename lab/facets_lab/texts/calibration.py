@@ -1,4 +1,4 @@
-"""Fits what similarity scores mean on pairs that people scored, and says how well they then agree.
+"""Fits what similarity scores mean on pairs with human scores (``facets-eval calibrate-similarity``).
 
 Shape suffixes: P pairs, B bins, N points of a curve.
 """
@@ -10,61 +10,27 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
-from facets.model.contract import TextModel
 from facets.model.loading import DEFAULT_MODEL
 from facets.model.score_curves import apply_curve, write_score_curves
 from facets.model.shipped import find_model
+from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.statistics import Metrics
-from facets_lab.texts.evaluation import ScoredPairs, read_sts
-from facets_lab.texts.systems import FacetPairs, available_methods, load_text_model, method_of
+from facets_lab.texts.pairs import available_methods, load_text_model, method_of, model_scores, read_sts
 
 HIGHEST_GOLD = 5.0  # of the STS data sets
-_NUM_BINS = 32  # fewer lose shape, more only noise (STS dev)
-
-
-def fit_curves(model: TextModel, data: ScoredPairs, methods: Sequence[str]) -> dict[str, NDArray[np.float64]]:
-    """A curve for each method.
-
-    Args:
-        model: The model.
-        data: Pairs with people's scores in ``[0, 5]``.
-        methods: Of ``PAIR_METHODS``.
-
-    Returns:
-        Method -> ``[2, N]``, for ``score_curves``.
-
-    Raises:
-        InvalidInputError: A score is outside ``[0, 5]``.
-        ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
-        ImportError: scikit-learn is not installed.
-    """
-    if data.gold.min() < 0 or data.gold.max() > HIGHEST_GOLD:
-        raise InvalidInputError(
-            f"scores must be in [0, {HIGHEST_GOLD:g}], got {data.gold.min():g} to {data.gold.max():g}"
-        )
-    gold_P = data.gold / HIGHEST_GOLD
-    return {
-        method: fit_curve(scores_P, gold_P, highest=method_of(method).row.range[1])
-        for method, scores_P in FacetPairs(model.name, model, tuple(methods)).scores(data.pairs)
-    }
+_NUM_BINS = 32  # fewer bins lose shape, more add noise (STS dev)
 
 
 def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, highest: float) -> NDArray[np.float64]:
-    """Isotonic regression of people's scores on those of a method.
-
-    Pairs are put into bins of equal size by score; among all maps that never fall, that of the bins' means with the
-    least squared error is taken. The highest score a pair can have means 1: a text is equivalent to itself.
+    """Isotonic regression of human scores on a method's scores, over bins of equal size.
 
     Args:
-        scores_P: Of one method, ``[P]``.
-        gold_P: People's, in ``[0, 1]``, ``[P]``.
-        highest: The score of a text with itself.
+        scores_P: Scores of one method.
+        gold_P: Human scores, in ``[0, 1]``.
+        highest: Score of a text with itself; it maps to 1.
 
     Returns:
         ``[2, N]``, N <= 33, for ``apply_curve``.
-
-    Raises:
-        ImportError: scikit-learn is not installed.
     """
     from sklearn.isotonic import IsotonicRegression
 
@@ -76,7 +42,7 @@ def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, hi
     calibrated_B = regression.fit(scores_B, gold_B, sample_weight=weights_B).predict(scores_B).round(6)
     scores_N, first = np.unique(scores_B, return_index=True)
     below = scores_N < highest - 1e-6
-    if not below.any():  # nothing is known of pairs that differ
+    if not below.any():  # no pair differs, so nothing is known about pairs that do
         return np.array([[highest - 1.0, highest], [0.0, 1.0]])
     return np.array([[*scores_N[below], highest], [*calibrated_B[first][below], 1.0]])
 
@@ -84,25 +50,12 @@ def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, hi
 def calibration_error(
     curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, mean: float
 ) -> Metrics:
-    """How far calibrated scores are from people's, both on the scale 0 to 5.
-
-    Args:
-        curve_2N: Fitted on other pairs.
-        scores_P: Of one method.
-        gold_P: People's, in ``[0, 5]``.
-        mean: People's mean score of the pairs the curve was fitted on: what a predictor that knows nothing says.
-
-    Returns:
-        ``mae``, the mean absolute error; ``mae_of_mean``, that of the predictor that knows nothing.
-    """
+    """``mae`` of calibrated scores on the scale 0 to 5, and ``mae_of_mean``, that of always predicting ``mean``."""
     calibrated_P = apply_curve(curve_2N, scores_P) * HIGHEST_GOLD
-    return {
-        "mae": float(np.abs(calibrated_P - gold_P).mean()),
-        "mae_of_mean": float(np.abs(mean - gold_P).mean()),
-    }
+    return {"mae": float(np.abs(calibrated_P - gold_P).mean()), "mae_of_mean": float(np.abs(mean - gold_P).mean())}
 
 
-def calibrate_model(
+def calibrate_similarity(
     name_or_path: str | None,
     file: Path,
     *,
@@ -110,33 +63,39 @@ def calibrate_model(
     source: str,
     dry_run: bool,
     methods: Sequence[str] = (),
-) -> dict[str, object]:
-    """Fits the curves of methods and, unless it is a dry run, stores them with the model.
+) -> Report:
+    """Fits score curves and, unless it is a dry run, stores them with the model.
 
     Args:
-        name_or_path: The model; None is the shipped one.
-        file: Pairs to fit on.
-        test: Other pairs, to say how well the curves fit.
-        source: What ``file`` is, for readers.
-        dry_run: Leave the model as it is.
-        methods: Of ``PAIR_METHODS``; all that the model and the installed packages allow when none.
+        name_or_path: The model; None: the shipped one.
+        file: Pairs to fit on, with scores in ``[0, 5]``.
+        test: Other pairs on which the error of the curves is measured.
+        source: Description of ``file``, stored with the curves.
+        dry_run: Leave the model unchanged.
+        methods: Names of ``PAIR_METHODS``; empty: all available ones.
 
-    Returns:
-        The report: points of each curve, or with ``test`` the errors of each method.
+    Raises:
+        InvalidInputError: A score is outside ``[0, 5]``.
     """
     train = read_sts(file)
     tested = None if test is None else read_sts(test)
+    low, high = train.gold.min(), train.gold.max()
+    if low < 0 or high > HIGHEST_GOLD:
+        raise InvalidInputError(f"scores must be in [0, {HIGHEST_GOLD:g}], got {low:g} to {high:g}")
     folder = find_model(DEFAULT_MODEL if name_or_path is None else name_or_path)
     model = load_text_model(str(folder))
-    fitted = tuple(methods) or available_methods(model)
-    curves = fit_curves(model, train, fitted)
+    names = tuple(methods) or available_methods(model)
+    curves = {
+        name: fit_curve(scores_P, train.gold / HIGHEST_GOLD, highest=method_of(name).row.range[1])
+        for name, scores_P in model_scores(model, train.pairs, names)
+    }
     if not dry_run:
         write_score_curves(folder, model.revision, {**model.score_curves, **curves}, source=source)
     report: dict[str, object] = {name: {"points": curve_2N.shape[1]} for name, curve_2N in curves.items()}
     if tested is not None:
         mean = float(train.gold.mean())
         report = {
-            method: calibration_error(curves[method], scores_P, tested.gold, mean=mean)
-            for method, scores_P in FacetPairs(model.name, model, fitted).scores(tested.pairs)
+            name: calibration_error(curves[name], scores_P, tested.gold, mean=mean)
+            for name, scores_P in model_scores(model, tested.pairs, names)
         }
     return {"data": str(test or file), "rows": len((tested or train).pairs), "models": {model.name: report}}

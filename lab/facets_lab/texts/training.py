@@ -1,4 +1,4 @@
-"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the checkpoint that a run leaves.
+"""Data and loss of a sentence or phrase model (Chang 2022, algorithm 1), and the export of a run.
 
 Shape suffixes: B texts, K facets, D dimensions.
 """
@@ -19,27 +19,27 @@ from facets.model.facet_model import FacetModel
 from facets.model.loading import load
 from facets.model.network import BackboneEncoder, FacetNetwork
 from facets.texts.words import fit_common_components
-from facets_lab.losses import sparse_coding_loss
+from facets_lab.losses import nnsc_loss
 from facets_lab.texts.data import (
     PhraseStream,
     SentenceBatch,
     SentenceStream,
     SentenceTrainingConfig,
-    WordPieceTable,
+    word_pieces,
 )
 from facets_lab.training.corpus import PackedCorpus
-from facets_lab.training.loop import CHECKPOINT, CURVE, LOSS, Trainer
+from facets_lab.training.loop import CHECKPOINT, CURVE, LOSS, Trainer, load_checkpoint
 
-# KKT residual and sweeps: a gradient needs less accuracy than a figure that is reported.
+# KKT residual and sweeps of the solver; a gradient needs less accuracy than a reported figure.
 _TRAINING_ACCURACY = (1e-3, 12)
 _VALIDATION_ACCURACY = (1e-5, 200)
 
 
 class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
-    """One network on a packed corpus.
+    """A facet network on a packed corpus.
 
     Raises:
-        ConfigError: The corpus and the word vectors do not belong together, or no such device.
+        ConfigError: Corpus, word vectors and settings do not belong together.
     """
 
     network: FacetNetwork
@@ -47,7 +47,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
     def __init__(self, config: SentenceTrainingConfig) -> None:
         super().__init__(config)
         corpus = PackedCorpus.open(Path(config.corpus))
-        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora hold words only
+        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora have words only
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
@@ -59,16 +59,11 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         word_vectors_VD = torch.from_numpy(words.unit_vectors)
         self.network = FacetNetwork(config.model, word_vectors_VD).to(self.device)
         if config.start_from:
-            begun = load(config.start_from, FacetModel)
-            config.require("start_from", begun.config.model == config.model, "must be of the same [model]")
-            self.network.load_state_dict(begun.network.state_dict())
+            start = load(config.start_from, FacetModel)
+            config.require("start_from", start.config.model == config.model, "a model of the same [model]")
+            self.network.load_state_dict(start.network.state_dict())
         self._targets_VD = word_vectors_VD.to(self.device)
-        encoder = self.network.encoder
-        self._piece_table = (
-            WordPieceTable.of_backbone(encoder, words.vocabulary.words)
-            if isinstance(encoder, BackboneEncoder)
-            else None
-        )
+        self._words = words.vocabulary.words
 
     def batches(self, start_step: int) -> Iterator[SentenceBatch]:
         """See ``Trainer``."""
@@ -79,20 +74,19 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         return {LOSS: self._loss(batch, kmeans=self.config.loss == "kmeans", accuracy=_TRAINING_ACCURACY)}
 
     def validate(self) -> dict[str, float]:
-        """Mean sparse coding loss of the held-out batches, whatever the training loss is."""
-        total = 0.0
+        """Mean NNSC loss of the held-out batches, for both training losses."""
         batches = self._stream.validation_batches()
-        for batch in batches:
-            total += float(self._loss(batch, kmeans=False, accuracy=_VALIDATION_ACCURACY))
-        return {LOSS: total / len(batches)}
+        losses = [float(self._loss(batch, kmeans=False, accuracy=_VALIDATION_ACCURACY)) for batch in batches]
+        return {LOSS: sum(losses) / len(batches)}
 
     def _loss(self, batch: SentenceBatch, *, kmeans: bool, accuracy: tuple[float, int]) -> Tensor:
         rows, lengths = batch.rows, batch.lengths
-        if self._piece_table is not None:
-            rows, lengths = self._piece_table.pieces(rows, lengths, max_pieces=self.config.model.max_tokens)
+        encoder, limit = self.network.encoder, self.config.model.max_tokens
+        if isinstance(encoder, BackboneEncoder):
+            rows, lengths = word_pieces(encoder, self._words, rows, lengths, max_pieces=limit)
         with self.autocast():
             facets_BKD = self.network(self.tensor(rows), self.tensor(lengths))
-        return sparse_coding_loss(
+        return nnsc_loss(
             facets_BKD,
             self._targets_VD[self.tensor(batch.targets)],
             self.tensor(batch.target_mask),
@@ -104,30 +98,22 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         )
 
 
-# More sentences move the first principal component by less than its rounding.
-_COMPONENT_SENTENCES = 20_000
+_COMPONENT_SENTENCES = 20_000  # more move the first principal component by less than its rounding
 
 
 def export_sentence_model(
     config: SentenceTrainingConfig, run_dir: Path, out_dir: Path, *, words_of: Path | None = None
 ) -> FacetModel:
-    """Writes a checkpoint folder from the last checkpoint of a run.
+    """Writes a model folder from the last checkpoint of a run.
 
-    Args:
-        config: Settings of the run.
-        run_dir: Folder of the run.
-        out_dir: The checkpoint folder to write.
-        words_of: A checkpoint folder with the same word vectors, to refer to instead of storing them again.
-
-    Returns:
-        The model as it was written.
+    ``words_of`` is a model with the same word vectors, which are then not stored again.
 
     Raises:
         CheckpointError: The run has no checkpoint, or no validation yet.
     """
+    state = load_checkpoint(run_dir / CHECKPOINT, config.to_dict(), device=torch.device("cpu"))
     try:
-        state = torch.load(run_dir / CHECKPOINT, map_location="cpu", weights_only=True)
-        lines = (run_dir / CURVE).read_text(encoding="utf-8").splitlines()
+        curve = (run_dir / CURVE).read_text(encoding="utf-8").splitlines()
     except FileNotFoundError as error:
         raise CheckpointError(f"nothing to export from {run_dir}: {error.filename} does not exist") from error
     vectors = WordVectors.load(Path(config.words))
@@ -145,9 +131,9 @@ def export_sentence_model(
             "seed": config.seed,
             "presentations": state["step"] * config.batch_size,
             "seconds": round(state["seconds"], 1),
-            "validation_loss": json.loads(lines[-1])["validation_loss"],
-            "corpus_sentences": corpus.meta.num_sentences,
-            "corpus_tokens": corpus.meta.num_tokens,
+            "validation_loss": json.loads(curve[-1])["validation_loss"],
+            "corpus_sentences": corpus.num_sentences,
+            "corpus_tokens": len(corpus.tokens),
         },
     )
     model = FacetModel(network, vectors, config=checkpoint)
@@ -157,7 +143,7 @@ def export_sentence_model(
 
 
 def _training_texts(corpus: PackedCorpus, config: SentenceTrainingConfig) -> list[str]:
-    """Sentences the common components of SIF are fitted on, as text again: known words between spaces."""
+    """Sentences for the common components of SIF, as known words separated by spaces."""
     rng = np.random.default_rng([config.seed, 5])
     chosen = rng.choice(corpus.num_sentences, min(_COMPONENT_SENTENCES, corpus.num_sentences), replace=False)
     words = np.array([*corpus.vocabulary.words, ""], dtype=object)

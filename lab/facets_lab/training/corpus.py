@@ -1,22 +1,22 @@
-"""Text corpora: reading them in a stream, packing them into arrays of word rows, opening what was packed.
+"""Text corpora: reading them, packing them into arrays of word rows, opening what was packed.
 
-Tokenizing happens once: worker processes turn blocks of documents into words numbered within the block, this
-process renumbers them over the whole corpus and writes the numbers to a temporary file; when all words are
-counted, the numbers become vocabulary rows. The result does not depend on the number of workers.
+Worker processes turn blocks of documents into words numbered within the block; this process renumbers them over the
+corpus and writes the numbers to a temporary file. When all words are counted, the numbers become vocabulary rows. The
+result does not depend on the number of workers.
 """
 
 import hashlib
 import html
 import json
-import logging
 import os
 import re
 import shutil
 import tempfile
+import zipfile
 from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from dataclasses import dataclass, field
 from glob import glob
 from itertools import chain
 from pathlib import Path
@@ -32,27 +32,20 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
 
-_TITLE = "# "
-ItemT = TypeVar("ItemT")
 FORMAT = 1
+_TITLE = "# "
+_BLOCK_CHARS = 2_000_000
+_MIN_LETTER_SHARE = 0.5
+_ROWS_AT_A_TIME = 10_000_000
+# Tags, templates, table rows, magic words, placeholders of formulas and source code.
+_MARKUP = re.compile(
+    r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
+)
+_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")  # links and emphasis, directly around words
+_SPACES = re.compile(r"\s+")
 
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CorpusMeta:
-    """``meta.json`` of a packed corpus: where it comes from and how much it holds."""
-
-    format: int
-    files: tuple[tuple[str, str], ...]  # name and SHA-256 of each file, in reading order
-    num_documents: int
-    num_paragraphs: int
-    num_sentences: int
-    num_tokens: int
-    num_unknown: int  # tokens outside the vocabulary
-    num_dropped_sentences: int  # shorter than min_words or mostly not letters
-    num_words: int  # V
-    max_words: int
-    min_count: int
-    min_words: int
+ItemT = TypeVar("ItemT")
+ResultT = TypeVar("ResultT")
 
 
 def expand_files(patterns: Sequence[str]) -> list[Path]:
@@ -63,25 +56,21 @@ def expand_files(patterns: Sequence[str]) -> list[Path]:
     """
     files: dict[Path, None] = {}
     for pattern in patterns:
-        found = sorted(path for path in map(Path, glob(pattern)) if path.is_file())
-        if not found:
+        matches = sorted(path for path in map(Path, glob(pattern)) if path.is_file())
+        if not matches:
             raise ConfigError(f"corpus files must exist, got {pattern!r}, which matches no file")
-        files.update(dict.fromkeys(found))
+        files.update(dict.fromkeys(matches))
     return list(files)
 
 
 def read_titled_documents(path: Path, *, blank_ends: bool = False) -> Iterator[tuple[str, list[str]]]:
-    """Title and paragraphs of each document of one file, in order; documents without a paragraph are left out.
+    """Title and paragraphs of each document of a file; documents without a paragraph are left out.
 
-    A line ``# Title`` starts a new document, every other line is a paragraph. Files ending in ``.xz`` or ``.gz`` are
-    unpacked on the way; only one document is in memory at a time.
-
-    Args:
-        path: The file.
-        blank_ends: Whether an empty line ends a document; what follows has no title. Else it is passed over.
+    A line ``# Title`` starts a document; every other line is a paragraph. With ``blank_ends`` an empty line also ends a
+    document. ``.xz`` and ``.gz`` files are decompressed; only one document is in memory at a time.
 
     Raises:
-        InvalidInputError: A line is not UTF-8 or the file is cut or damaged; the message names file and line.
+        InvalidInputError: A line is not UTF-8, or the file is damaged.
         ConfigError: The file cannot be opened.
     """
     title, paragraphs = "", list[str]()
@@ -98,43 +87,61 @@ def read_titled_documents(path: Path, *, blank_ends: bool = False) -> Iterator[t
 
 
 def read_documents(path: Path) -> Iterator[list[str]]:
-    """Documents of one file as lists of paragraphs, without titles; an empty line starts a new one, too."""
+    """Paragraphs of each document of a file; an empty line also starts a new document."""
     return (paragraphs for _, paragraphs in read_titled_documents(path, blank_ends=True))
 
 
-def in_blocks(items: Iterable[ItemT], size_of: Callable[[ItemT], int], most: int) -> Iterator[list[ItemT]]:
-    """Items in their order in blocks, each cut once it has reached a size."""
+def clean_paragraph(text: str) -> str:
+    """The text without markup such as ``<br>``, ``[[`` or ``&amp;`` and with single spaces.
+
+    Example:
+        >>> clean_paragraph("Salt &amp; pepper<br>are [[spices]].")
+        'Salt & pepper are spices.'
+    """
+    return _SPACES.sub(" ", _BRACKETS.sub("", _MARKUP.sub(" ", html.unescape(text)))).strip()
+
+
+def in_blocks(items: Iterable[ItemT], size_of: Callable[[ItemT], int], max_size: int) -> Iterator[list[ItemT]]:
+    """Items in their order in blocks; a block ends once its size reaches ``max_size``."""
     block, size = list[ItemT](), 0
     for item in items:
         block.append(item)
         size += size_of(item)
-        if size >= most:
+        if size >= max_size:
             yield block
             block, size = [], 0
     if block:
         yield block
 
 
-def file_sha256(path: Path) -> str:
-    """SHA-256 of a file's bytes, in hexadecimal."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+def map_in_order(
+    pool: Executor, function: Callable[[ItemT], ResultT], items: Iterable[ItemT], *, max_waiting: int
+) -> Iterator[ResultT]:
+    """Results in the order of the items; at most ``max_waiting`` items are in memory."""
+    waiting: deque[Future[ResultT]] = deque()
+    try:
+        for item in items:
+            waiting.append(pool.submit(function, item))
+            if len(waiting) > max_waiting:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
+    finally:
+        for future in waiting:
+            future.cancel()
 
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackedCorpus:
-    """A corpus as word rows, memory-mapped: nothing is read until it is used.
-
-    Offsets have one entry more than there are things: thing ``i`` is ``[offsets[i], offsets[i + 1])``.
+    """A corpus as memory-mapped word rows; item ``i`` of an offset array is ``[offsets[i], offsets[i + 1])``.
 
     Attributes:
         path: The folder.
-        tokens: ``[T]``, uint16 or uint32: vocabulary rows of all sentences one after the other; ``V`` is unknown.
+        tokens: Vocabulary rows of all sentences, uint16 or uint32; ``V`` is an unknown word.
         sentence_offsets: ``[S + 1]``, int64, in tokens.
         paragraph_offsets: ``[P + 1]``, int64, in sentences.
         document_offsets: ``[Dc + 1]``, int64, in sentences.
         vocabulary: The words of the rows.
-        meta: Origin and counts.
     """
 
     path: Path
@@ -143,117 +150,55 @@ class PackedCorpus:
     paragraph_offsets: NDArray[np.int64]
     document_offsets: NDArray[np.int64]
     vocabulary: Vocabulary
-    meta: CorpusMeta
 
     @property
     def num_sentences(self) -> int:
-        """How many sentences there are."""
+        """S."""
         return len(self.sentence_offsets) - 1
 
     def sentence(self, row: int) -> NDArray[np.unsignedinteger]:
-        """Word rows of one sentence, ``[L]``."""
+        """Word rows of one sentence."""
         return self.tokens[self.sentence_offsets[row] : self.sentence_offsets[row + 1]]
 
     @classmethod
     def open(cls, path: Path) -> "PackedCorpus":
-        """Opens and checks a packed folder.
+        """Opens a packed folder.
 
         Raises:
             ConfigError: There is no such folder.
             CheckpointError: A file is missing, cut, or does not fit the others.
         """
         if not path.is_dir():
-            raise ConfigError(f"a packed corpus is a folder, got {path}, which is none")
-        meta = _read_meta(path / "meta.json")
-        vocabulary = Vocabulary.load(path / "vocabulary.tsv")
-        if len(vocabulary) != meta.num_words:
-            raise CheckpointError(f"{path}: expected {meta.num_words} words, got {len(vocabulary)}")
-        tokens = _map_array(path / "tokens.npy", ("uint16", "uint32"), meta.num_tokens)
-        offsets: dict[str, NDArray[np.int64]] = {}
-        counts = (("sentence", meta.num_tokens), ("paragraph", meta.num_sentences), ("document", meta.num_sentences))
-        for name, end in counts:
-            file, length = path / f"{name}_offsets.npy", getattr(meta, f"num_{name}s") + 1
-            offsets[f"{name}_offsets"] = _map_array(file, ("int64",), length)
-            _check_offsets(file, offsets[f"{name}_offsets"], end)
-        if len(tokens) and int(tokens.max()) > len(vocabulary):
-            raise CheckpointError(f"{path / 'tokens.npy'}: expected rows up to {len(vocabulary)}, got {tokens.max()}")
-        return cls(path=path, tokens=tokens, **offsets, vocabulary=vocabulary, meta=meta)
-
-
-def write_meta(path: Path, meta: CorpusMeta) -> None:
-    """Writes ``meta.json``; a folder without it is not a packed corpus, so it is written last."""
-    with write_atomically(path, durable=False) as part:
-        part.write_text(json.dumps(asdict(meta), indent=2) + "\n", encoding="utf-8")
-
-
-def _read_meta(path: Path) -> CorpusMeta:
-    try:
-        values = json.loads(path.read_text(encoding="utf-8"))
-        meta = CorpusMeta(**{**values, "files": tuple(map(tuple, values["files"]))})
-    except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error.strerror}; the corpus was not packed to the end") from error
-    except (ValueError, TypeError, KeyError) as error:
-        raise CheckpointError(f"{path}: expected the description of a packed corpus, got {error}") from error
-    if meta.format != FORMAT:
-        raise CheckpointError(f"{path}: expected format {FORMAT}, got {meta.format}")
-    return meta
-
-
-def _map_array(path: Path, dtypes: tuple[str, ...], length: int) -> NDArray[Any]:
-    try:
-        array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
-    except OSError as error:
-        raise CheckpointError(f"cannot read {path}: {error}") from error
-    except ValueError as error:
-        raise CheckpointError(f"{path}: expected {length} values, got a damaged file: {error}") from error
-    if array.dtype.name not in dtypes or array.shape != (length,):
-        raise CheckpointError(
-            f"{path}: expected {length} values of {' or '.join(dtypes)}, got {array.dtype} {array.shape}"
-        )
-    return array
-
-
-def _check_offsets(path: Path, offsets: NDArray[Any], end: int) -> None:
-    values = np.asarray(offsets)
-    if values[0] != 0 or values[-1] != end or bool(np.any(np.diff(values) <= 0)):
-        raise CheckpointError(f"{path}: expected offsets growing from 0 to {end}, got others")
-
-
-logger = logging.getLogger(__name__)
-
-BLOCK_CHARS = 2_000_000
-_MIN_LETTER_SHARE = 0.5
-_ROWS_AT_A_TIME = 10_000_000
-# Tags, templates, table rows, magic words, the places of formulas and source code.
-_MARKUP = re.compile(
-    r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
-)
-# Links and emphasis: they stand close around words.
-_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")
-_SPACES = re.compile(r"\s+")
+            raise ConfigError(f"a packed corpus is a folder, got {path}")
+        try:
+            meta = json.loads((path / "meta.json").read_text(encoding="utf-8"))
+            tokens = np.load(path / "tokens.npy", mmap_mode="r", allow_pickle=False)
+            with np.load(path / "offsets.npz", allow_pickle=False) as arrays:
+                offsets: dict[str, Any] = {name: arrays[name] for name in arrays.files}
+            corpus = cls(path=path, tokens=tokens, vocabulary=Vocabulary.load(path / "vocabulary.tsv"), **offsets)
+        except (OSError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{path}: expected a packed corpus, got: {error}") from error
+        if meta.get("format") != FORMAT:
+            raise CheckpointError(f"{path}: expected format {FORMAT}, got {meta.get('format')}")
+        ends = corpus.sentence_offsets[-1], corpus.paragraph_offsets[-1], corpus.document_offsets[-1]
+        if ends != (len(tokens), corpus.num_sentences, corpus.num_sentences):
+            raise CheckpointError(f"{path}: expected arrays that belong together, got other lengths: {ends}")
+        if len(corpus.vocabulary) != meta["num_words"]:
+            raise CheckpointError(f"{path}: expected {meta['num_words']} words, got {len(corpus.vocabulary)}")
+        return corpus
 
 
 @dataclass(slots=True)
 class _Block:
-    """Some documents, tokenized; words are numbered within the block."""
+    """Tokenized documents; words are numbered within the block."""
 
     words: list[str] = field(default_factory=list)
     tokens: NDArray[np.uint32] = field(default_factory=lambda: np.empty(0, dtype=np.uint32))
     sentence_lengths: list[int] = field(default_factory=list)  # in tokens
     paragraph_lengths: list[int] = field(default_factory=list)  # in sentences
     document_lengths: list[int] = field(default_factory=list)  # in sentences
-    num_dropped: int = 0
+    num_dropped: int = 0  # sentences
     num_chars: int = 0
-
-
-def clean_paragraph(text: str) -> str:
-    """The text without markup crumbs such as ``<br>``, ``[[`` or ``&amp;``; runs of white space become a space.
-
-    Example:
-        >>> clean_paragraph("Salt &amp; pepper<br>are [[spices]].")
-        'Salt & pepper are spices.'
-    """
-    return _SPACES.sub(" ", _BRACKETS.sub("", _MARKUP.sub(" ", html.unescape(text)))).strip()
 
 
 def pack_corpus(
@@ -267,22 +212,18 @@ def pack_corpus(
     num_workers: int | None = None,
     show_progress: bool = True,
 ) -> PackedCorpus:
-    """Writes a packed corpus and opens it.
+    """Writes a packed corpus and opens it; an older one in the folder is replaced.
 
     Args:
-        files: Text files, plain, ``.xz`` or ``.gz`` (see ``read_documents``).
-        out_dir: Folder to write; created when missing. An older packed corpus in it is replaced.
-        max_words: Most words of the vocabulary; the most frequent ones stay, ties in alphabetical order.
-        min_count: A word must occur at least this often.
-        vocabulary: Take these words and their counts instead of choosing them: then word vectors that exist already
-            fit the corpus. ``max_words`` and ``min_count`` have no say.
-        min_words: Sentences with fewer words (tokens with a letter) are dropped, and so are those in which
-            less than half of the characters are letters.
-        num_workers: Processes that tokenize; all cores when not given.
+        files: Text files, see ``read_documents``.
+        out_dir: Folder to write.
+        max_words: Most words of the vocabulary; the most frequent ones, ties in alphabetical order.
+        min_count: Rarer words become unknown.
+        min_words: Sentences with fewer words that have a letter are dropped, and so are those with less than half
+            letters.
+        vocabulary: Words and counts to use instead, so that existing word vectors fit the corpus.
+        num_workers: Tokenizing processes; None: one for each core.
         show_progress: Show a progress bar on standard error.
-
-    Returns:
-        The corpus, opened.
 
     Raises:
         ConfigError: A number is out of range, a file cannot be read, or no sentence is left.
@@ -291,103 +232,92 @@ def pack_corpus(
     for name, value in (("max_words", max_words), ("min_count", min_count), ("min_words", min_words)):
         if value < 1:
             raise ConfigError(f"{name} must be >= 1, got {value}")
-    workers = num_workers or os.cpu_count() or 1
     out_dir.mkdir(parents=True, exist_ok=True)
     (out_dir / "meta.json").unlink(missing_ok=True)
     with tempfile.TemporaryDirectory(dir=out_dir, prefix=".packing-") as scratch:
         numbers = Path(scratch) / "numbers"
-        collected, counts = _collect(files, numbers, min_words, workers, show_progress)
-        if not collected.sentence_lengths:
+        blocks = _tokenized_blocks(files, min_words, num_workers or os.cpu_count() or 1)
+        corpus, counts = _collect(blocks, numbers, show_progress)
+        if not corpus.sentence_lengths:
             raise ConfigError(f"the corpus must have a sentence of {min_words} words, got none in {len(files)} files")
         if vocabulary is None:
-            vocabulary, rows = _choose_words(collected.words, counts, max_words=max_words, min_count=min_count)
+            vocabulary, rows = _choose_words(corpus.words, counts, max_words=max_words, min_count=min_count)
         else:
-            rows = vocabulary.rows(collected.words).astype(np.uint32)
+            rows = vocabulary.rows(corpus.words).astype(np.uint32)
         if not len(vocabulary):
             raise ConfigError(f"min_count must leave a word, got {min_count} and counts up to {counts.max()}")
         num_unknown = _write_tokens(numbers, rows, Path(scratch) / "tokens.npy", len(vocabulary))
         shutil.move(Path(scratch) / "tokens.npy", out_dir / "tokens.npy")
     vocabulary.save(out_dir / "vocabulary.tsv")
-    _save_offsets(collected, out_dir)
-    write_meta(
-        out_dir / "meta.json",
-        CorpusMeta(
-            format=FORMAT,
-            files=tuple((path.name, file_sha256(path)) for path in files),
-            num_documents=len(collected.document_lengths),
-            num_paragraphs=len(collected.paragraph_lengths),
-            num_sentences=len(collected.sentence_lengths),
-            num_tokens=int(counts.sum()),
-            num_unknown=num_unknown,
-            num_dropped_sentences=collected.num_dropped,
-            num_words=len(vocabulary),
-            max_words=max_words,
-            min_count=min_count,
-            min_words=min_words,
-        ),
-    )
+    lengths = {
+        "sentence_offsets": corpus.sentence_lengths,
+        "paragraph_offsets": corpus.paragraph_lengths,
+        "document_offsets": corpus.document_lengths,
+    }
+    offsets = {name: np.concatenate([[0], np.cumsum(values, dtype=np.int64)]) for name, values in lengths.items()}
+    np.savez(out_dir / "offsets.npz", allow_pickle=False, **offsets)
+    meta = {
+        "format": FORMAT,
+        "files": [(path.name, _sha256(path)) for path in files],
+        "num_documents": len(corpus.document_lengths),
+        "num_paragraphs": len(corpus.paragraph_lengths),
+        "num_sentences": len(corpus.sentence_lengths),
+        "num_tokens": int(counts.sum()),
+        "num_unknown": num_unknown,
+        "num_dropped_sentences": corpus.num_dropped,
+        "num_words": len(vocabulary),
+        "max_words": max_words,
+        "min_count": min_count,
+        "min_words": min_words,
+    }
+    # A folder without it is no packed corpus, so it is written last.
+    with write_atomically(out_dir / "meta.json", durable=False) as part:
+        part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
     return PackedCorpus.open(out_dir)
 
 
-def _save_offsets(collected: _Block, out_dir: Path) -> None:
-    for name, lengths in (
-        ("sentence", collected.sentence_lengths),
-        ("paragraph", collected.paragraph_lengths),
-        ("document", collected.document_lengths),
-    ):
-        np.save(out_dir / f"{name}_offsets.npy", np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]))
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _collect(
-    files: Sequence[Path], numbers_path: Path, min_words: int, workers: int, show_progress: bool
-) -> tuple[_Block, NDArray[np.int64]]:
-    """The whole corpus but for its tokens, which go to a file as word numbers; and how often each word occurs."""
+def _collect(blocks: Iterable[_Block], numbers_path: Path, show_progress: bool) -> tuple[_Block, NDArray[np.int64]]:
+    """The corpus without its tokens, which go to a file as word numbers, and the count of each word."""
     numbers: dict[str, int] = {}
     counts: Counter[int] = Counter()
-    result = _Block()
+    corpus = _Block()
     progress = tqdm(desc="packing", unit="char", unit_scale=True, disable=not show_progress)
     with progress, numbers_path.open("wb") as out:
-        for block in _tokenized_blocks(files, min_words, workers):
+        for block in blocks:
             local = np.array([numbers.setdefault(word, len(numbers)) for word in block.words], dtype=np.uint32)
             local[block.tokens].tofile(out)
-            counts.update(
-                dict(zip(local.tolist(), np.bincount(block.tokens, minlength=len(local)).tolist(), strict=True))
-            )
-            result.sentence_lengths += block.sentence_lengths
-            result.paragraph_lengths += block.paragraph_lengths
-            result.document_lengths += block.document_lengths
-            result.num_dropped += block.num_dropped
+            block_counts = np.bincount(block.tokens, minlength=len(local)).tolist()
+            counts.update(dict(zip(local.tolist(), block_counts, strict=True)))
+            corpus.sentence_lengths += block.sentence_lengths
+            corpus.paragraph_lengths += block.paragraph_lengths
+            corpus.document_lengths += block.document_lengths
+            corpus.num_dropped += block.num_dropped
             progress.update(block.num_chars)
-    result.words = list(numbers)
-    return result, np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
+    corpus.words = list(numbers)
+    return corpus, np.array([counts[number] for number in range(len(numbers))], dtype=np.int64)
 
 
-def _tokenized_blocks(files: Sequence[Path], min_words: int, workers: int) -> Iterator[_Block]:
-    """Blocks in the order of the text; a few are in flight, so a slow reader never fills the memory."""
-    read = chain.from_iterable(map(read_documents, files))
-    blocks = in_blocks(read, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
-    if workers == 1:
-        for documents in blocks:
-            yield _tokenize_block(documents, min_words)
+def _tokenized_blocks(files: Sequence[Path], min_words: int, num_workers: int) -> Iterator[_Block]:
+    documents = chain.from_iterable(map(read_documents, files))
+    blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), _BLOCK_CHARS)
+    tasks = ((block, min_words) for block in blocks)
+    if num_workers == 1:
+        yield from map(_tokenize_block, tasks)
         return
-    with ProcessPoolExecutor(workers) as pool:
-        waiting: deque[Future[_Block]] = deque()
-        try:
-            for documents in blocks:
-                waiting.append(pool.submit(_tokenize_block, documents, min_words))
-                if len(waiting) > 2 * workers:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
+    with ProcessPoolExecutor(num_workers) as pool:
+        yield from map_in_order(pool, _tokenize_block, tasks, max_waiting=2 * num_workers)
 
 
 _process_tokenizer: list[Tokenizer] = []
 
 
-def _tokenize_block(documents: list[list[str]], min_words: int) -> _Block:
+def _tokenize_block(task: tuple[list[list[str]], int]) -> _Block:
+    documents, min_words = task
     if not _process_tokenizer:
         _process_tokenizer.append(Tokenizer())
     tokenizer = _process_tokenizer[0]
@@ -416,22 +346,18 @@ def _tokenize_block(documents: list[list[str]], min_words: int) -> _Block:
 
 
 def _is_sentence(words: list[str], min_words: int) -> bool:
-    """Enough words with a letter, and at least half of the characters are letters."""
+    """Whether enough words have a letter and at least half of the characters are letters."""
     text = "".join(words)
     num_letters = len(text) if text.isalpha() else sum(map(str.isalpha, text))
     if num_letters < _MIN_LETTER_SHARE * len(text):
         return False
-    return sum(map(_has_letter, words)) >= min_words
-
-
-def _has_letter(word: str) -> bool:
-    return word.isalpha() or any(map(str.isalpha, word))
+    return sum(word.isalpha() or any(map(str.isalpha, word)) for word in words) >= min_words
 
 
 def _choose_words(
     words: Sequence[str], counts: NDArray[np.int64], *, max_words: int, min_count: int
 ) -> tuple[Vocabulary, NDArray[np.uint32]]:
-    """The vocabulary, and the row of every word number (``V`` outside the vocabulary)."""
+    """The vocabulary, and the row of every word number; ``V`` for unknown words."""
     frequent = np.flatnonzero(counts >= min_count).tolist()
     chosen = sorted(frequent, key=lambda number: (-counts[number], words[number]))[:max_words]
     rows = np.full(len(counts), len(chosen), dtype=np.uint32)

@@ -1,4 +1,4 @@
-"""The training loop, the same for every kind of training: steps, validation, checkpoints, curve."""
+"""The training loop of every model: steps, validation, checkpoints and the curve of the losses."""
 
 import json
 import logging
@@ -7,7 +7,7 @@ import random
 import signal
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -28,6 +28,12 @@ from facets.devices import compute_device
 from facets.errors import CheckpointError, ConfigError
 from facets.storage import write_atomically
 
+logger = logging.getLogger(__name__)
+
+CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
+LOSS = "loss"  # the loss that is minimized; other named losses are its parts, for the curve
+_HARDWARE_SETTINGS = ("device", "num_threads")  # may change between the parts of a run
+
 BatchSize = Annotated[int, Field(ge=2)]  # negatives come from the same batch
 
 
@@ -41,38 +47,26 @@ class OptimizerConfig(Settings):
 
 
 class TrainingConfig(Settings):
-    """What the loop reads; each kind of training adds its data and its loss."""
+    """Settings of the loop; each kind of training adds its data and its loss."""
 
     name: str  # of the model
     num_steps: NonNegativeInt
     batch_size: BatchSize
-    validate_every: AtLeastOne = 500  # steps; a line of the curve each
+    validate_every: AtLeastOne = 500  # steps
     checkpoint_every: AtLeastOne = 500  # steps
     seed: int = 1
     precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
-    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: cuda where there is one
+    device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: cuda where available
     num_threads: NonNegativeInt = 0  # 0: torch's default
     optimizer: OptimizerConfig = OptimizerConfig()
 
 
-@contextmanager
-def interrupts() -> Iterator[list[int]]:
-    """Collects SIGINT and SIGTERM instead of stopping in the middle of a step."""
-    received: list[int] = []
-
-    def note(number: int, _frame: FrameType | None) -> None:
-        received.append(number)
-
-    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield received
-    finally:
-        for number, handler in previous.items():
-            signal.signal(number, handler)
+ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
+BatchT = TypeVar("BatchT")
 
 
 def use_bfloat16(precision: str, device: torch.device) -> bool:
-    """True for bfloat16; ``auto`` takes it where the hardware multiplies it, elsewhere it is slower."""
+    """Whether to compute in bfloat16; ``auto``: only where the hardware multiplies it, elsewhere it is slower."""
     if precision != "auto":
         return precision == "bfloat16"
     if device.type == "cuda":
@@ -87,87 +81,13 @@ def learning_rate_factor(step: int, *, warmup_steps: int, num_steps: int) -> flo
     return max(0.0, (num_steps - step) / max(1, num_steps - warmup_steps))
 
 
-def generator_states(device: torch.device) -> dict[str, Any]:
-    """State of every random generator a step may draw from: torch's, the device's, NumPy's and Python's own."""
-    numpy_state = np.random.get_state(legacy=False)
-    key = torch.from_numpy(numpy_state["state"]["key"].astype(np.int64))  # torch.load takes tensors, not arrays
-    return {
-        "torch": torch.get_rng_state(),
-        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
-        "numpy": {**numpy_state, "state": {**numpy_state["state"], "key": key}},
-        "python": random.getstate(),
-    }
-
-
-def restore_generators(states: Mapping[str, Any], device: torch.device) -> None:
-    """Goes back to what ``generator_states`` gave; a run that moves to another kind of device starts that one anew."""
-    torch.set_rng_state(states["torch"].cpu())
-    if device.type == "cuda" and states["cuda"] is not None:
-        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
-    inner = states["numpy"]["state"]
-    key = inner["key"].cpu().numpy().astype(np.uint32)
-    np.random.set_state({**states["numpy"], "state": {**inner, "key": key}})
-    random.setstate(states["python"])
-
-
-def save_checkpoint(path: Path, state: Mapping[str, Any]) -> None:
-    """Writes a checkpoint so that a crash leaves the old or the new one, never half of one."""
-    with write_atomically(path, durable=True) as part, part.open("wb") as file:
-        torch.save(dict(state), file)
-
-
-def load_checkpoint(
-    path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Collection[str]
-) -> dict[str, Any]:
-    """A checkpoint of a run with these settings.
-
-    Args:
-        path: The file.
-        settings: Settings of the run that goes on; those under ``config`` of the checkpoint must be the same.
-        device: Where its tensors go.
-        may_change: Settings that say where a run computes, not what.
-
-    Raises:
-        CheckpointError: There is none, it is damaged, or it belongs to other settings.
-    """
-    try:
-        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
-    except FileNotFoundError as error:
-        raise CheckpointError(f"nothing to resume: {path} does not exist") from error
-    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
-        raise CheckpointError(f"{path} is damaged: {error}") from error
-    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in may_change]
-    if changed:
-        raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
-    return state
-
-
-def log_curve(path: Path, line: Mapping[str, Any]) -> None:
-    """Adds a line to a curve; lines of this step and later ones, which a resumed run does again, go."""
-    earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
-    kept = [text for text in earlier if json.loads(text)["step"] < line["step"]]
-    with write_atomically(path, durable=False) as part:  # else a crash would leave half a curve, and no way on
-        part.write_text("".join(text + "\n" for text in [*kept, json.dumps(dict(line))]), encoding="utf-8")
-
-
-LOSS = "loss"  # the name of the loss that is followed; others by name are parts of it, for the curve
-
-ConfigT = TypeVar("ConfigT", bound=TrainingConfig)
-BatchT = TypeVar("BatchT")
-
-
 class Trainer(ABC, Generic[ConfigT, BatchT]):
-    """A network with its data and its loss; ``TrainingLoop`` runs it.
+    """A network with its data and its loss.
 
-    Everything random comes from the seed and the step, or from torch's generator, so that a run can be resumed.
-
-    Attributes:
-        config: The settings.
-        device: Where it computes.
-        network: What is trained; the loop switches it between training and evaluation.
+    All randomness comes from the seed and the step, or from torch's generator, so that a run can be resumed exactly.
 
     Raises:
-        ConfigError: No such device.
+        ConfigError: The device does not exist.
     """
 
     network: nn.Module
@@ -185,37 +105,29 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
 
     @abstractmethod
     def step(self, batch: BatchT, number: int) -> dict[str, Tensor]:
-        """The losses of a batch, by name, ready for ``backward``.
-
-        Args:
-            batch: One of ``batches``.
-            number: Steps done before this one.
-
-        Returns:
-            ``LOSS``, which is followed, and its parts.
-        """
+        """``LOSS`` of a batch, ready for ``backward``, and its parts; ``number`` steps were done before."""
 
     def after_step(self, learning_rate_factor: float) -> None:
-        """Moves what the optimizer does not, by a learning rate with this factor of the schedule."""
+        """Updates what the optimizer does not, at the given factor of the learning rate."""
 
     def validate(self) -> dict[str, float]:
-        """Mean losses of the held-out data, by name, without gradients; nothing when nothing is held out."""
+        """Mean losses of the held-out data, without gradients; empty when nothing is held out."""
         return {}
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """What AdamW moves, with settings of its own where they differ."""
+        """Parameter groups for AdamW."""
         return [{"params": [weights for weights in self.network.parameters() if weights.requires_grad]}]
 
     def state(self) -> dict[str, Any]:
-        """What training has changed, for a checkpoint; the loop keeps the optimizer and the generators."""
+        """What training has changed, for a checkpoint."""
         return {"network": self.network.state_dict()}
 
     def load_state(self, state: Mapping[str, Any]) -> None:
-        """Takes back what ``state`` gave."""
+        """Restores ``state``."""
         self.network.load_state_dict(state["network"])
 
     def autocast(self) -> torch.autocast:
-        """Half precision for the forward pass, where the settings and the hardware allow it."""
+        """Half precision for the forward pass, where settings and hardware allow it."""
         return torch.autocast(self.device.type, dtype=torch.bfloat16, enabled=self._use_bfloat16)
 
     def tensor(self, array: NDArray[np.generic]) -> Tensor:
@@ -223,23 +135,18 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
         return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
-logger = logging.getLogger(__name__)
-
-CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
-# Settings that say where a run computes, not what: they may change between its parts.
-_HARDWARE = ("device", "num_threads")
-_TrainerT = TypeVar("_TrainerT", bound=Trainer)  # type: ignore[type-arg]  # of any settings and batches
+TrainerT = TypeVar("TrainerT", bound=Trainer)  # type: ignore[type-arg]  # of any settings and batches
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """How far a run has come.
+    """Progress of a run, over all its parts.
 
     Attributes:
-        finished: False when it was interrupted; it goes on from its checkpoint.
-        step: Steps done, of all its parts together.
-        seconds: Of training, of all its parts together.
-        validation_loss: The last one; None before the first, or when nothing is held out.
+        finished: False when the run was interrupted.
+        step: Steps done.
+        seconds: Seconds of training.
+        validation_loss: The last one; None when nothing is held out.
     """
 
     finished: bool
@@ -249,11 +156,10 @@ class TrainingResult:
 
 
 class TrainingLoop(Generic[ConfigT, BatchT]):
-    """Trains in a folder of its own, with AdamW, linear warm-up and linear decay.
+    """Trains with AdamW, linear warm-up and linear decay.
 
-    The folder holds ``checkpoint.pt`` (trainer, optimizer, step, random generators) and ``curve.jsonl``, a line each
-    ``validate_every`` steps: ``training_...`` are means since the line before, ``validation_...`` those of the
-    held-out data.
+    Writes ``checkpoint.pt`` and, every ``validate_every`` steps, a line of ``curve.jsonl``: ``training_...`` are means
+    since the line before, ``validation_...`` those of the held-out data.
     """
 
     def __init__(self, trainer: Trainer[ConfigT, BatchT], out_dir: Path) -> None:
@@ -270,27 +176,27 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
 
     @property
     def result(self) -> TrainingResult:
-        """How far it has come."""
+        """Progress so far."""
         finished = self._step >= self._config.num_steps
         return TrainingResult(finished, self._step, self._seconds, self._validation_loss)
 
     def resume(self) -> None:
-        """Goes back to the last checkpoint; the run then ends exactly as if it had never stopped.
+        """Loads the last checkpoint; the run then ends exactly as if it had never stopped.
 
         On other hardware, or with another number of threads, it ends the same up to rounding.
 
         Raises:
-            CheckpointError: There is none, it is damaged, or it belongs to other settings or data.
+            CheckpointError: There is no checkpoint, it is damaged, or it belongs to other settings or data.
         """
         path, device = self._out_dir / CHECKPOINT, self._trainer.device
-        state = load_checkpoint(path, self._config.to_dict(), device=device, may_change=_HARDWARE)
+        state = load_checkpoint(path, self._config.to_dict(), device=device)
         try:
             self._trainer.load_state(state["trainer"])
             self._optimizer.load_state_dict(state["optimizer"])
             self._schedule.load_state_dict(state["schedule"])
             self._step, self._seconds = state["step"], state["seconds"]
             self._validation_loss = state["validation_loss"]
-            restore_generators(state["generators"], device)
+            _restore_generators(state["generators"], device)
         except (RuntimeError, KeyError, ValueError) as error:
             raise CheckpointError(f"{path} was made with other data or by another version: {error}") from error
 
@@ -304,11 +210,11 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         self._out_dir.mkdir(parents=True, exist_ok=True)
         losses: list[dict[str, float]] = []
         with (
-            interrupts() as interrupted,
+            _collect_interrupts() as interrupts,
             tqdm(total=config.num_steps, initial=self._step, disable=not progress, unit="step") as bar,
         ):
             for batch in self._trainer.batches(self._step):
-                if self._step >= config.num_steps or interrupted:
+                if self._step >= config.num_steps or interrupts:
                     break
                 started = time.monotonic()
                 losses.append(self.train_step(batch))
@@ -327,14 +233,14 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
 
     @torch.no_grad()
     def validate(self) -> dict[str, float]:
-        """The trainer's mean losses of the held-out data, by name."""
+        """The trainer's mean losses of the held-out data."""
         self._trainer.network.eval()
         losses = self._trainer.validate()
         self._validation_loss = losses.get(LOSS)
         return losses
 
     def train_step(self, batch: BatchT) -> dict[str, float]:
-        """Follows the loss of one batch; the losses by name.
+        """One optimizer step; returns the losses.
 
         Raises:
             CheckpointError: The loss became NaN.
@@ -357,6 +263,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         return learning_rate_factor(step, warmup_steps=warmup_steps, num_steps=self._config.num_steps)
 
     def _log_curve(self, training: Sequence[Mapping[str, float]], validation: Mapping[str, float]) -> None:
+        """Adds a line to the curve; replaces lines of this step and later ones, which a resumed run repeats."""
         presentations = self._step * self._config.batch_size
         line = {
             "step": self._step,
@@ -367,7 +274,11 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             "seconds": round(self._seconds, 1),
             "presentations_per_second": round(presentations / max(self._seconds, 1e-9), 1),
         }
-        log_curve(self._out_dir / CURVE, line)
+        path = self._out_dir / CURVE
+        earlier = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+        kept = [text for text in earlier if json.loads(text)["step"] < self._step]
+        with write_atomically(path, durable=False) as part:
+            part.write_text("".join(text + "\n" for text in [*kept, json.dumps(line)]), encoding="utf-8")
         logger.info("%s", ", ".join(f"{name} {value}" for name, value in line.items()))
 
     def _save_checkpoint(self) -> None:
@@ -376,41 +287,94 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             "trainer": self._trainer.state(),
             "optimizer": self._optimizer.state_dict(),
             "schedule": self._schedule.state_dict(),
-            "generators": generator_states(self._trainer.device),
+            "generators": _generator_states(self._trainer.device),
             "step": self._step,
             "seconds": self._seconds,
             "validation_loss": self._validation_loss,
         }
-        save_checkpoint(self._out_dir / CHECKPOINT, state)
+        with write_atomically(self._out_dir / CHECKPOINT, durable=True) as part, part.open("wb") as file:
+            torch.save(state, file)
+
+
+def load_checkpoint(
+    path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Sequence[str] = _HARDWARE_SETTINGS
+) -> dict[str, Any]:
+    """A checkpoint of a run; the given settings must be those of the run, except ``may_change``.
+
+    Raises:
+        CheckpointError: There is no checkpoint, it is damaged, or it belongs to other settings.
+    """
+    try:
+        state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
+    except FileNotFoundError as error:
+        raise CheckpointError(f"nothing to resume: {path} does not exist") from error
+    except (RuntimeError, EOFError, OSError, ValueError, pickle.UnpicklingError) as error:
+        raise CheckpointError(f"{path} is damaged: {error}") from error
+    changed = [k for k, v in settings.items() if state["config"].get(k) != v and k not in may_change]
+    if changed:
+        raise CheckpointError(f"{path} was made with other settings: {', '.join(changed)} changed")
+    return state
+
+
+@contextmanager
+def _collect_interrupts() -> Iterator[list[int]]:
+    """Collects SIGINT and SIGTERM instead of stopping in the middle of a step."""
+    received: list[int] = []
+
+    def note(number: int, _frame: FrameType | None) -> None:
+        received.append(number)
+
+    previous = {number: signal.signal(number, note) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield received
+    finally:
+        for number, handler in previous.items():
+            signal.signal(number, handler)
+
+
+def _generator_states(device: torch.device) -> dict[str, Any]:
+    """State of every random generator that a step may use: torch's, the device's, NumPy's and Python's."""
+    numpy_state = np.random.get_state(legacy=False)
+    key = torch.from_numpy(numpy_state["state"]["key"].astype(np.int64))  # torch.load accepts tensors, not arrays
+    return {
+        "torch": torch.get_rng_state(),
+        "cuda": torch.cuda.get_rng_state(device) if device.type == "cuda" else None,
+        "numpy": {**numpy_state, "state": {**numpy_state["state"], "key": key}},
+        "python": random.getstate(),
+    }
+
+
+def _restore_generators(states: Mapping[str, Any], device: torch.device) -> None:
+    torch.set_rng_state(states["torch"].cpu())
+    if device.type == "cuda" and states["cuda"] is not None:
+        torch.cuda.set_rng_state(states["cuda"].cpu(), device)
+    inner = states["numpy"]["state"]
+    key = inner["key"].cpu().numpy().astype(np.uint32)
+    np.random.set_state({**states["numpy"], "state": {**inner, "key": key}})
+    random.setstate(states["python"])
 
 
 def train(
-    make_trainer: Callable[[], _TrainerT], out_dir: Path, *, resume: bool = False, progress: bool = True
-) -> tuple[_TrainerT, TrainingResult]:
-    """Trains to the last step.
-
-    Args:
-        make_trainer: Reads the data; called when nothing speaks against the run.
-        out_dir: Folder of the run.
-        resume: Go on from its checkpoint.
-        progress: Show a bar.
+    make_trainer: Callable[[], TrainerT], out_dir: Path, *, resume: bool = False, progress: bool = True
+) -> tuple[TrainerT, TrainingResult]:
+    """Trains to the last step; ``make_trainer``, which reads the data, is called after the checks.
 
     Raises:
-        ConfigError: The folder holds a run already, or this one was interrupted; the message says how to go on.
+        ConfigError: The folder already holds a run, or this one was interrupted; the message says how to continue.
         CheckpointError: ``resume`` without a checkpoint of these settings.
     """
     if not resume and (out_dir / CHECKPOINT).exists():
-        raise ConfigError(f"{out_dir} holds a run already: give --resume, or another --out")
+        raise ConfigError(f"{out_dir} already holds a run: use --resume, or another --out")
     trainer = make_trainer()
     loop = TrainingLoop(trainer, out_dir)
     if resume:
         loop.resume()
     result = loop.run(progress=progress)
     if not result.finished:
-        raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; go on with --resume")
+        raise ConfigError(f"interrupted at step {result.step} of {trainer.config.num_steps}; continue with --resume")
     return trainer, result
 
 
-def train_or_read(make_trainer: Callable[[], _TrainerT], folder: Path) -> tuple[_TrainerT, TrainingResult]:
-    """Trains without a bar; a run that is there already goes on or, finished, is read."""
+def train_or_load(make_trainer: Callable[[], TrainerT], folder: Path) -> tuple[TrainerT, TrainingResult]:
+    """Trains without a progress bar; an existing run is resumed or, when finished, loaded."""
     return train(make_trainer, folder, resume=(folder / CHECKPOINT).exists(), progress=False)

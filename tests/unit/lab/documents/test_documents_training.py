@@ -65,7 +65,7 @@ def _training_config(data: Path, teacher: Path, **settings: object) -> PassageTr
 
 @pytest.fixture
 def data(raw_texts: Path, teacher_folder: Path) -> Path:
-    prepare_passages(_data_config(raw_texts, teacher_folder), raw_texts / "data", progress=False)
+    prepare_passages(_data_config(raw_texts, teacher_folder), raw_texts / "data")
     return raw_texts / "data"
 
 
@@ -87,14 +87,13 @@ def test_prepared_texts_know_their_owners_and_the_teachers_vectors(
     assert len(texts["question"]) == 12 + sum(len(texts["question"].of(n)) == 1 for n in range(len(passages)))
 
 
-def test_parts_that_are_there_are_kept(data: Path, raw_texts: Path, teacher_folder: Path) -> None:
-    (part,) = data.glob("part-*.npz")
-    before = part.stat().st_mtime_ns
-    prepare_passages(_data_config(raw_texts, teacher_folder), data, progress=False)
-    assert part.stat().st_mtime_ns == before
+def test_prepared_data_of_other_settings_are_not_overwritten(data: Path, raw_texts: Path, teacher_folder: Path) -> None:
+    before = (data / "data.npz").stat().st_mtime_ns
+    prepare_passages(_data_config(raw_texts, teacher_folder), data)
+    assert (data / "data.npz").stat().st_mtime_ns == before
     with pytest.raises(ConfigError, match="other settings"):
-        prepare_passages(_data_config(raw_texts, teacher_folder, seed=2), data, progress=False)
-    part.unlink()
+        prepare_passages(_data_config(raw_texts, teacher_folder, seed=2), data)
+    (data / "data.npz").unlink()
     with pytest.raises(CheckpointError, match="prepare-passages"):
         PreparedPassages(data)
 
@@ -196,7 +195,7 @@ def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, t
         )
     with pytest.raises(ConfigError, match="validation_groups"):
         PassageTrainer(_training_config(data, teacher_folder, validation_groups=10))
-    with pytest.raises(CheckpointError, match="to begin with"):
+    with pytest.raises(CheckpointError, match="to start from"):
         PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "none")))
     with pytest.raises(CheckpointError, match=r"tokenizer\.json"):
         Backbone(str(tmp_path))

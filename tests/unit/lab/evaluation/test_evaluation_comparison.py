@@ -1,79 +1,48 @@
-"""Models that are compared: in order, by name, the baselines that are there."""
+"""The compared models: in order, by name, with the baselines that exist."""
 
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
 import pytest
-from facets_lab.evaluation.comparison import CachedEmbedder, if_installed, load_systems
-from numpy.testing import assert_allclose, assert_array_equal
+from facets_lab.evaluation.comparison import if_installed, load_models, make_report
 
 from facets.errors import ConfigError, NotFoundError
 
 
 @dataclass
-class System:
+class Model:
     name: str
 
 
-def load(name: str | None) -> System:
+def load(name: str | None) -> Model:
     if name == "missing":
         raise NotFoundError("no model 'missing'")
-    return System((name or "shipped").removesuffix("/"))
+    return Model((name or "shipped").removesuffix("/"))
 
 
-def names(asked: list[str], baselines: list[str]) -> list[str]:
-    return [system.name for system in load_systems(asked, baselines, load)]
+@pytest.mark.parametrize(
+    ("asked", "baselines", "names"),
+    [([], [], ["shipped"]), (["b", "a"], ["c"], ["b", "a", "c"]), (["c"], ["c", "missing", "d"], ["c", "d"])],
+)
+def test_models_come_before_baselines(asked: list[str], baselines: list[str], names: list[str]) -> None:
+    assert [model.name for model in load_models(asked, baselines, load)] == names
 
 
-def test_the_shipped_model_comes_when_none_is_named() -> None:
-    assert names([], []) == ["shipped"]
-    assert names(["b", "a"], ["c"]) == ["b", "a", "c"]
-
-
-def test_a_baseline_that_is_asked_for_comes_once() -> None:
-    assert names(["c"], ["c", "d"]) == ["c", "d"]
-
-
-def test_two_models_of_one_name_are_refused() -> None:
+def test_equal_names_and_missing_models_are_refused() -> None:
     with pytest.raises(ConfigError, match="distinct names, got 'a' twice"):
-        names(["a", "a/"], [])
-
-
-def test_a_missing_baseline_is_left_out_and_a_missing_model_is_not(caplog: pytest.LogCaptureFixture) -> None:
-    with caplog.at_level(logging.WARNING):
-        assert names([], ["missing", "d"]) == ["shipped", "d"]
-    assert "baseline missing is left out" in caplog.text
+        load_models(["a", "a/"], [], load)
     with pytest.raises(NotFoundError):
-        names(["missing"], [])
+        load_models(["missing"], [], load)
+    with pytest.raises(ConfigError, match="other than the baselines, got 'a' twice"):
+        make_report(Path("x"), 1, [("a", {}), ("a", {})])
 
 
-def test_what_is_not_installed_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
-    def fail() -> int:
-        raise ImportError("x not installed: pip install 'facets[y]'")
+def test_missing_packages_leave_a_baseline_out_with_a_warning(caplog: pytest.LogCaptureFixture) -> None:
+    def fail() -> None:
+        raise ImportError("package not installed")
 
     with caplog.at_level(logging.WARNING):
-        assert if_installed("peer", fail) == []
-        assert if_installed("peer", lambda: 3) == [3]
-    assert "baseline peer is left out: x not installed" in caplog.text
-
-
-def test_the_same_texts_are_embedded_once(tmp_path: Path) -> None:
-    asked: list[list[str]] = []
-
-    def embed(texts: Sequence[str]) -> np.ndarray:
-        asked.append(list(texts))
-        return np.array([[len(text), 1.0] for text in texts], dtype=np.float32)
-
-    first, again = (CachedEmbedder(name="e", embed=embed, folder=tmp_path / "cache") for _ in range(2))
-    units = first.units(["ab", "c"])
-    assert_allclose(np.linalg.norm(units, axis=1), 1, rtol=1e-6)
-    assert_array_equal(again.units(["ab", "c"]), units)
-    assert asked == [["ab", "c"]]
-    first.units(["a", "bc"])
-    assert len(asked) == 2
-    for path in (tmp_path / "cache").iterdir():
-        path.write_bytes(path.read_bytes()[:40])
-    assert_array_equal(again.units(["ab", "c"]), units), "a damaged file is made again"
+        assert if_installed("minilm", fail) == []
+    assert caplog.messages == ["the baseline minilm is left out: package not installed"]
+    assert if_installed("minilm", lambda: 3) == [3]

@@ -188,7 +188,7 @@ def test_fit_to_sentences_matches_the_dense_solution() -> None:
     weights = random.uniform(0.1, 1, size=20)
     sentences = [random.integers(0, 18, size=random.integers(1, 9)) for _ in range(40)]
     targets = random.normal(size=(40, 5))
-    fitted = fit_to_sentences(vectors, sentences, targets, weights=weights, ridge=0.2, num_steps=60)
+    fitted = fit_to_sentences(vectors, sentences, targets, weights=weights, ridge=0.2)
 
     averaging = np.zeros((40, 20))
     for row, words in enumerate(sentences):

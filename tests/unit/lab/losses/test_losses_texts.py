@@ -4,13 +4,13 @@ from functools import partial
 
 import pytest
 import torch
-from facets_lab.losses import sparse_coding_loss
+from facets_lab.losses import nnsc_loss
 from torch import Tensor
 
 from facets.coding import gram_and_correlations, kmeans_coefficients, solve_coefficients
 
 L1_WEIGHT = 0.2
-sparse_loss = partial(sparse_coding_loss, l1_weight=L1_WEIGHT, tolerance=1e-6, max_sweeps=2000)
+sparse_loss = partial(nnsc_loss, l1_weight=L1_WEIGHT, tolerance=1e-6, max_sweeps=2000)
 
 
 def _batch(seed: int = 1) -> tuple[Tensor, Tensor, Tensor, Tensor]:

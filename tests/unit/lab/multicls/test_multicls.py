@@ -8,24 +8,20 @@ import pytest
 import torch
 from facets_lab.multicls import __main__ as program
 from facets_lab.multicls import encoder as encoder_module
-from facets_lab.multicls.citations import ranking_figures, read_citations
 from facets_lab.multicls.classification import (
     ClassifierConfig,
     Labelled,
-    consecutive,
     figures,
     measure_classifier,
     read_labelled,
+    read_triples,
 )
-from facets_lab.multicls.clusters import EVERY, centres, closest, measure_clusters, read
 from facets_lab.multicls.encoder import (
     Backbone,
-    ClassLinear,
     ContrastConfig,
     ContrastTrainer,
     MultiClassEncoder,
     class_similarity,
-    summed_embeddings,
 )
 from facets_lab.training.loop import OptimizerConfig
 from tokenizers import Tokenizer
@@ -35,7 +31,6 @@ from tokenizers.processors import TemplateProcessing
 from transformers import BertConfig, BertModel
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.papers.records import Author, Paper
 
 _WORDS = ("[PAD]", "[CLS]", "[SEP]", "[UNK]", "cats", "dogs", "purr", "bark", "and", "then", "they", "sleep", "run")
 
@@ -66,9 +61,6 @@ def test_rows_of_other_lengths_do_not_change_a_text() -> None:
     together = encoder(rows)
     for row, expected in zip(rows, together, strict=True):
         torch.testing.assert_close(encoder([row])[0], expected)
-    np.testing.assert_allclose(
-        summed_embeddings(encoder, rows, batch_size=2), together.sum(dim=1).detach().numpy(), atol=1e-5
-    )
 
 
 def test_without_inserted_layers_it_is_bert_with_more_tokens() -> None:
@@ -83,23 +75,17 @@ def test_without_inserted_layers_it_is_bert_with_more_tokens() -> None:
     torch.testing.assert_close(states, expected)
 
 
-def test_layers_that_became_the_same_give_nothing() -> None:
-    """Chang 2022, eq. 5.4 and 5.5; a single token keeps its weights."""
-    states = torch.randn(4, 3, 16)
-    linear = ClassLinear(3, 16, is_relative=True)
-    mean = linear.weight.mean(dim=0)
-    expected = torch.stack([states[:, k] @ (linear.weight[k] - mean).T for k in range(3)], dim=1)
-    torch.testing.assert_close(linear(states), expected)
+def test_pooling_sums_weights_minus_their_mean() -> None:
+    """Chang 2022, eq. 5.4: equal layers give nothing; a single token keeps its weights."""
     encoder = MultiClassEncoder(tiny(), 3).eval()
     rows = [[1, 4, 2], [1, 5, 7, 2]]
-    own = encoder.states(rows)
+    states_BKD = encoder.states(rows)
     difference = encoder.output.weight - encoder.output.weight.mean(dim=0)
-    torch.testing.assert_close(encoder.pooled(rows), sum(own[:, k] @ difference[k].T for k in range(3)))
+    torch.testing.assert_close(encoder.pooled(rows), sum(states_BKD[:, k] @ difference[k].T for k in range(3)))
     with torch.no_grad():
         encoder.output.weight.copy_(encoder.output.weight[:1].expand(3, -1, -1).clone())
     torch.testing.assert_close(encoder.pooled(rows), torch.zeros(2, 16), atol=1e-5, rtol=0)
-    single = MultiClassEncoder(tiny(), 1, is_relative=True).eval()
-    assert float(single.pooled(rows).detach().abs().max()) > 0.01
+    assert float(MultiClassEncoder(tiny(), 1).eval().pooled(rows).detach().abs().max()) > 0.01
 
 
 def test_similarity_is_that_of_the_equation() -> None:
@@ -150,38 +136,9 @@ def test_examples_are_balanced_and_bad_lines_are_named(tmp_path: Path) -> None:
         with pytest.raises(InvalidInputError, match=expected):
             read_labelled(path)
     with pytest.raises(ConfigError, match="6 sentences"):
-        consecutive([], 10)
+        read_triples([], 10)
     with pytest.raises(ConfigError, match="got 0"):
         MultiClassEncoder(tiny(), 0)
-
-
-def some_papers() -> list[Paper]:
-    """Papers on cats cite each other, and so do those on dogs."""
-    papers = []
-    for n in range(24):
-        title = f"{'cats purr' if n % 2 else 'dogs bark'} {'and ' * (n // 2)}sleep"
-        papers.append(Paper(title, id=str(n), cited_by_ids=[str((n + 2) % 24), str((n + 4) % 24), "elsewhere"]))
-    return papers
-
-
-def test_held_out_citations_are_not_learned() -> None:
-    data = read_citations(some_papers(), num_queries=5)
-    assert len(data.queries) == 5
-    assert not {query for query, _, _ in data.queries} & {citing for citing, _ in data.pairs}
-    for query, right, wrong in data.queries:
-        assert right
-        assert not {*right, query} & set(wrong)
-    oracle = {query: right for query, right, _ in data.queries}
-
-    def vectors_of(titles: list[str]) -> np.ndarray:
-        vectors = np.eye(len(titles), dtype=np.float32)
-        for query, right in oracle.items():
-            vectors[titles.index(query)] += sum(np.eye(len(titles))[titles.index(title)] for title in right)
-        return vectors
-
-    assert ranking_figures(data, vectors_of)["map"] > 95
-    with pytest.raises(InvalidInputError, match="cite others"):
-        read_citations(some_papers(), num_queries=13)
 
 
 @pytest.fixture
@@ -234,64 +191,3 @@ def test_sentences_are_classified(tmp_path: Path, capsys: pytest.CaptureFixture[
     assert set(found) == {"K=1", "K=2", "minilm"}
     assert found["minilm"]["accuracy"]["mean"] > 95
     assert set(found["K=2"]) == {"accuracy", "matthews", "ece", "contrast_loss"}
-
-
-@pytest.mark.usefixtures("without_minilm")
-def test_citations_are_ranked(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    path = tmp_path / "papers.jsonl"
-    records = [{"id": p.id, "title": p.title, "cited_by": list(p.cited_by_ids)} for p in some_papers()]
-    path.write_text("".join(json.dumps(record) + "\n" for record in records), encoding="utf-8")
-    call = ["citations", str(path), "--work-dir", str(tmp_path / "runs"), "--tokens", "1", "--tokens", "2", "--seeds"]
-    call += ["1", "--steps", "30", "--batch-size", "4", "--num-queries", "5", "--threads", "1"]
-    reports = []
-    for _ in range(2):
-        assert program.main(call) == 0
-        reports.append(json.loads(capsys.readouterr().out))
-    assert reports[0] == reports[1]  # the second one reads the finished runs
-    assert reports[0]["by_tokens"]["K=2"]["map"]["mean"] > 15
-    assert set(reports[0]["baselines"]) == {"minilm", "words"}
-
-
-class TopicEncoder:
-    """A text's words as directions; its sentences as spans."""
-
-    def embed(self, texts: list[str]) -> np.ndarray:
-        return np.array([[text.count(word) for word in _WORDS] for text in texts], np.float32)
-
-    def encode(self, texts: list[str]) -> np.ndarray:
-        sentences = [[part for part in text.split(".") if part.strip()][:3] for text in texts]
-        spans = np.zeros((len(texts), 3, len(_WORDS)), np.float32)
-        for row, own in zip(spans, sentences, strict=True):
-            row[: len(own)] = self.embed(own)
-        return spans
-
-
-def test_an_author_of_two_fields_needs_two_vectors() -> None:
-    """Centres of both fields find papers of either; one mean also finds those that hold a little of both."""
-    fields = ("cats purr", "dogs bark")
-    train = [Paper(fields[n % 2], id=f"t{n}", authors=[Author("Both")]) for n in range(12)]
-    train += [Paper("they sleep", id=f"s{n}", authors=[Author("Sleep")]) for n in range(6)]
-    unseen = [Paper(fields[n % 2], "and run", id=f"u{n}", authors=[Author("Both")]) for n in range(4)]
-    unseen += [Paper("cats purr dogs bark", "they run sleep", id=f"m{n}", authors=[Author("Other")]) for n in range(4)]
-    unseen += [Paper("they sleep", "and run", id=f"v{n}", authors=[Author("Sleep")]) for n in range(4)]
-    report = measure_clusters(train, unseen, TopicEncoder(), counts=(1, 2, EVERY), num_candidates=9, num_papers=99)
-    authors = report["authors"]
-    assert authors["candidates"] == 2
-    assert authors["K=2 whole"]["map"] == pytest.approx(100.0)
-    assert authors["K=2 whole"]["more"] > 5
-    assert authors["K=2 whole"]["map"] == pytest.approx(authors["K=every whole"]["map"])
-    assert authors["K=1 whole"]["more"] == 0
-    with pytest.raises(InvalidInputError, match="must hold 1"):
-        measure_clusters(train, unseen, TopicEncoder(), counts=(2,), num_candidates=9, num_papers=99)
-    with pytest.raises(InvalidInputError, match="author"):
-        measure_clusters(train[:3], unseen, TopicEncoder(), counts=(1,), num_candidates=9, num_papers=99)
-
-
-def test_spans_count_the_closest_centre_of_each() -> None:
-    papers = [Paper("cats.", "dogs. run", id="a"), Paper("cats", id="b")]
-    found = closest(
-        read(TopicEncoder(), papers, with_spans=True), centres(TopicEncoder().embed(["cats", "run"]), EVERY)
-    )
-    np.testing.assert_allclose(found["spans"], [2 / 3, 1.0], atol=1e-6)
-    np.testing.assert_allclose(found["whole"], [3**-0.5, 1.0], atol=1e-6)
-    assert centres(np.eye(5, dtype=np.float32), 2).shape == (2, 5)

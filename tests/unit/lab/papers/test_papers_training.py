@@ -178,7 +178,7 @@ def test_resumed_run_ends_as_one_that_never_stopped(config: PaperTrainingConfig,
 
 def test_a_run_is_not_overwritten_and_other_settings_do_not_resume(config: PaperTrainingConfig, tmp_path: Path) -> None:
     train_papers(config, tmp_path / "run", progress=False)
-    with pytest.raises(ConfigError, match="holds a run already"):
+    with pytest.raises(ConfigError, match="already holds a run"):
         train_papers(config, tmp_path / "run", progress=False)
     other = PaperTrainingConfig.from_dict(config.to_dict() | {"seed": 2})
     with pytest.raises(CheckpointError, match="seed changed"):

@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 from facets_lab.relations.catalogue import RelationCatalogue
-from facets_lab.relations.facts import Fact, bootstrap_facts, kind_of_name, read_facts, write_facts
+from facets_lab.relations.facts import Fact, facts_of_cells, read_facts, type_of_name, write_facts
 
 from facets.errors import InvalidInputError
 from facets.relations import EntityType
@@ -44,7 +44,7 @@ PHRASES = {
 
 
 def facts(*cells: tuple[str, str, str, int]) -> list[Fact]:
-    return bootstrap_facts(cells, PHRASES, CATALOGUE, TYPES)
+    return facts_of_cells(cells, PHRASES, CATALOGUE, TYPES)
 
 
 def test_kinds_of_the_arguments_choose_between_the_relations_of_a_phrase() -> None:
@@ -69,7 +69,7 @@ def test_phrases_without_a_telling_word_say_nothing_alone() -> None:
 def test_a_day_in_brackets_is_a_birth_and_a_year_is_not() -> None:
     phrases = PHRASES | {"$ARG1 ( $ARG2": ["birthDate"]}
     cells = [("Ann Lee", "1950-05-03", "$ARG1 ( $ARG2", 1), ("Bob Ray", "1950", "$ARG1 ( $ARG2", 3)]
-    found = bootstrap_facts(cells, phrases, CATALOGUE, TYPES)
+    found = facts_of_cells(cells, phrases, CATALOGUE, TYPES)
     assert found == [Fact("Ann Lee", "1950-05-03", "birthDate", 1)]
 
 
@@ -99,8 +99,8 @@ def test_one_unknown_argument_must_look_like_what_the_relation_takes() -> None:
         ("Bonn", EntityType.UNKNOWN),
     ],
 )
-def test_kind_of_name(name: str, kind: EntityType) -> None:
-    assert kind_of_name(name, TYPES) is kind
+def test_type_of_name(name: str, kind: EntityType) -> None:
+    assert type_of_name(name, TYPES) is kind
 
 
 def test_facts_are_read_as_they_were_written(tmp_path: Path) -> None:

@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 import spacy
 from facets_lab.relations.entity_pairs import (
-    CapitalizedNames,
     DocumentMiner,
     distinctive_names,
     name_variants,
 )
-from facets_lab.relations.mining import MiningReport, mine_cells
+from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
 from facets_lab.training.corpus import read_titled_documents
 
@@ -40,7 +39,7 @@ def corpus(folder: Path) -> Path:
     return path
 
 
-def mine_toy(folder: Path, out: str = "out", **options: Any) -> MiningReport:
+def mine_toy(folder: Path, out: str = "out", **options: Any) -> dict[str, Any]:
     """Mines ``corpus.txt`` of the folder, which is the toy where there is none, in one process."""
     path = folder / "corpus.txt"
     path = path if path.exists() else corpus(folder)
@@ -57,8 +56,8 @@ def test_mining_keeps_pairs_and_patterns_that_others_share(tmp_path: Path) -> No
     cells = mined(tmp_path / "out")
     assert cells[("Ann Lee", "Paris", "$ARG1 was born in $ARG2")] == 1
     assert cells[("Paris", "Bob Ray", "$ARG2 lives in $ARG1")] == 1
-    assert report.num_cells == len(cells)
-    assert json.loads((tmp_path / "out" / "mining.json").read_text())["num_sentences"] == report.num_sentences == 11
+    assert report["num_cells"] == len(cells)
+    assert json.loads((tmp_path / "out" / "mining.json").read_text())["num_sentences"] == report["num_sentences"] == 11
     pairs = Counter(cell[:2] for cell in cells)
     assert min(pairs.values()) >= 2
 
@@ -99,7 +98,7 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
     path = tmp_path / "corpus.txt"
     path.write_text("# Ann Lee\nEve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome.\n", encoding="utf-8")
     report = mine_toy(tmp_path, recognizer=recognizer)
-    assert report.num_types == 3
+    assert report["num_types"] == 3
     assert read_types(tmp_path / "out" / "types.tsv") == {
         "Eve Poe": EntityType.PERSON,
         "Ann": EntityType.PERSON,
@@ -112,30 +111,13 @@ def test_openings_tell_kinds_with_a_gazetteer_too(tmp_path: Path) -> None:
     assert read_types(tmp_path / "out" / "types.tsv")["Ann Lee"] is EntityType.PERSON
 
 
-def test_capitals_find_names_titles_and_years(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_text('# Ann Lee\nThe writer Ann Lee wrote "Old Rain" in 1950.\n', encoding="utf-8")
-    wrote = "$ARG1 wrote $ARG2"
-    mine_toy(tmp_path, recognizer="capitals", keep_patterns=[wrote])
-    assert mined(tmp_path / "out") == {("Ann Lee", "Old Rain", wrote): 1}
-    assert read_types(tmp_path / "out" / "types.tsv")["1950"] is EntityType.DATE
-
-
-def test_kinds_that_few_mentions_have_are_no_kinds(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.txt"
-    text = 'Some saw Rain and Snow. Some met Rain and Snow. Some sang "Rain" and "Old Snow".'
-    path.write_text(f"# Ann Lee\n{text}\n", encoding="utf-8")
-    mine_toy(tmp_path, recognizer="capitals")
-    assert read_types(tmp_path / "out" / "types.tsv") == {"Old Snow": EntityType.WORK}
-
-
 def test_last_names_and_the_longest_span_win_under_a_recognizer(tmp_path: Path) -> None:
     finder = SpacyEntities(pipeline(tmp_path, Oslo="GPE", Eve_Poe="PERSON", Poe="PERSON", Ann="PERSON"))
-    cells: Counter[str] = Counter()
+    cells: Counter[tuple[str, str]] = Counter()
     text = "Eve Poe met Ann Lee in Oslo. Poe met Ann Lee in Rome."
     DocumentMiner(["Ann Lee"], PairLimits(), finder).mine("", [text], cells, Counter())
-    assert cells["Eve Poe\tAnn Lee\t$ARG1 met $ARG2"] == 2
-    assert cells["Eve Poe\tOslo\t$ARG1 met $ENT in $ARG2"] == 1
+    assert cells["Eve Poe\tAnn Lee", "$ARG1 met $ARG2"] == 2
+    assert cells["Eve Poe\tOslo", "$ARG1 met $ENT in $ARG2"] == 1
 
 
 def test_sentences_without_two_names_are_not_asked_about() -> None:
@@ -161,8 +143,8 @@ def test_a_stopped_mining_goes_on_with_the_blocks_that_are_missing(
         with pytest.raises(ZeroDivisionError):
             mine_toy(tmp_path)
     report = mine_toy(tmp_path)
-    assert report.sentences_per_second == 0
-    assert report.num_sentences == whole.num_sentences
+    assert report["sentences_per_second"] == 0
+    assert report["num_sentences"] == whole["num_sentences"]
     assert mined(tmp_path / "out") == mined(tmp_path / "whole")
 
 
@@ -171,8 +153,8 @@ def test_a_stopped_mining_with_other_settings_starts_again(tmp_path: Path, monke
         broken.setattr("facets_lab.relations.mining.write_types", lambda path, types: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             mine_toy(tmp_path)
-    report = mine_toy(tmp_path, recognizer="capitals")
-    assert report.sentences_per_second > 0
+    report = mine_toy(tmp_path, names=["Paris", "London"])
+    assert report["sentences_per_second"] > 0
 
 
 def test_a_recognizer_that_is_not_installed_is_one_error(tmp_path: Path) -> None:
@@ -195,9 +177,9 @@ def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
 
 
 def mine(title: str, text: str, *names: str) -> set[str]:
-    cells: Counter[str] = Counter()
+    cells: Counter[tuple[str, str]] = Counter()
     DocumentMiner(names, PairLimits()).mine(title, [text], cells, Counter())
-    return {cell.replace("\t", " | ") for cell in cells}
+    return {f"{pair}\t{pattern}".replace("\t", " | ") for pair, pattern in cells}
 
 
 def test_a_person_is_found_by_last_name_pronoun_and_date() -> None:
@@ -244,24 +226,3 @@ def test_name_variants_are_what_texts_say() -> None:
 def test_documents_come_with_their_titles(tmp_path: Path) -> None:
     titles = [title for title, _ in read_titled_documents(corpus(tmp_path))]
     assert titles == ["Ann Lee", "Bob Ray", "Paris", "London"]
-
-
-@pytest.mark.parametrize(
-    ("text", "names"),
-    [
-        ("In Paris he met Marie Curie's husband Pierre.", ["Paris", "Marie Curie", "Pierre"]),
-        ("The U.S. Navy left the Bank of England.", ["U.S. Navy", "Bank of England"]),
-        ("It rained.", []),
-        ("Then came Ludwig van Beethoven.", ["Ludwig van Beethoven"]),
-        ('Her "Old Rain", a novel, sold 12,500 copies.', ['"Old Rain"', "12,500"]),
-        ("", []),
-    ],
-)
-def test_names_are_runs_of_capitals(text: str, names: list[str]) -> None:
-    [spans] = CapitalizedNames().find([text])
-    assert [text[span.start : span.end] for span in spans] == names
-
-
-def test_titles_dates_and_numbers_have_kinds() -> None:
-    [spans] = CapitalizedNames().find(['On 2 February 1922 "Ulysses" came out in 1,000 copies in Paris.'])
-    assert [span.type for span in spans] == [EntityType.DATE, EntityType.WORK, EntityType.NUMBER, EntityType.UNKNOWN]

@@ -136,11 +136,11 @@ class StoppedTrainer(RelationTrainer):
 
 def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path) -> None:
     settings = config(tmp_path)
-    whole = RelationTrainer(settings, tmp_path / "whole")
+    whole = RelationTrainer(settings)
     TrainingLoop(whole, tmp_path / "whole").run(progress=False)
-    stopped = StoppedTrainer(settings, tmp_path / "part")
+    stopped = StoppedTrainer(settings)
     assert TrainingLoop(stopped, tmp_path / "part").run(progress=False).step == 4
-    rest = RelationTrainer(settings, tmp_path / "part")
+    rest = RelationTrainer(settings)
     loop = TrainingLoop(rest, tmp_path / "part")
     loop.resume()
     assert loop.result.step == 4
@@ -152,8 +152,8 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
 
 def test_a_run_of_other_settings_is_not_resumed(tmp_path: Path) -> None:
     run = tmp_path / "run"
-    TrainingLoop(RelationTrainer(config(tmp_path), run), run).run(progress=False)
-    other = TrainingLoop(RelationTrainer(config(tmp_path, slope=5.0), run), run)
+    TrainingLoop(RelationTrainer(config(tmp_path)), run).run(progress=False)
+    other = TrainingLoop(RelationTrainer(config(tmp_path, slope=5.0)), run)
     with pytest.raises(CheckpointError, match="slope changed"):
         other.resume()
 
@@ -162,11 +162,11 @@ def test_an_encoder_of_another_shape_is_reported(tmp_path: Path) -> None:
     settings = config(tmp_path)
     shape = settings.model.replaced(encoder=settings.model.encoder.replaced(num_layers=3))
     with pytest.raises(ConfigError, match=r"model\.encoder must be the shape"):
-        RelationTrainer(settings.replaced(model=shape), tmp_path / "run")
+        RelationTrainer(settings.replaced(model=shape))
 
 
 def stream(folder: Path) -> tuple[RelationTrainer, RelationStream]:
-    trainer = RelationTrainer(config(folder), folder / "run")
+    trainer = RelationTrainer(config(folder))
     rows = np.arange(len(trainer.labelled.patterns))
     return trainer, RelationStream(trainer.matrix, trainer.labelled, rows, trainer.config)
 
@@ -209,11 +209,11 @@ def test_held_out_phrases_are_validated(tmp_path: Path) -> None:
     more = "".join(f"capital\t$ARG1 has the seat {n} $ARG2\n" for n in "abcdefgh")
     phrases = tmp_path / "phrases.tsv"
     phrases.write_text(phrases.read_text() + more)
-    trainer = RelationTrainer(settings.replaced(held_out_share=0.5), tmp_path / "run")
+    trainer = RelationTrainer(settings.replaced(held_out_share=0.5))
     found = trainer.validate()
     assert set(found) == {"loss", "top1", "direction"}
     assert all(0 <= value <= 1 for value in found.values())
-    assert RelationTrainer(settings, tmp_path / "other").validate() == {}
+    assert RelationTrainer(settings).validate() == {}
 
 
 def test_a_trained_model_loads_and_knows_its_tables(tmp_path: Path) -> None:

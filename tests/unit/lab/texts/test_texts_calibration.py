@@ -6,12 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.texts.calibration import calibration_error, fit_curve, fit_curves
-from facets_lab.texts.evaluation import ScoredPairs
+from facets_lab.texts.calibration import calibration_error, fit_curve
 from numpy.typing import NDArray
 from toys import toy_model, toy_passage_model
 
-from facets.errors import InvalidInputError
 from facets.model import FacetModel, PassageModel, load
 from facets.model.score_curves import apply_curve
 from facets.texts import fit_common_components, score_pairs
@@ -67,11 +65,6 @@ def test_calibrated_scores_are_closer_to_people_than_the_mean() -> None:
     assert error["mae"] < 0.8 * error["mae_of_mean"]
 
 
-def test_scores_off_the_scale_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match=r"\[0, 5\]"):
-        fit_curves(toy_model(), ScoredPairs(np.array([1.0, 7.0]), (("a", "b"), ("a", "c"))), ["average"])
-
-
 @pytest.fixture
 def checkpoint(tmp_path: Path) -> Path:
     model = toy_model()
@@ -90,7 +83,10 @@ def data(tmp_path: Path) -> Path:
 def test_command_stores_curves_that_the_library_uses(
     checkpoint: Path, data: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["calibrate", str(data), "--test", str(data), "--model", str(checkpoint), "--source", "toys"]) == 0
+    assert (
+        main(["calibrate-similarity", str(data), "--test", str(data), "--model", str(checkpoint), "--source", "toys"])
+        == 0
+    )
     report = json.loads(capsys.readouterr().out)
     assert report["rows"] == 60
     assert set(report["models"]["toy"]["sif+attention"]) == {"mae", "mae_of_mean"}
@@ -102,7 +98,7 @@ def test_command_stores_curves_that_the_library_uses(
 
 
 def test_a_dry_run_leaves_the_model_alone(checkpoint: Path, data: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["calibrate", str(data), "--model", str(checkpoint), "--dry-run"]) == 0
+    assert main(["calibrate-similarity", str(data), "--model", str(checkpoint), "--dry-run"]) == 0
     assert json.loads(capsys.readouterr().out)["models"]["toy"]["average"]["points"] >= 2
     assert not (checkpoint / "calibration.json").exists()
 
@@ -112,11 +108,16 @@ def test_curves_of_chosen_methods_are_stored_with_models_of_passages(
 ) -> None:
     folder = tmp_path / "passages"
     toy_passage_model().save(folder)
-    assert main(["calibrate", str(data), "--model", str(folder), "--method", "alignment"]) == 0
+    assert main(["calibrate-similarity", str(data), "--model", str(folder), "--method", "alignment"]) == 0
     assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["alignment"]
     scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], score_range="0..5")
     assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(5.0, abs=0.01)
 
 
-def test_an_unknown_method_is_refused(checkpoint: Path, data: Path) -> None:
-    assert main(["calibrate", str(data), "--model", str(checkpoint), "--method", "guess"]) != 0
+def test_scores_off_the_scale_and_unknown_methods_are_refused(
+    checkpoint: Path, data: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["calibrate-similarity", str(data), "--model", str(checkpoint), "--method", "guess"]) == 2
+    data.write_text("7.0\ta\tb\n", encoding="utf-8")
+    assert main(["calibrate-similarity", str(data), "--model", str(checkpoint)]) == 1
+    assert "scores must be in [0, 5], got 7 to 7" in capsys.readouterr().err

@@ -2,12 +2,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig, WordPieceTable
+from facets_lab.texts.data import PhraseStream, SentenceStream, SentenceTrainingConfig, word_pieces
 from facets_lab.training.corpus import PackedCorpus, pack_corpus
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
+from facets.config import FacetModelConfig
 from facets.errors import ConfigError
+from facets.model.network import BackboneEncoder
 
 
 @pytest.fixture(scope="module")
@@ -74,27 +74,13 @@ def test_a_corpus_without_phrases_is_refused(tmp_path: Path) -> None:
         PhraseStream(corpus, make_config(corpus))
 
 
-PIECES = [[7, 8], [9], [], [3, 4, 5], [6]]
-UNKNOWN = 1
-
-
-def reference(rows: list[int], max_pieces: int) -> list[int]:
-    """The pieces of each word, one word after the other."""
-    table = [ids or [UNKNOWN] for ids in PIECES] + [[UNKNOWN]]
-    return [piece for row in rows for piece in table[row]][:max_pieces]
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(st.lists(st.integers(0, len(PIECES)), max_size=6), min_size=1, max_size=5),
-    st.integers(1, 12),
-)
-def test_pieces_of_texts_are_those_of_their_words(texts: list[list[int]], max_pieces: int) -> None:
-    width = max(1, *map(len, texts)) if texts else 1
-    rows = np.array([text + [0] * (width - len(text)) for text in texts])
-    lengths = np.array([len(text) for text in texts])
-    pieces, counts = WordPieceTable(PIECES, unknown_piece=UNKNOWN).pieces(rows, lengths, max_pieces=max_pieces)
-    assert [row[:count].tolist() for row, count in zip(pieces, counts, strict=True)] == [
-        reference(text, max_pieces) for text in texts
-    ]
-    assert not pieces[np.arange(pieces.shape[1]) >= counts[:, None]].any()
+def test_pieces_of_a_text_are_those_of_its_words() -> None:
+    encoder = BackboneEncoder(FacetModelConfig(encoder="backbone", backbone="all-MiniLM-L6-v2"))
+    words = ["goatherds", "the", "qwxzvbnm", "."]
+    rows, lengths = np.array([[1, 0, 4, 3], [2, 1, 0, 0], [0, 0, 0, 0]]), np.array([4, 2, 0])
+    pieces, counts = word_pieces(encoder, words, rows, lengths, max_pieces=6)
+    unknown = [encoder.pieces.unknown_id]
+    of_word = [ids.tolist() for ids in encoder.pieces.ids(words)] + [unknown]
+    for row, length, found, count in zip(rows, lengths, pieces, counts, strict=True):
+        expected = [piece for word in row[:length] for piece in of_word[word]][:6] or unknown
+        assert found[:count].tolist() == expected and not found[count:].any()

@@ -1,22 +1,16 @@
-"""Topics of twenty plain prompts, and the figures of table 4.1 in small."""
+"""Topics of twenty plain prompts, and table 4.1 on the samples."""
 
 import json
 from pathlib import Path
 
-import numpy as np
 import pytest
 from facets_lab.evaluation.__main__ import main
-from facets_lab.texts.data import SentenceTrainingConfig
-from facets_lab.texts.topics import NUM_TOPICS, generators, measure, read_prompts, read_texts
+from facets_lab.texts.topics import NUM_TOPICS, cut_prompts, measure_topics, read_texts, topic_generators
 from source_tree import ROOT
 
 from facets.errors import InvalidInputError
 from facets.model import FacetModel, load
 from facets.texts.topics import suggest_topics
-
-_PROMPTS = ROOT / "tests/answers/topic_prompts.jsonl"
-# Each prompt was given words before any answer was seen, one of which should be among its topics' words.
-_RIGHT = 16  # of 20; 17 when this was written
 
 
 @pytest.fixture(scope="module")
@@ -30,50 +24,41 @@ def articles() -> list[str]:
     return [" ".join(texts[first : first + 5]) for first in range(0, len(texts), 5)]
 
 
-def test_most_prompts_meet_a_word_that_a_person_would_expect(model):
-    cases = [json.loads(line) for line in _PROMPTS.read_text(encoding="utf-8").splitlines()]
-    found = suggest_topics(model, [case["text"] for case in cases])
+def test_most_prompts_get_a_word_that_a_person_expects(model: FacetModel) -> None:
+    lines = (ROOT / "tests/answers/topic_prompts.jsonl").read_text(encoding="utf-8").splitlines()
+    cases = [json.loads(line) for line in lines]
+    suggested = suggest_topics(model, [case["text"] for case in cases])
     met = [
         bool({word.word for topic in topics.topics for word in topic.words} & set(case["expected"]))
-        for case, topics in zip(cases, found, strict=True)
+        for case, topics in zip(cases, suggested, strict=True)
     ]
-    assert sum(met) >= _RIGHT
-    assert all(0 <= topic.likelihood <= 1 for topics in found for topic in topics.topics)
+    assert sum(met) >= 16  # of 20; what was measured, less one
+    assert all(0 <= topic.likelihood <= 1 for topics in suggested for topic in topics.topics)
 
 
-def test_every_method_has_topics_and_the_prompts_own_words_are_closest_to_it(model):
-    prompts = read_prompts(articles(), model, length=35)[:6]
-    assert len(prompts) == 6
-    methods = generators([model], articles())
-    figures = {name: measure(prompts, generate) for name, generate in methods.items()}
-    assert set(figures) == {
-        *("sample-global", "lda-global", "kmeans-global", "sample-local", "nnsc-local", "kmeans-local"),
-        *("facets-en", "facets-en-whole"),
-    }
-    assert figures["kmeans-local"]["sim_diff"] < figures["facets-en"]["sim_diff"] < figures["sample-global"]["sim_diff"]
-    assert figures["facets-en"]["sim"] > figures["sample-global"]["sim"]
-    assert all(len(generate(prompts[0])) <= NUM_TOPICS for generate in methods.values())
+def test_models_suggest_what_comes_next_and_clusters_what_was_read(model: FacetModel) -> None:
+    prompts = cut_prompts(articles(), model, num_words=35)[:6]
+    generators = topic_generators([model])
+    figures = {name: measure_topics(prompts, generate) for name, generate in generators.items()}
+    assert set(figures) == {"sample-local", "kmeans-local", "facets-en"}
+    assert figures["kmeans-local"]["sim_diff"] < figures["facets-en"]["sim_diff"]
+    assert all(len(generate(prompts[0])) <= NUM_TOPICS for generate in generators.values())
 
 
-def test_the_likelihood_is_fitted_and_stored(tmp_path: Path, capsys, model):
+def test_commands_measure_and_calibrate(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     data = tmp_path / "texts.jsonl"
     data.write_text("".join(json.dumps({"text": text}) + "\n" for text in articles()), encoding="utf-8")
+    assert main(["topics", str(data), "--limit", "8"]) == 0
+    assert set(json.loads(capsys.readouterr().out)) == {"long", "short"}
     folder = ROOT / "models/facets-en"
     before = (folder / "calibration.json").read_bytes()
-    assert main(["fit-topics", str(data), "--model", str(folder), "--source", "test", "--dry-run"]) == 0
-    report = json.loads(capsys.readouterr().out)
-    assert 0 < report["base_rate"] < 1
+    assert main(["calibrate-topics", str(data), "--model", str(folder), "--dry-run"]) == 0
+    assert 0 < json.loads(capsys.readouterr().out)["base_rate"] < 1
     assert (folder / "calibration.json").read_bytes() == before
 
 
-def test_a_record_without_text_is_named(tmp_path: Path):
+def test_a_record_without_text_is_named(tmp_path: Path) -> None:
     path = tmp_path / "texts.jsonl"
     path.write_text('{"sentences": ["One.", "Two."]}\n{"id": 1}\n', encoding="utf-8")
     with pytest.raises(InvalidInputError, match=r"line 2.*text or sentences, got id"):
         read_texts(path)
-
-
-def test_the_settings_of_what_follows_are_read():
-    config = SentenceTrainingConfig.from_toml(ROOT / "lab/configs/facets-topics-en.toml")
-    assert (config.targets, config.start_from) == ("next", "models/facets-en")
-    assert np.isfinite(config.l1_weight)

@@ -54,30 +54,8 @@ def test_a_run_gives_a_model_and_is_not_overwritten(
     assert facets.load(tmp_path / "run" / "model").task == kind
     capsys.readouterr()
     assert main(arguments) == 1
-    assert "holds a run already: give --resume, or another --out" in capsys.readouterr().err
+    assert "already holds a run: use --resume, or another --out" in capsys.readouterr().err
     assert main([*arguments, "--resume"]) == 0
-
-
-@pytest.mark.parametrize("kind", ["sentences", "relations", "papers"])
-def test_a_card_says_what_a_run_has_measured(kind: str, tmp_path: Path) -> None:
-    settings = ["--config", str(write_toml(tmp_path / "toy.toml", config_of(kind, tmp_path)))]
-    run, summary = tmp_path / "run", tmp_path / "summary.md"
-    assert main([kind, *settings, "--out", str(run)]) == 0
-    summary.write_text("What it is: {a} $set.\n")
-    name = facets.load(run / "model").name
-    figures = {"facets": {"authors": {"map": 0.25}}, "documents": {"map": 0.5}}
-    report = tmp_path / "report.json"
-    report.write_text(json.dumps({"data": "dev.tsv", "rows": 1200, "models": {name: figures}}))
-    options = ["--run", str(run), "--summary", str(summary), "--report", str(report)]
-    assert main(["card", "--model", str(run / "model"), *options]) == 0
-    card = (run / "model" / "README.md").read_text()
-    last = json.loads((run / "curve.jsonl").read_text().splitlines()[-1])
-    assert "\n\nWhat it is: {a} $set.\n\n## Training\n" in card
-    assert f" {last['training_loss']:.4f} |" in card and "- seed: 1\n" in card
-    assert "dev.tsv, 1,200 rows:" in card and card.endswith("\n") and not card.endswith("\n\n")
-    assert "| facets | authors map | 0.2500 |" in card and "| documents | map | 0.5000 |" in card
-    report.write_text(json.dumps({"data": "dev.tsv", "rows": 1, "models": {}}))
-    assert main(["card", "--model", str(run / "model"), *options]) == 1
 
 
 def test_a_bad_setting_ends_the_command_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -33,7 +33,7 @@ def loaded(tmp_path: Path, text: str) -> SentenceTrainingConfig:
         ("[model]\nnum_facets = 0", "model.num_facets must be >= 1, got 0"),
         ("[model]\ndim = 33", "model.dim must be a multiple of 32, got 33"),
         ("[model]\nhidden_dim = 36", r"model.hidden_dim must be a multiple of 2 x num_heads \(8\), got 36"),
-        ('[model]\nencoder = "rnn"', "model.encoder must be one of 'transformer', .*, got \"rnn\""),
+        ('[model]\nencoder = "rnn"', "model.encoder must be one of 'transformer' .*, got \"rnn\""),
         ('[model]\nbackbone = "b"', "model.backbone must be set exactly when encoder is 'backbone', got \"b\""),
         ('[model]\nencoder = "backbone"', "model.backbone must be set exactly when encoder is 'backbone', got \"\""),
         ("[model]\nfacets = 3", "model.facets is no setting; there are num_facets, dim"),
@@ -87,7 +87,7 @@ def test_our_own_configurations_load(path: Path) -> None:
         assert PassageDataConfig.from_toml(path).sources
         return
     if path.stem == "relations-en":
-        assert RelationCatalogue.read(path).relation
+        assert RelationCatalogue.from_toml(path).relation
         return
     kinds: dict[str, type[TrainingConfig]] = {
         "papers": PaperTrainingConfig,

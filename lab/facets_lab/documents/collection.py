@@ -1,0 +1,121 @@
+"""Texts as a searchable collection, through the engine that serves."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from facets.documents.engine import CollectionEngine
+from facets.documents.parts import EncodedText, from_encoded, split_text
+from facets.documents.ranking import SearchRequest
+from facets.documents.types import SearchHit, SearchMode
+from facets.index.config import EngineConfig
+from facets.model.checkpoint import read_settings
+from facets.model.facet_model import FacetModel
+from facets.model.loading import TASKS, load
+from facets.model.passage_checkpoint import TASK
+from facets.model.passage_model import PassageModel
+from facets.model.shipped import find_model
+
+SearchedModel = FacetModel | PassageModel
+EncodedTexts = dict[str, EncodedText]
+
+_NAME = "evaluation"
+_DOCUMENT_BATCH = 1_000
+_QUERY_BATCH = 64
+
+
+def load_searched(name_or_path: str | None) -> SearchedModel:
+    """A model whose facets a collection can hold; None: the default model of collections.
+
+    Raises:
+        NotFoundError: The model does not exist.
+        CheckpointError: The model is damaged.
+        InvalidInputError: The model is for another task.
+    """
+    folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
+    is_passage_model = read_settings(folder).get("task") == TASK
+    return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)
+
+
+@dataclass(frozen=True, slots=True)
+class Collection:
+    """A collection and the model of its facets."""
+
+    engine: CollectionEngine
+    model: SearchedModel
+
+    def search(
+        self, queries: Sequence[str], modes: Sequence[SearchMode], *, top_k: int, reasons: bool = False
+    ) -> dict[SearchMode, list[tuple[SearchHit, ...]]]:
+        """Hits of every query, by mode; with ``reasons`` the hits have evidence and an answer."""
+        hits: dict[SearchMode, list[tuple[SearchHit, ...]]] = {mode: [] for mode in modes}
+        for start in range(0, len(queries), _QUERY_BATCH):
+            texts = queries[start : start + _QUERY_BATCH]
+            if isinstance(self.model, PassageModel):
+                encoded = self.model.encode_queries(texts)
+                facets, weights = encoded.facets, encoded.weights
+            else:
+                facets, weights = self.model.encode(texts), None
+            for mode in modes:
+                request = SearchRequest(
+                    facets=facets, weights=weights, texts=texts, mode=mode, top_k=top_k, reasons=reasons
+                )
+                hits[mode] += self.engine.search(_NAME, request).hits
+        return hits
+
+
+@contextmanager
+def indexed(
+    model: SearchedModel, documents: Mapping[str, str], encoded: EncodedTexts | None = None
+) -> Iterator[Collection]:
+    """A temporary collection of texts by id, cut into parts and indexed as a server does.
+
+    ``encoded`` caches encoded texts between calls; None: nothing is kept.
+    """
+    cache: EncodedTexts = {} if encoded is None else encoded
+    config = EngineConfig(background=False, snapshot_on_close=False)
+    with TemporaryDirectory(prefix="facets-eval-") as folder, CollectionEngine.open(Path(folder), config) as engine:
+        engine.create_collection(
+            _NAME,
+            model=model.name,
+            model_revision=model.revision,
+            num_facets=model.num_facets,
+            dim=model.dim,
+            space=model.space,
+        )
+        record = engine.record(_NAME)
+        items = list(documents.items())
+        for start in range(0, len(items), _DOCUMENT_BATCH):
+            batch = items[start : start + _DOCUMENT_BATCH]
+            parts = [split_text(text) for _, text in batch]
+            read = [record.said(text, {}, own) for (_, text), own in zip(batch, parts, strict=True)]
+            _encode_new(model, [part.read for texts in read for part in texts], cache)
+            stored = [
+                from_encoded(key, text, {}, parts=own, said=texts, encoded=[cache[part.read] for part in texts])
+                for (key, text), own, texts in zip(batch, parts, read, strict=True)
+            ]
+            engine.upsert(_NAME, stored)
+            if encoded is None:
+                cache.clear()
+        engine.maintain()  # folds a large collection into its index, as a server does in the background
+        yield Collection(engine, model)
+
+
+def _encode_new(model: SearchedModel, texts: Sequence[str], cache: EncodedTexts) -> None:
+    """Encodes texts that are not in the cache; a blank text has no facets."""
+    new = [text for text in dict.fromkeys(texts) if text not in cache]
+    empty = EncodedText.of_nothing(model.num_facets, model.dim)
+    if not isinstance(model, PassageModel):
+        empty = EncodedText(empty.facets)
+    cache.update((text, empty) for text in new if not text.strip())
+    visible = [text for text in new if text.strip()]
+    if not visible:
+        return
+    if isinstance(model, PassageModel):
+        encoded = model.encode_passages(visible)
+        cache.update((text, EncodedText(*encoded.document(row))) for row, text in enumerate(visible))
+    else:
+        facets = zip(visible, model.encode(visible), strict=True)
+        cache.update((text, EncodedText(facets_KD)) for text, facets_KD in facets)

@@ -1,0 +1,214 @@
+"""Evaluates extractive summaries by ROUGE (Chang 2022, table 3.3).
+
+Shape suffixes: S sentences, B texts, D dimensions.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Annotated
+
+import numpy as np
+from numpy.typing import NDArray
+from pydantic import AfterValidator
+
+from facets.errors import InvalidInputError
+from facets.language.vectors import unit_rows
+from facets.model.contract import TextEncoder, TextModel
+from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
+from facets.texts.summarization import summarize
+from facets.texts.words import TextWords
+from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
+from facets_lab.evaluation.files import Record, read_records
+from facets_lab.evaluation.statistics import Metrics, with_intervals
+from facets_lab.texts.pairs import load_text_models
+
+_ROUGE = ("rouge1", "rouge2", "rougeL")
+_DEFAULT_SENTENCES = 3
+_SEED = 0
+
+Document = Sequence[str]  # non-blank sentences, at least one
+Ranking = Callable[[Document], Sequence[int]]  # document -> its sentences, best first
+Summarize = Callable[[Sequence[Document]], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class ReferenceSummaries:
+    """Documents as sentences, and at least one reference summary for each."""
+
+    documents: tuple[tuple[str, ...], ...]
+    references: tuple[tuple[str, ...], ...]
+
+
+def _some(texts: list[str]) -> list[str]:
+    if not any(text.strip() for text in texts):
+        raise ValueError("must have at least one that is not blank")
+    return texts
+
+
+class _SummaryRecord(Record):
+    sentences: Annotated[list[str], AfterValidator(_some)]
+    references: Annotated[list[str], AfterValidator(_some)]
+
+
+def read_summaries(path: Path) -> ReferenceSummaries:
+    """Reads JSON lines ``{"id", "sentences", "references"}``; blank sentences are left out.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line has another form, or the file is empty.
+    """
+    records = [record for _, record in read_records(_SummaryRecord, path)]
+    if not records:
+        raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
+    documents = tuple(tuple(text for text in record.sentences if text.strip()) for record in records)
+    return ReferenceSummaries(documents, tuple(tuple(record.references) for record in records))
+
+
+class AverageEncoder:
+    """The average word vector of a text as its only facet (Sent Emb of table 3.3)."""
+
+    def __init__(self, model: TextModel) -> None:
+        self._model = model
+
+    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """``[B, 1, D]``; zero for a text without known words."""
+        return self.embed(texts)[:, None]
+
+    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+        """``[B, D]``."""
+        words = TextWords(self._model, texts)
+        return words.average(words.uniform_TL).numpy()
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """Length of a summary: a number of sentences, or the most words when ``max_words`` is set."""
+
+    num_sentences: int | None = None
+    max_words: int | None = None
+
+    def fill(self, document: Document, ranked: Sequence[int]) -> str:
+        """The best sentences that fit, in document order; the best one alone when none fits."""
+        left = self.max_words or self.num_sentences or _DEFAULT_SENTENCES
+        chosen = []
+        for row in ranked:
+            cost = 1 if self.max_words is None else len(document[row].split())
+            if cost <= left:
+                chosen.append(row)
+                left -= cost
+        return " ".join(document[row] for row in sorted(chosen or ranked[:1]))
+
+    def by_ranking(self, rank: Ranking) -> Summarize:
+        """Summaries of the best ranked sentences."""
+        return lambda documents: [self.fill(document, rank(document)) for document in documents]
+
+    def by_coverage(
+        self, model: TextModel, coverage: CoverageConfig | None, encoder: TextEncoder | None = None
+    ) -> Summarize:
+        """Greedy coverage of the document's words (eq. 3.7); ``coverage`` None: the library's default."""
+
+        def summaries(documents: Sequence[Document]) -> list[str]:
+            found = summarize(
+                model,
+                documents,
+                num_sentences=self.num_sentences,
+                max_words=self.max_words,
+                coverage=coverage,
+                encoder=encoder,
+                prose_only=coverage is None,
+            )
+            return [summary.text for summary in found]
+
+        return summaries
+
+
+def rank_randomly(seed: int) -> Ranking:
+    """A random order, the same for every run over the same documents."""
+    generator = np.random.default_rng(seed)
+    return lambda document: generator.permutation(len(document)).tolist()
+
+
+def rank_by_centroid(embed: Embed) -> Ranking:
+    """Sentences by cosine with the mean embedding of the document."""
+
+    def rank(document: Document) -> Sequence[int]:
+        units_SD = unit_rows(embed(document))
+        return np.argsort(-(units_SD @ units_SD.mean(axis=0)), kind="stable").tolist()
+
+    return rank
+
+
+def baseline_summarizers(
+    model: TextModel, coverage: CoverageConfig, budget: Budget
+) -> Iterator[tuple[str, str, Summarize]]:
+    """Name, method and summarizer of the baselines of table 3.3, and of the MiniLM centroid if it is installed.
+
+    For ``words`` only the words of ``model`` count; in the paper's form gains are divided by the number of words.
+    """
+    yield "random", "ranking", budget.by_ranking(rank_randomly(_SEED))
+    yield "first", "ranking", budget.by_ranking(lambda document: range(len(document)))
+    yield "sentence-average", "coverage", budget.by_coverage(model, coverage, AverageEncoder(model))
+    length_power = 1.0 if coverage == PAPER_COVERAGE else coverage.length_power
+    words_alone = replace(coverage, word_share=1.0, length_power=length_power)
+    yield "words", "coverage", budget.by_coverage(model, words_alone)
+    for embed in if_installed("minilm-centroid", minilm):
+        yield "minilm-centroid", "ranking", budget.by_ranking(rank_by_centroid(embed))
+
+
+def evaluate_summarization(
+    file: Path,
+    names_or_paths: Sequence[str] = (),
+    *,
+    baselines: bool = False,
+    num_resamples: int = 0,
+    num_sentences: int | None = None,
+    max_words: int | None = None,
+    as_in_paper: bool = False,
+) -> Report:
+    """ROUGE of summaries of 3 sentences, of ``num_sentences``, or of at most ``max_words``.
+
+    Raises:
+        ConfigError: The file cannot be read.
+        InvalidInputError: A line of the file is invalid.
+    """
+    data = read_summaries(file)
+    models = load_text_models(names_or_paths, baselines)
+    budget = Budget(num_sentences, max_words)
+    coverage = PAPER_COVERAGE if as_in_paper else None
+
+    def summarizers() -> Iterator[tuple[str, str, Summarize]]:
+        for model in models:
+            yield model.name, "coverage", budget.by_coverage(model, coverage)
+        if baselines:
+            yield from baseline_summarizers(models[0], coverage or CoverageConfig(), budget)
+
+    def measured() -> Iterator[tuple[str, MethodMetrics]]:
+        for name, method, summaries_of in summarizers():
+            scores = rouge_scores(summaries_of(data.documents), data.references)
+            yield name, {method: _means(scores, num_resamples)}
+
+    return make_report(file, len(data.documents), measured())
+
+
+def _means(scores: dict[str, NDArray[np.float64]], num_resamples: int) -> Metrics:
+    def means(*columns: NDArray[np.float64]) -> Metrics:
+        return {name: float(values.mean()) for name, values in zip(scores, columns, strict=True)}
+
+    return with_intervals(means, *scores.values(), num_resamples=num_resamples)
+
+
+def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
+    """ROUGE F1 with stemming (``rouge1``, ``rouge2``, ``rougeL``, in ``[0, 1]``) and ``length`` in words, by summary.
+
+    Of several references the best one counts, for each measure.
+
+    References:
+        Lin 2004.
+    """
+    from rouge_score.rouge_scorer import RougeScorer
+
+    scorer = RougeScorer(list(_ROUGE), use_stemmer=True)
+    scores = [scorer.score_multi(list(texts), summary) for texts, summary in zip(references, summaries, strict=True)]
+    result = {name: np.array([score[name].fmeasure for score in scores]) for name in _ROUGE}
+    return result | {"length": np.array([float(len(summary.split())) for summary in summaries])}

@@ -1,0 +1,222 @@
+"""``facets-eval`` on pairs of texts: reading, measures, the commands."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.evaluation.__main__ import main
+from facets_lab.texts import pairs
+from facets_lab.texts.pairs import (
+    PAIR_METHODS,
+    choice_accuracy,
+    correlations,
+    cosine_scores,
+    evaluate_phrase_choice,
+    evaluate_sts,
+    precision_recall,
+    read_opposed_pairs,
+    read_phrase_choices,
+    read_phrase_pairs,
+    read_sts,
+)
+from toy_retrieval import write_lines
+from toys import toy_model
+
+from facets.errors import ConfigError, InvalidInputError
+from facets.model import load
+from facets.texts import fit_common_components, score_pairs
+
+STS = [
+    "5.0\tA man plays the guitar.\tThe man plays a guitar.",
+    "3.5\tA dog plays.\tThe dog lifting weights",
+    '0.2\tmusic "in the garage"\tdog',
+    "1.0\tguitar music\ta man",
+    "2.4\tthe weights\tA man lifting weights",
+    "0\tqwxz vbnm\tweights in the garage",
+]
+PHRASES = ["1\tlifting weights\tmusic", "0\tthe dog\tguitar", "1\ta man\tman", "0\tqwxz dog\tvbnm"]
+CHOICES = ["guitar music\tplays\tguitar\tmusic\tdog\tman\ta\tthe", "dog garage\tman\tdog\tgarage\ta\tin\tqwxz\tvbnm"]
+METHODS = "codebook max_facet average probability_average sif wmd probability_wmd encoder".split()
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> str:
+    model = toy_model()
+    model.common_components = fit_common_components(model, [field for line in STS for field in line.split("\t")[1:]])
+    model.save(tmp_path / "toy")
+    return str(tmp_path / "toy")
+
+
+def letters(texts: Iterator[str]) -> np.ndarray:
+    return np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float32)
+
+
+def test_methods_are_the_contract() -> None:
+    assert {*METHODS, *(f"{name}+attention" for name in METHODS[2:-1])} <= set(PAIR_METHODS)
+
+
+def test_sts_keeps_quotes_and_reads_labels(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.tsv"
+    path.write_bytes("\r\n".join(STS).encode())
+    data = read_sts(path)
+    assert data.gold.tolist() == [5.0, 3.5, 0.2, 1.0, 2.4, 0.0] and data.labels is None
+    assert data.pairs[2] == ('music "in the garage"', "dog")
+    labels = read_sts(write_lines(tmp_path / "sick.tsv", ["3.6\ta\tb\tcontradicts", "1\tc\td\tneutral"])).labels
+    assert labels is not None and labels.tolist() == ["contradicts", "neutral"]
+
+
+@pytest.mark.parametrize(
+    ("read", "lines", "message"),
+    [
+        (read_sts, [STS[0], "3.0\tonly one"], "line 2: .*2 fields"),
+        (read_sts, [STS[0], "3.0\ta\tb\tneutral"], "line 2: .*4 fields"),
+        (read_sts, [STS[0], ""], "line 2: .*empty line"),
+        (read_sts, [STS[0], "nan\ta\tb"], "line 2: .*number"),
+        (read_sts, [STS[0], "1.0\ta\t"], "line 2: .*second sentence"),
+        (read_sts, ["3.6\ta\tb\tcontradicts", "2\te\tf\tmaybe"], "line 2: .*label of .*maybe"),
+        (read_phrase_pairs, [PHRASES[0], "2\tdog\tcat"], "line 2: .*label 0 or 1, got '2'"),
+        (read_phrase_pairs, [PHRASES[0]], "both labels"),
+        (read_opposed_pairs, ["paraphrase\tplain\ta\tb"], "both labels"),
+        (read_phrase_choices, [CHOICES[0], "dog garage\tman"], "line 2: .*2 fields"),
+        (read_phrase_choices, ["dog garage\tman\tdog\tguitar\ta\tb\tc\td"], "own two words, got 'dog', 'guitar'"),
+        (read_phrase_choices, ["dog garage\tman\tdog\tgarage\ta\tman\tc\td"], "distractors other than the answer"),
+        (read_phrase_choices, [], "at least one line"),
+    ],
+)
+def test_bad_files_are_named(tmp_path: Path, read, lines: list[str], message: str) -> None:  # type: ignore[no-untyped-def]
+    with pytest.raises(InvalidInputError, match=message):
+        read(write_lines(tmp_path / "bad.tsv", lines))
+    with pytest.raises(ConfigError, match="cannot read"):
+        read(tmp_path / "nowhere.tsv")
+
+
+def test_correlations_over_all_and_over_the_lower_half() -> None:
+    gold = np.array([1.0, 2.0, 3.0, 4.0, 5.0, 5.0])
+    scores = np.array([0.3, 0.2, 0.1, 0.5, 0.7, 0.9], dtype=np.float32)
+    result = correlations(scores, gold)
+    assert result["pearson"] == pytest.approx(np.corrcoef(scores, gold)[0, 1])
+    assert result["spearman"] == pytest.approx(np.corrcoef([3, 2, 1, 4, 5, 6], [1, 2, 3, 4, 5.5, 5.5])[0, 1])
+    assert (result["pearson_low"], result["spearman_low"]) == (pytest.approx(-1), pytest.approx(-1))  # median 3.5
+    assert set(correlations(np.zeros(3), gold[:3]).values()) == {None}
+
+
+def test_precision_recall_by_hand() -> None:
+    # Thresholds from the top: P, R = (1, 1/2), (1/2, 1/2), (2/3, 1), (1/2, 1).
+    result = precision_recall(np.array([0.9, 0.8, 0.7, 0.1]), np.array([True, False, True, False]))
+    assert result["f1"] == pytest.approx(0.8)
+    assert result["auc"] == pytest.approx(1 / 2 * 1 + 1 / 2 * (1 / 2 + 2 / 3) / 2)
+    assert precision_recall(np.array([0.1, 0.2]), np.array([False, False])) == {"auc": None, "f1": None}
+
+
+def test_tied_choices_count_as_guesses() -> None:
+    scores = np.array([[0.5, 0.5, 0.5, 0.5], [0.5, 0.6, 0.6, 0.1], [0.7, 0.6, 0.6, 0.1]])
+    assert choice_accuracy(scores).tolist() == [0.25, 0.0, 1.0]
+
+
+@pytest.mark.parametrize(
+    ("scores", "expected"),
+    [
+        ({("guitar music", "plays"): 1.0, ("dog garage", "man"): 1.0}, (1.0, 1.0)),
+        ({("guitar music", "plays"): 1.0, ("music guitar", "dog"): 2.0, ("dog garage", "qwxz"): 1.0}, (0.5, 0.0)),
+    ],
+)
+def test_ten_choices_add_the_reversed_phrase(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, scores: dict[tuple[str, str], float], expected: tuple[float, float]
+) -> None:
+    def table(asked, *_):  # type: ignore[no-untyped-def]
+        yield "table", {"m": np.array([scores.get(pair, 0.0) for pair in asked], dtype=np.float32)}
+
+    monkeypatch.setattr(pairs, "_phrase_scores", table)
+    report = evaluate_phrase_choice(write_lines(tmp_path / "choices.tsv", CHOICES))
+    assert report["models"] == {"table": {"m": {"accuracy_5": expected[0], "accuracy_10": expected[1]}}}
+
+
+def test_embeddings_score_by_cosine() -> None:
+    vectors = {"x": [3.0, 0.0], "y": [0.0, 2.0], "z": [1.0, 1.0], "nothing": [0.0, 0.0]}
+    scores = cosine_scores(
+        lambda texts: np.array([vectors[text] for text in texts], dtype=np.float32),
+        [("x", "y"), ("z", "x"), ("y", "y"), ("x", "nothing")],
+    )
+    assert scores.tolist() == pytest.approx([0.0, 0.5**0.5, 1.0, 0.0])
+
+
+def test_sts_scores_with_the_model(tmp_path: Path, checkpoint: str) -> None:
+    file = write_lines(tmp_path / "pairs.tsv", STS)
+    report = evaluate_sts(file, [checkpoint], methods=("average", "sif+attention"))
+    data = read_sts(file)
+    expected = correlations(score_pairs(load(checkpoint), data.pairs, "average").scores, data.gold)
+    assert report["models"]["toy"]["average"] == expected  # type: ignore[index]
+    assert list(report["models"]["toy"]) == ["average", "sif+attention"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize(
+    ("command", "lines", "metrics"),
+    [
+        ("sts", STS, ["pearson", "spearman", "pearson_low", "spearman_low"]),
+        ("phrase-pairs", PHRASES, ["auc", "f1"]),
+        ("phrase-choice", CHOICES, ["accuracy_5", "accuracy_10"]),
+    ],
+)
+def test_commands_print_one_object_with_models_and_baselines(
+    tmp_path: Path,
+    checkpoint: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    command: str,
+    lines: list[str],
+    metrics: list[str],
+) -> None:
+    monkeypatch.setattr(pairs, "EMBEDDERS", {"letters": lambda: letters})
+    monkeypatch.setattr(pairs, "BASELINE_MODELS", ())
+    data = write_lines(tmp_path / "data.tsv", lines)
+    options = ["--skip-wmd"] if command == "sts" else []
+    assert main([command, str(data), "--model", checkpoint, "--baselines", "--bootstrap", "5", *options]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert (report["data"], report["rows"]) == (str(data), len(lines))
+    assert list(report["models"]) == ["toy", "letters", *(["words"] if command != "sts" else [])]
+    own = [str(name) for name in PAIR_METHODS if "wmd" not in name] if command == "sts" else ["codebook", "encoder"]
+    assert list(report["models"]["toy"]) == own and list(report["models"]["letters"]) == ["cosine"]
+    for values in report["models"]["toy"].values():
+        assert list(values) == [m + end for m in metrics for end in ("", "_ci95_from", "_ci95_to")]
+        assert all(-1 <= values[m] <= 1 for m in metrics if values[m] is not None)
+
+
+def test_wmd_methods_are_measured_where_the_package_is_installed(
+    tmp_path: Path, checkpoint: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    pytest.importorskip("ot", reason="the extra 'wmd' is not installed")
+    assert main(["sts", str(write_lines(tmp_path / "pairs.tsv", STS)), "--model", checkpoint]) == 0
+    assert list(json.loads(capsys.readouterr().out)["models"]["toy"]) == [str(name) for name in PAIR_METHODS]
+
+
+def test_labels_and_opposed_pairs_are_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    rows = [("The door is open.", "The door is closed."), ("A dog barks.", "A dog barks loudly.")]
+    sick = write_lines(
+        tmp_path / "sick.tsv", [f"{3 + i}\t{a}\t{b}\t{('contradicts', 'neutral')[i]}" for i, (a, b) in enumerate(rows)]
+    )
+    opposed = write_lines(
+        tmp_path / "pairs.tsv",
+        [f"{('contradiction', 'paraphrase')[i]}\tplain\t{a}\t{b}" for i, (a, b) in enumerate(rows)],
+    )
+    model = ["--model", "facets-passages-small-en"]
+    assert main(["sts", str(sick), *model, "--method", "alignment", "--method", "encoder"]) == 0
+    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
+    assert methods["alignment"]["labels_right"] >= 0.5 and "labels_right" not in methods["encoder"]
+    assert main(["opposed-pairs", str(opposed), *model]) == 0
+    methods = json.loads(capsys.readouterr().out)["models"]["facets-passages-small-en"]
+    assert methods["alignment"] == {"above": 1.0, "told": 1.0, "denied": 0.0}
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["sts"],
+        ["sts", "x.tsv", "--method", "magic"],
+        ["summarization", "x", "--words", "0"],
+        ["summarization", "x", "--words", "9", "--sentences", "2"],
+    ],
+)
+def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
+    assert main(arguments) == 2

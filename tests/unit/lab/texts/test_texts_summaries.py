@@ -1,0 +1,177 @@
+"""``facets-eval summarization``, and the summaries of texts of users."""
+
+import json
+import lzma
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+import pytest
+from facets_lab.evaluation.__main__ import main
+from facets_lab.texts import pairs, summaries
+from facets_lab.texts.summaries import (
+    AverageEncoder,
+    Budget,
+    Summarize,
+    baseline_summarizers,
+    rank_by_centroid,
+    rank_randomly,
+    read_summaries,
+    rouge_scores,
+)
+from numpy.typing import NDArray
+from source_tree import ROOT
+from toys import toy_model
+
+from facets.errors import InvalidInputError
+from facets.model import load
+from facets.texts import summarize
+from facets.texts.coverage import PAPER_COVERAGE, CoverageConfig
+
+DOCUMENT = (
+    "A man plays the guitar in the garage.",
+    "The dog.",
+    "Music and guitar music and the guitar man plays.",
+    "Qwxz vbnm!",
+    "The man in the garage plays guitar music.",
+)
+RECORDS = [
+    {"id": "1", "sentences": [*DOCUMENT, ""], "references": [DOCUMENT[4]]},
+    {"id": "2", "sentences": ["The dog."], "references": ["dogs", "a man"]},
+]
+
+
+def letters(texts: Sequence[str]) -> NDArray[np.float32]:
+    return np.array([[text.lower().count(chr(97 + i)) for i in range(26)] for text in texts], dtype=np.float32)
+
+
+def write_records(path: Path, records: Sequence[object]) -> Path:
+    text = "".join(json.dumps(record) + "\n" for record in records)
+    path.write_bytes(lzma.compress(text.encode()) if path.suffix == ".xz" else text.encode())
+    return path
+
+
+def test_read_summaries_leaves_out_blank_sentences(tmp_path: Path) -> None:
+    data = read_summaries(write_records(tmp_path / "data.jsonl.xz", RECORDS))
+    assert [len(sentences) for sentences in data.documents] == [5, 1]
+    assert data.references[1] == ("dogs", "a man")
+
+
+@pytest.mark.parametrize(
+    ("record", "message"),
+    [
+        ([], "object, got list"),
+        ({"references": ["a"]}, "a field sentences, got none"),
+        ({"sentences": ["a", 3], "references": ["a"]}, r"sentences\.1, got 3"),
+        ({"sentences": [" "], "references": ["a"]}, "sentences must have at least one"),
+        ({"sentences": ["a"], "references": []}, "references must have at least one"),
+    ],
+)
+def test_bad_records_are_named_by_file_and_line(tmp_path: Path, record: object, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=rf"bad\.jsonl, line 2: .*{message}"):
+        read_summaries(write_records(tmp_path / "bad.jsonl", [RECORDS[0], record]))
+
+
+def test_rouge_is_f1_with_stemming_and_the_best_reference() -> None:
+    scores = rouge_scores(["the dogs played", "a b c d"], [["cats", "the dog plays"], ["a b x y"]])
+    # First pair: equal after stemming. Second: 2 of 4 words, 1 of 3 bigrams, 2 of 4 in order.
+    assert scores["rouge1"] == pytest.approx([1, 1 / 2])
+    assert scores["rouge2"] == pytest.approx([1, 1 / 3])
+    assert scores["rougeL"] == pytest.approx([1, 1 / 2])
+    assert scores["length"].tolist() == [3, 4]
+
+
+@pytest.mark.parametrize(
+    ("budget", "expected"),
+    [
+        (Budget(), [0, 1, 4]),
+        (Budget(num_sentences=9), [0, 1, 2, 3, 4]),
+        (Budget(max_words=10), [1, 4]),
+        (Budget(max_words=1), [4]),  # the best one, although it is too long
+    ],
+)
+def test_budget_takes_what_fits_in_document_order(budget: Budget, expected: list[int]) -> None:
+    assert budget.fill(DOCUMENT, [4, 0, 1, 2, 3]) == " ".join(DOCUMENT[i] for i in expected)
+
+
+def all_summarizers(budget: Budget) -> dict[str, Summarize]:
+    model = toy_model()
+    found = {
+        name: summaries_of
+        for name, _, summaries_of in baseline_summarizers(model, CoverageConfig(), budget)
+        if name != "minilm-centroid"
+    }
+    found |= {"model": budget.by_coverage(model, None), "paper": budget.by_coverage(model, PAPER_COVERAGE)}
+    return found | {"centroid": budget.by_ranking(rank_by_centroid(letters))}
+
+
+@pytest.mark.parametrize("budget", [Budget(num_sentences=2), Budget(max_words=9), Budget(max_words=1)], ids=str)
+def test_summaries_keep_the_budget_and_are_never_empty(budget: Budget) -> None:
+    documents = [DOCUMENT, ("Qwxz vbnm!",)]
+    for name, summaries_of in all_summarizers(budget).items():
+        for document, summary in zip(documents, summaries_of(documents), strict=True):
+            chosen = [sentence for sentence in document if sentence in summary]
+            assert chosen and summary == " ".join(chosen), name
+            if budget.max_words is None:
+                assert len(chosen) == min(2, len(document))
+            else:
+                assert len(summary.split()) <= budget.max_words or len(chosen) == 1
+
+
+def test_baselines_are_what_the_paper_describes() -> None:
+    model = toy_model()
+    (words,) = (s for name, _, s in baseline_summarizers(model, PAPER_COVERAGE, Budget(1)) if name == "words")
+    # All words of the first sentence are also in the second one, which wastes words on "the".
+    assert words([("guitar music", "guitar music the the the the the the")]) == ["guitar music"]
+    facets = AverageEncoder(model).encode(["guitar music", "dog"])
+    units = model.words.unit_vectors[model.words.vocabulary.rows(["guitar", "music", "dog"])]
+    assert facets[:, 0] == pytest.approx(np.stack([units[:2].mean(axis=0), units[2]]), abs=1e-6)
+    assert rank_by_centroid(letters)(["aaab", "zzz", "aab", "ab"])[-1] == 1
+    assert list(rank_randomly(4)(DOCUMENT)) == list(rank_randomly(4)(DOCUMENT)) != [0, 1, 2, 3, 4]
+
+
+def test_command_prints_models_and_baselines(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(summaries, "minilm", lambda: letters)
+    monkeypatch.setattr(pairs, "BASELINE_MODELS", ())
+    toy_model().save(tmp_path / "toy")
+    data = write_records(tmp_path / "data.jsonl", RECORDS)
+    arguments = ["--model", str(tmp_path / "toy"), "--baselines", "--words", "10", "--bootstrap", "5"]
+    assert main(["summarization", str(data), *arguments]) == 0
+    report = json.loads(capsys.readouterr().out)
+    assert report["rows"] == 2
+    assert {name: list(methods) for name, methods in report["models"].items()} == {
+        "toy": ["coverage"],
+        "random": ["ranking"],
+        "first": ["ranking"],
+        "sentence-average": ["coverage"],
+        "words": ["coverage"],
+        "minilm-centroid": ["ranking"],
+    }
+    metrics = report["models"]["toy"]["coverage"]
+    assert list(metrics)[::3] == ["rouge1", "rouge2", "rougeL", "length"]
+    assert 0 < metrics["rouge1"] <= 1 and metrics["length"] <= 10
+
+
+@pytest.mark.parametrize(
+    ("file", "at_least"),  # what was measured, less one
+    [
+        ("summary_texts", 17),  # of 20
+        ("summary_texts_unseen", 6),  # of 10
+        ("summary_texts_fresh", 7),
+        ("summary_texts_fresh_second", 8),
+    ],
+)
+def test_summaries_of_raw_texts_name_the_subject_and_the_facts(file: str, at_least: int) -> None:
+    num_good = 0
+    for line in (ROOT / f"tests/answers/{file}.jsonl").read_text(encoding="utf-8").splitlines():
+        case = json.loads(line)
+        (summary,) = summarize(load(), [case["text"]], num_sentences=3)
+        text = " ".join(" ".join(sentence.text for sentence in summary.sentences).split())
+        num_facts = sum(re.search(fact, text, re.IGNORECASE) is not None for fact in case["key_facts"])
+        is_clean = not any(" ".join(never.split()) in text for never in case["never"])
+        is_good = re.search(case["subject"], text) and num_facts >= case["num_key_facts"] and is_clean
+        num_good += summary.has_prose == case["has_prose"] and bool(is_good or not case["has_prose"])
+    assert num_good >= at_least
