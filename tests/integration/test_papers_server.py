@@ -150,7 +150,7 @@ def test_what_is_wrong_is_reported(client: FacetsClient) -> None:
         client.summarize(["A text."], model="toy-papers")
     with pytest.raises(InvalidArgumentError, match="nobody"):
         client.recommend_authors([PARSING], PaperOptions(positive_ids=["nobody"]))
-    with pytest.raises(InvalidArgumentError, match="as an earlier one is"):
+    with pytest.raises(InvalidArgumentError, match="distinct"):
         client.add_papers([Paper("a", id="x"), Paper("b", id="x")])
     with pytest.raises(NotFoundError, match="nope"):
         client.add_authors([NewAuthor(Author("Zoe"), paper_ids=["nope"])])

@@ -125,7 +125,7 @@ def test_entailment_has_two_directions(client):
 
 
 def test_wrong_models_are_refused(client):
-    with pytest.raises(InvalidArgumentError, match="one for sentences") as raised:
+    with pytest.raises(InvalidArgumentError, match="model for sentences") as raised:
         client.score_relations([BORN], model="toy")
     assert raised.value.field_violations[0].field == "model"
     with pytest.raises(InvalidArgumentError, match="one for relations"):
@@ -275,10 +275,10 @@ def test_the_command_line_adds_and_deletes_relations(run):
         (["relations", "--list", TEXT], "exclude"),
         (["relations", "--add", "x"], "examples"),
         (["relations", "--threshold", "0.5", "--list"], "--add"),
-        (["relations", "--list", "--model", "toy"], "one for sentences"),
+        (["relations", "--list", "--model", "toy"], "model for sentences"),
         (["entail", BORN], "two texts"),
         (["entail", BORN, "no arguments"], "$ARG1"),
-        (["entail", BORN, BORN, "--model", "toy"], "one for sentences"),
+        (["entail", BORN, BORN, "--model", "toy"], "model for sentences"),
     ],
 )
 def test_the_command_line_shows_bad_input_in_a_sentence(run, arguments, part):

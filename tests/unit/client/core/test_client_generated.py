@@ -97,7 +97,7 @@ def test_conditions_are_called_where():
 
 def test_the_page_and_the_command_know_the_same_columns():
     names = r"const {} = (\[.*?\]);"
-    page = (ROOT / "server/facets_server/gateway/playground/js/records.js").read_text(encoding="utf-8")
+    page = (ROOT / "server/facets_server/gateway/playground/js/file_rows.js").read_text(encoding="utf-8")
     for kind, known in (("TEXTS", TEXT_NAMES), ("TITLES", TITLE_NAMES), ("IDS", ID_NAMES)):
         assert json.loads(re.search(names.format(kind), page)[1]) == list(known)
 
