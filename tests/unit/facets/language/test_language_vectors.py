@@ -56,13 +56,6 @@ def test_nearest_leaves_out_stop_words(words: WordVectors) -> None:
     assert words.nearest(words.vectors[:1], 1)[0][0][0] == "the"
 
 
-def test_nearest_breaks_ties_by_row() -> None:
-    vectors = np.tile([[1.0, 0.0]], (5, 1))
-    words = WordVectors(Vocabulary(["e", "d", "c", "b", "a"], np.ones(5, dtype=int)), vectors)
-    assert [word for word, _ in words.nearest(vectors[:1], 3)[0]] == ["e", "d", "c"]
-    assert [score for _, score in words.nearest(np.zeros((1, 2)), 2)[0]] == [0.0, 0.0]
-
-
 @pytest.mark.parametrize(
     ("queries", "top_k", "message"),
     [
@@ -83,13 +76,6 @@ def test_bad_vectors_are_refused() -> None:
         WordVectors(vocabulary, np.ones((3, 2)))
     with pytest.raises(InvalidInputError, match="infinity for the word 'b'"):
         WordVectors(vocabulary, np.array([[1.0, 0.0], [np.inf, 0.0]]))
-
-
-def test_saved_and_loaded_is_the_same_in_half_precision(words: WordVectors, tmp_path: Path) -> None:
-    words.save(tmp_path / "new" / "folder")
-    loaded = WordVectors.load(tmp_path / "new" / "folder")
-    np.testing.assert_array_equal(loaded.vectors, words.vectors.astype(np.float16).astype(np.float32))
-    assert loaded.vocabulary.words == words.vocabulary.words and loaded.vectors.dtype == np.float32
 
 
 def test_damaged_folder_is_refused(words: WordVectors, tmp_path: Path) -> None:

@@ -30,10 +30,3 @@ def test_opposites_hold_both_ways() -> None:
     words = wordnet()
     assert words.opposition("loves", "hates") == words.opposition("hates", "loves") == 1.0
     assert words.opposition("loves", "paints") == 0.0
-
-
-def test_unknown_words_are_nothing_of_each_other() -> None:
-    words = wordnet()
-    assert words.lemmas("xyzzy") == ()
-    assert words.hypernymy("xyzzy", "killed") == words.opposition("xyzzy", "killed") == 0
-    assert not words.is_verb("xyzzy")

@@ -9,10 +9,8 @@ import pytest
 from toys import toy_model
 from typing_extensions import get_protocol_members
 
-import facets
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.errors import CheckpointError, InvalidInputError
 from facets.model.contract import Model
-from facets.model.facet_model import FacetModel
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.papers.model import PaperModel
@@ -41,10 +39,6 @@ def test_the_default_of_a_class_is_loaded_where_nothing_is_named_and_meets_the_c
     assert (model.name, model.task) == (TASKS[task].default, task)
 
 
-def test_a_folder_is_loaded_with_and_without_its_class(folder: Path) -> None:
-    assert facets.load(folder).revision == facets.load(folder, FacetModel).revision == load(folder).revision
-
-
 def test_a_model_of_another_task_is_refused(folder: Path) -> None:
     with pytest.raises(InvalidInputError, match="expected a model for papers, got one for sentences"):
         load(folder, PaperModel)
@@ -59,8 +53,3 @@ def test_a_task_that_nobody_knows_is_refused(folder: Path, tmp_path: Path) -> No
     (copy / "config.json").write_text(json.dumps(config | {"task": "weather"}), encoding="utf-8")
     with pytest.raises(CheckpointError, match="weather"):
         load(copy)
-
-
-def test_a_name_that_nobody_knows_is_refused_with_those_that_are_shipped() -> None:
-    with pytest.raises(NotFoundError, match="facets-en"):
-        load("no-such-model")

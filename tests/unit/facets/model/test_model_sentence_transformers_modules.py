@@ -43,19 +43,7 @@ def test_maxsim_of_queries_and_documents_is_the_score_by_facets(model: PassageMo
     assert "eagle" in TEXTS[int(scores[0].argmax())]
 
 
-def test_long_documents_keep_more_facets() -> None:
-    encoder = sentence_transformers.MultiVectorEncoder(modules=[PassageFacetsModule(MODEL)], device="cpu")
-    short, long = encoder.encode_document([TEXTS[0], " ".join(TEXTS * 3)])
-    assert len(long) > facets.load(MODEL, PassageModel).num_facets >= len(short)
-
-
 def test_what_is_saved_is_a_checkpoint(tmp_path: Path, model: PassageModel) -> None:
     PassageVectorModule(MODEL).save(str(tmp_path / "copy"))
     copy = PassageVectorModule.load(str(tmp_path / "copy"))
     np.testing.assert_allclose(copy.model.embed(TEXTS[:2]), model.embed(TEXTS[:2]), atol=2e-2)
-
-
-def test_a_text_without_words_is_refused() -> None:
-    encoder = sentence_transformers.SentenceTransformer(modules=[PassageVectorModule(MODEL)], device="cpu")
-    with pytest.raises(facets.errors.InvalidInputError, match="no words"):
-        encoder.encode(["fine", "  "])

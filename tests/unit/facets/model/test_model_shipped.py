@@ -1,6 +1,5 @@
 """Models are found by name in a checkout and in installed packages; what is missing is named with its package."""
 
-import shutil
 import sys
 from pathlib import Path
 
@@ -8,7 +7,7 @@ import pytest
 
 from facets.errors import NotFoundError
 from facets.model import shipped
-from facets.model.shipped import SHIPPED, borrowed_folder, find_model, package_of
+from facets.model.shipped import borrowed_folder, find_model
 
 MODULE = "toy_model_package"
 
@@ -58,13 +57,6 @@ def test_what_nobody_has_is_refused_with_what_is_here(packages: Path, name: str)
         find_model(name)
 
 
-def test_a_package_of_which_only_the_record_is_left_is_no_model(packages: Path) -> None:
-    install(packages, model="toy-gone", module="toy_model_gone")
-    shutil.rmtree(packages / "toy_model_gone")
-    with pytest.raises(NotFoundError, match="no model 'toy-gone'"):
-        find_model("toy-gone")
-
-
 def test_what_a_model_borrows_lies_beside_it_or_is_found_by_name(packages: Path, tmp_path: Path) -> None:
     lender = install(packages, model="facets-en", module="toy_model_lender")
     borrower = install(packages, model="facets-minilm-en", module="toy_model_borrower")
@@ -74,13 +66,3 @@ def test_what_a_model_borrows_lies_beside_it_or_is_found_by_name(packages: Path,
     assert borrowed_folder(tmp_path / "models" / "facets-minilm-en", "../facets-en") == beside
     assert borrowed_folder(lender, ".") == lender
     assert borrowed_folder(borrower, "../no-such-model") == borrower.parent / "no-such-model"
-
-
-def test_a_lender_that_is_not_installed_is_named_with_its_package(packages: Path) -> None:
-    borrower = install(packages, model="facets-relations-en", module="toy_model_relations")
-    with pytest.raises(NotFoundError, match="pip install multifacet-model-passages-en"):
-        borrowed_folder(borrower, "../facets-passages-en")
-
-
-def test_names_of_packages_are_unlike() -> None:
-    assert len({package_of(name) for name in SHIPPED}) == len(SHIPPED)

@@ -6,9 +6,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from facets.config import FacetModelConfig
-from facets.model.network import FacetNetwork
-from facets.model.precision import HalfWeightLinear, Traced
+from facets.model.precision import Traced
 
 
 class _Counted(nn.Module):
@@ -81,18 +79,3 @@ def test_a_copy_has_weights_of_its_own(module: _Counted) -> None:
     other.linear.weight.data = torch.zeros(4, 4)
     assert torch.equal(other.run(values, None), other.linear.bias.expand(2, 4))
     assert torch.equal(module.run(values, None), first)
-
-
-@torch.inference_mode()
-def test_packed_weights_are_recorded_with_the_network() -> None:
-    torch.manual_seed(2)
-    config = FacetModelConfig(dim=32, hidden_dim=32, num_heads=2, feedforward_dim=32, num_facets=3, max_tokens=12)
-    network = FacetNetwork(config, torch.randn(20, 32)).eval().requires_grad_(False)
-    network.decoder.output = HalfWeightLinear(network.decoder.output)
-    plain = copy.deepcopy(network)
-    for lengths in ([5, 5], [5, 2, 1], [1]):
-        rows, lengths_B = torch.randint(0, 20, (len(lengths), max(lengths))), torch.tensor(lengths)
-        plain.train()  # the function itself, dropout is 0
-        expected = plain(rows, lengths_B)
-        assert torch.equal(network(rows, lengths_B), expected)
-        assert torch.equal(network(rows, lengths_B), expected)

@@ -37,28 +37,9 @@ def test_facets_are_reported_in_words_and_tokens(model: TextModel) -> None:
     assert positions == [2, 3]  # piano, then violin
 
 
-def test_facets_that_are_zero_are_left_out(passage_model: TextModel) -> None:
-    (explanation,) = explain(passage_model, ["cat truck"], num_words=1)
-    assert [[near.word for near in facet.words] for facet in explanation.facets] == [["cat"], ["truck"]]
-
-
-def test_facets_attend_to_no_token_that_points_away(model: TextModel) -> None:
-    (explanation,) = explain(model, ["cat of truck piano music"], num_words=10)
-    for facet in explanation.facets:
-        assert all(cosine > 0 for _, cosine in facet.tokens)
-        assert len(facet.tokens) < 5
-
-
 def test_long_text_is_cut_and_says_so(model: TextModel) -> None:
     (explanation,) = explain(model, ["cat " * 40])
     assert explanation.truncated and len(explanation.tokens) == model.max_tokens
-
-
-def test_texts_are_explained_in_order(model: TextModel) -> None:
-    explanations = explain(model, ["cat", "truck road", "qwxz"])
-    assert [e.facets[0].words[0].word for e in explanations[:2]] == ["cat", "truck"]
-    assert explanations[2].tokens[0].attention == 0.0 and explanations[2].facets[0].tokens == ()
-    assert explain(model, []) == []
 
 
 def test_bad_input_is_refused_by_name(model: TextModel) -> None:

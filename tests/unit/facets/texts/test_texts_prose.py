@@ -114,13 +114,6 @@ def test_antecedent_stands_beside_what_needs_it(model, num_sentences: int) -> No
     assert all(sentence.text == text[sentence.start : sentence.end] for sentence in summary.sentences)
 
 
-def test_summary_says_where_there_is_no_prose(model) -> None:  # type: ignore[no-untyped-def]
-    with_prose, without = summarize(model, ["The cat plays on the road.", "- cat\n- dog\n- truck\n"])
-    assert with_prose.has_prose
-    assert not without.has_prose
-    assert without.sentences
-
-
 @pytest.mark.parametrize("seed", range(20))
 def test_choice_keeps_the_rules_whatever_is_covered(seed: int) -> None:
     import torch

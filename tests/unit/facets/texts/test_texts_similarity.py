@@ -3,20 +3,16 @@
 import numpy as np
 import pytest
 import torch
-from toys import toy_passage_model
 
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
-from facets.language.vectors import WordVectors
-from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 from facets.texts.similarity import PairScorer, ScoreRange, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
-from facets.texts.words import TextWords, fit_common_components
+from facets.texts.words import fit_common_components
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
 CASES = [(method, False) for method in SimilarityMethod] + [(m, True) for m in SimilarityMethod if m in WORD_METHODS]
-UNRELATED_DISTANCE = 1.0
 
 
 @pytest.fixture
@@ -82,21 +78,6 @@ def test_odd_texts_give_finite_scores_in_range(
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
 
 
-def test_beside_probabilities_the_closest_facet_counts_by_its_square_root(model: TextModel) -> None:
-    words = TextWords(model, ["cat dog road piano"])
-    facets = model.encode(["cat dog road piano"])
-    plain, rooted = (words.weights(facets, by_probability=flag) for flag in (False, True))
-    np.testing.assert_allclose(rooted, plain.sqrt() * words.weights(None, by_probability=True), rtol=1e-6)
-    assert 0 <= plain.min() < plain.max() <= 1 + 1e-6
-
-
-def test_tokens_beyond_the_limit_are_not_read(model: TextModel) -> None:
-    long = "cat " * model.max_tokens
-    scores = score_pairs(model, [(long, long + "piano music"), (long, "piano " + long)], SimilarityMethod.AVERAGE)
-    assert scores.scores[0] == pytest.approx(1.0, abs=1e-6)
-    assert scores.scores[1] < 0.999
-
-
 def test_padding_of_longer_texts_changes_no_score(fitted: TextModel) -> None:
     pairs = [(a, b) for a in TEXTS for b in TEXTS]
     for method, attention in CASES:
@@ -126,12 +107,6 @@ def test_blank_text_is_refused_by_name(model: TextModel, blank: str) -> None:
         score_pairs(model, [("a", "b"), ("c", blank)])
     assert caught.value.field == "pairs[1].second"
     assert model.encoded == []
-
-
-@pytest.mark.parametrize("method", [None, SimilarityMethod.MAX_FACET])
-def test_text_that_a_model_cannot_read_is_refused_by_its_place(method: SimilarityMethod | None) -> None:
-    with pytest.raises(InvalidInputError, match=r"pairs\[1\]\.second has no words"):
-        score_pairs(toy_passage_model(), [("a man", "a dog"), ("a dog", "\u200b")], method)
 
 
 def test_attention_of_a_facet_method_is_refused(model: TextModel) -> None:
@@ -196,22 +171,6 @@ def test_explanation_holds_the_weights_that_the_score_used(
         assert again == pytest.approx(score, abs=1e-5)
     by_text = {token.text: token.weight for token in result.explanations[0].first_tokens}
     assert by_text[","] == by_text["qwxz"] == by_text["!"] == 0
-
-
-def test_a_token_of_pieces_weighs_about_what_a_word_weighs(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    words = model.words
-    vocabulary = Vocabulary([*words.vocabulary.words, "##like"], np.append(words.vocabulary.counts, 1))
-    pieced = WordVectors(vocabulary, np.concatenate([words.unit_vectors, words.unit_vectors[:1] * 0.5]))
-    monkeypatch.setattr(model, "words", pieced)
-    result = score_pairs(model, [("catlike , dog", "zebra")], "average", explain=True)
-    weights = [token.weight for token in result.explanations[0].first_tokens]
-    np.testing.assert_allclose(weights, [1, 0, 1], atol=1e-6)
-
-
-def test_an_unknown_method_is_refused_with_those_there_are(model: TextModel) -> None:
-    with pytest.raises(InvalidInputError, match="codebook, max_facet") as caught:
-        score_pairs(model, [("a", "b")], "magic")
-    assert caught.value.field == "method"
 
 
 @pytest.mark.parametrize("num_pairs", [1, 700])

@@ -91,14 +91,6 @@ def test_lazy_choice_equals_the_plain_greedy_one(
         assert sum(item.gain for item in picked) == pytest.approx(1.0 if covered.sum() > 0 else 0.0, abs=1e-4)
 
 
-def test_repetition_goes_from_the_maximum_to_the_sum() -> None:
-    covered = torch.tensor([[0.5, 0.0], [0.2, 0.4]])
-    assert scoring.added_coverage(covered, 0.0).tolist() == pytest.approx([0.5, 0.4])
-    assert scoring.added_coverage(covered, 1e-2).tolist() == pytest.approx([0.5, 0.4], abs=1e-3)
-    assert scoring.added_coverage(covered, 1.0).tolist() == pytest.approx([0.7, 0.4])
-    assert scoring.added_coverage(covered[:0], 0.5).tolist() == [0.0, 0.0]
-
-
 @pytest.mark.parametrize("at_a_time", [1, 40, 10**6])
 def test_coverage_of_blocks_equals_the_definition(
     model: TextModel, monkeypatch: pytest.MonkeyPatch, at_a_time: int
@@ -117,14 +109,6 @@ def test_coverage_of_blocks_equals_the_definition(
             facet = max(0.0, float((unit @ word).max()))
             own = max([0.0, *(float(vectors[r] @ word) for r in rows if model.words.vocabulary.words[r] not in ",.")])
             assert fast[s, u].item() == pytest.approx(0.7 * facet**2 + 0.3 * own**2, abs=1e-5)
-
-
-def test_weights_of_words(model: TextModel) -> None:
-    config = CoverageConfig(count_power=2.0, alpha=1e-3, stop_words=True)
-    words = DocumentWords(model, ["The cat and the cat.", "A dog, a cat."], config)
-    probabilities = dict(zip(model.words.vocabulary.words, model.words.vocabulary.probabilities, strict=False))
-    weight = {w: n**2 * 1e-3 / (1e-3 + probabilities[w]) for w, n in (("the", 2), ("cat", 3), ("dog", 1))}
-    assert sorted(words.weights_U.tolist()) == pytest.approx(sorted(x / weight["cat"] for x in weight.values()))
 
 
 def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -201,18 +185,6 @@ def test_word_budget_is_kept(model: TextModel, max_words: int) -> None:
     assert summary.num_words == len(summary.text.split())
 
 
-@pytest.mark.parametrize("text", ["Piano.", "qwxz vbnm", "?!", "the of is", "\U0001f408\U0001f408"])
-def test_one_sentence_documents_are_their_own_summary(model: TextModel, text: str) -> None:
-    (summary,) = summarize(model, [text])
-    assert summary.text == text and summary.sentences[0].gain >= 0
-
-
-@pytest.mark.parametrize(("query", "expected"), [("kitten", {0, 1, 3}), ("a driver", {2}), ("concert violin", {4})])
-def test_query_turns_the_summary_to_itself(model: TextModel, query: str, expected: set[int]) -> None:
-    (summary,) = summarize(model, [SENTENCES], num_sentences=1, query=query)
-    assert summary.sentences[0].sentence in expected
-
-
 def test_documents_do_not_depend_on_each_other(model: TextModel) -> None:
     together = summarize(model, [TEXT, SENTENCES[:2], "Piano music."], num_sentences=2, query="cat")
     alone = [summarize(model, [d], num_sentences=2, query="cat")[0] for d in (TEXT, SENTENCES[:2], "Piano music.")]
@@ -249,8 +221,3 @@ def test_bad_options_are_refused_by_name(model: TextModel, options: dict[str, in
     with pytest.raises(InvalidInputError) as caught:
         summarize(model, [TEXT], **options)
     assert caught.value.field == field
-
-
-def test_one_string_instead_of_documents_is_a_type_error(model: TextModel) -> None:
-    with pytest.raises(TypeError, match="sequence"):
-        summarize(model, TEXT)

@@ -64,9 +64,3 @@ def test_what_cannot_be_is_said_with_its_place(model, texts, options, path):
     with pytest.raises(InvalidInputError) as raised:
         suggest_topics(model, texts, **options)
     assert raised.value.path == (path if isinstance(path, tuple) else (path,)) or raised.value.path == path
-
-
-def test_one_text_is_no_sequence_and_no_text_no_error(model):
-    with pytest.raises(TypeError, match="sequence of str"):
-        suggest_topics(model, "cat")
-    assert suggest_topics(model, []) == []
