@@ -32,7 +32,6 @@ _MAX_CLOSING_S = 2.0
 _SIGNALS = frozenset((signal.SIGTERM, signal.SIGINT))
 EXIT_OK, EXIT_CANNOT_OPEN, EXIT_BAD_SETTING = 0, 1, 2
 _MODULES = ("torch", "faiss", "spacy", "pydantic", "grpc_health", "grpc_reflection", "prometheus_client")
-_HTTP_MODULES = ("grpc", "pydantic", "starlette", "uvicorn", "prometheus_client")
 
 app = typer.Typer(rich_markup_mode=None, context_settings={"help_option_names": ["-h", "--help"]})
 
@@ -182,35 +181,6 @@ def migrate(
     _upkeep(
         lambda upkeep, settings: upkeep.migrate_directory(settings, typer.echo, back=back) or True, data_dir, config
     )
-
-
-@app.command()
-def gateway(
-    target: Annotated[str, typer.Option(help="HOST:PORT of a running server.")],
-    *,
-    http_port: Annotated[int | None, typer.Option(help="Port of HTTP (default 8080; 0: any free one).")] = None,
-    host: Annotated[str | None, typer.Option(help="Address to listen on (default 127.0.0.1, local).")] = None,
-    target_ca: Annotated[Path | None, typer.Option(help="PEM certificates to trust, for a server with TLS.")] = None,
-    metrics_port: Annotated[int | None, typer.Option(help="Port of Prometheus metrics (default: off).")] = None,
-    config: ConfigFile = None,
-) -> None:
-    """Serve a running server over HTTP from another process or machine.
-
-    With the same http.token_file on both sides the server trusts the gateway to name the address of its clients.
-    """
-    flags = {"http.port": http_port, "host": host, "metrics_port": metrics_port}
-    try:
-        require_extra("gateway", *_HTTP_MODULES)
-        from facets_server.gateway.process import run_beside
-        from facets_server.runtime.config import load_config
-
-        settings = load_config(config, os.environ, flags)
-        _log_to_stderr(settings.log_level)
-        run_beside(target, settings, ca_file=target_ca)
-    except ConfigError as error:
-        _fail(error, EXIT_BAD_SETTING)
-    except ImportError as error:
-        _fail(error, EXIT_CANNOT_OPEN)
 
 
 def _log_to_stderr(level: str) -> None:

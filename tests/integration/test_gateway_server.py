@@ -7,7 +7,6 @@ import re
 import signal
 import socket
 import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -21,7 +20,6 @@ from server_process import (
     free_port,
     make_toy_checkpoint,
     run_server,
-    server_environment,
 )
 from waiting import wait_until
 
@@ -235,19 +233,3 @@ def test_a_used_port_is_one_sentence(tmp_path: Path, toy_model: Path) -> None:
     assert done.returncode == 2
     assert f"facets-server: http.port {port} on 127.0.0.1 cannot be used" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-def test_a_gateway_beside_a_server_forwards_calls(start: Callable[..., Served], tmp_path: Path) -> None:
-    token = tmp_path / "token"
-    token.write_text("0123456789abcdef\n")
-    environment = {"FACETS_SERVER_HTTP_TOKEN_FILE": str(token)}
-    served = start(environment=environment)
-    port = free_port()
-    arguments = ("gateway", "--target", served.server.target, "--http-port", str(port))
-    command = [sys.executable, "-m", "facets_server", *arguments]
-    with subprocess.Popen(command, env=server_environment(environment), stderr=subprocess.PIPE, text=True) as process:
-        beside = Served(served.server, port)
-        wait_until(beside.answers, timeout_s=LONG_S)
-        assert beside.client.post(EMBED, json={"texts": ["a cat"]}).status_code == 200
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(LONG_S) == 0

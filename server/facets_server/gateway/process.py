@@ -1,38 +1,30 @@
-"""The gateway as a process: started and watched by the server, or run by hand beside a server on another machine.
+"""The gateway as a child process of the server, which starts and watches it.
 
 Reading HTTP and JSON takes processor time in Python, which in the server's own process would block its event loop. The
 server binds the port, so that it notices a used port at start, and restarts a gateway that dies.
 """
 
-import asyncio
 import http.client
 import json
 import logging
-import socket
 import subprocess
 import sys
 import threading
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 
-import grpc
-from prometheus_client import CollectorRegistry, Metric
+from prometheus_client import Metric
 from prometheus_client.parser import text_string_to_metric_families
 
 from facets.errors import ConfigError
-from facets_server.gateway.server import Gateway, listen
+from facets_server.gateway.server import listen
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.hosts import exposure
-from facets_server.runtime.keys import read_token
-from facets_server.runtime.metrics_server import MetricsServer
 
 logger = logging.getLogger(__name__)
 
 COMMAND = (sys.executable, "-P", "-m", "facets_server.gateway")
 RESTART_DELAY_S = 1.0
 _SCRAPE_TIMEOUT_S = 2.0
-_DEFAULT_PORT = 8080
 
 
 class GatewayProcess:
@@ -141,39 +133,3 @@ class GatewayProcess:
                     self._run()
                 except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
                     logger.error("the HTTP gateway cannot be started: %s", error)
-
-
-def run_beside(target: str, config: ServerConfig, *, ca_file: Path | None) -> None:
-    """Runs a gateway until SIGTERM or SIGINT.
-
-    Args:
-        target: ``HOST:PORT`` of the gRPC server.
-        config: Settings of the gateway; without a port it uses 8080.
-        ca_file: PEM file of trusted certificates; None: the server has no TLS.
-
-    Raises:
-        ConfigError: A port or a file cannot be used.
-    """
-    settings = config.http if config.http.port >= 0 else config.http.model_copy(update={"port": _DEFAULT_PORT})
-    token = "" if settings.token_file is None else read_token(settings.token_file)
-    credentials = None if ca_file is None else grpc.ssl_channel_credentials(_read_certificates(ca_file))
-    registry = CollectorRegistry()
-
-    async def serve(bound: socket.socket) -> None:
-        gateway = Gateway(target, config, registry=registry, token=token, credentials=credentials)
-        await gateway.serve_until_signal(bound)
-
-    with listen(config.host, settings) as bound:
-        if config.metrics_port >= 0:
-            MetricsServer(registry, config.host, config.metrics_port, allowed_hosts=settings.allowed_hosts)
-        for warning in exposure(config):
-            logger.warning("%s", warning)
-        logger.info("HTTP on port %d of %s, for the server at %s", bound.getsockname()[1], config.host, target)
-        asyncio.run(serve(bound))
-
-
-def _read_certificates(file: Path) -> bytes:
-    try:
-        return file.read_bytes()
-    except OSError as error:
-        raise ConfigError(f"--target-ca {file} cannot be read: {error.strerror}") from error

@@ -16,7 +16,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import grpc
 import uvicorn
 from prometheus_client import CollectorRegistry
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -111,7 +110,6 @@ class Gateway:
         *,
         registry: CollectorRegistry,
         token: str = "",
-        credentials: grpc.ChannelCredentials | None = None,
     ) -> None:
         """Reads the certificates. The gateway connects with the first call.
 
@@ -120,12 +118,11 @@ class Gateway:
             config: Settings; the gateway uses ``http``, ``security``, ``host`` and ``drain_s``.
             registry: Registry of the metrics.
             token: Secret shared with the server, see ``Upstream``.
-            credentials: For a server with TLS; None: plain text.
 
         Raises:
             ConfigError: The certificates of the gateway cannot be used.
         """
-        self._upstream = Upstream(target, token=token, credentials=credentials)
+        self._upstream = Upstream(target, token)
         self._server = _Server(_uvicorn_config(create_app(self._upstream, config, registry=registry), config))
 
     async def serve(self, bound: socket.socket) -> None:

@@ -91,21 +91,16 @@ def _address_of(request: Request) -> str:
 class Upstream:
     """Connection to the gRPC server. Use it on one event loop."""
 
-    def __init__(self, target: str, *, token: str = "", credentials: grpc.ChannelCredentials | None = None) -> None:
+    def __init__(self, target: str, token: str) -> None:
         """Creates the channels; they connect with the first call.
 
         Args:
             target: Address of the server.
-            token: Secret that proves to the server that the caller's address is true; empty: none.
-            credentials: For a server with TLS; None: plain text.
+            token: Secret that proves to the server that the gateway calls, and the caller's address is true.
         """
-        if credentials is None:
-            self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
-            self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
-        else:
-            self._unary_channel = grpc.aio.secure_channel(target, credentials, options=_CHANNEL_OPTIONS)
-            self._stream_channel = grpc.secure_channel(target, credentials, options=_CHANNEL_OPTIONS)
-        self._token = ((TOKEN_METADATA, token),) if token else ()
+        self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
+        self._token = (TOKEN_METADATA, token)
         self._threads = ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="stream")
 
     async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
@@ -114,7 +109,7 @@ class Upstream:
         Raises:
             CallError: The call failed.
         """
-        metadata = grpc.aio.Metadata(*caller.metadata, *self._token)
+        metadata = grpc.aio.Metadata(*caller.metadata, self._token)
         try:
             return bytes(
                 await self._unary_channel.unary_unary(path)(request, metadata=metadata, timeout=caller.timeout_s)
@@ -132,7 +127,7 @@ class Upstream:
         """
         loop = asyncio.get_running_loop()
         call = self._stream_channel.stream_stream(path)(
-            _iterated(requests, loop), metadata=(*caller.metadata, *self._token), timeout=caller.timeout_s
+            _iterated(requests, loop), metadata=(*caller.metadata, self._token), timeout=caller.timeout_s
         )
         try:
             while (reply := await loop.run_in_executor(self._threads, next, call, None)) is not None:

@@ -5,6 +5,7 @@ tokens into the batcher -> forward pass with other calls -> engine -> reply. Any
 """
 
 import logging
+import secrets
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -21,7 +22,7 @@ from facets_server.runtime.calls import Calls
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.grpc_server import GrpcServer
 from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
-from facets_server.runtime.keys import GatewayTrust, gateway_tokens, read_keys
+from facets_server.runtime.keys import GatewayTrust, read_keys
 from facets_server.runtime.memory import released_when_idle
 from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
 from facets_server.runtime.metrics_server import MetricsServer
@@ -79,7 +80,7 @@ class FacetsServer:
         self._admission = Admission(config.admission)
         self._metrics: MetricsServer | None = None
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
-        tokens = gateway_tokens(config.http)
+        token = secrets.token_urlsafe(32)
         with ExitStack() as closing:  # if a step fails, what the steps before opened is closed
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
@@ -93,7 +94,7 @@ class FacetsServer:
             if observers is not None:
                 closing.callback(observers.close)
             calls = Calls(
-                self._admission, metrics, config=config.admission, keys=keys, trust=GatewayTrust(tokens),
+                self._admission, metrics, config=config.admission, keys=keys, trust=GatewayTrust(token),
                 observers=observers,
             )  # fmt: skip
             closing.callback(calls.close)
@@ -108,7 +109,7 @@ class FacetsServer:
                 {method: is_quick for service in table for method, is_quick in service.quick_calls().items()},
             )
             self.port = self._grpc.listen()
-            self._gateway = self._make_gateway(config, tokens[0])
+            self._gateway = self._make_gateway(config, token)
             self.http_port = None if self._gateway is None else self._gateway.port
             self._closing = closing.pop_all()
 

@@ -133,7 +133,6 @@ class HttpConfig(Settings):
     max_connections: AtLeastOne = 512
     read_timeout_s: Positive = 30.0  # for the head of a request, and again for its body
     timeout_s: Positive = 300.0  # deadline of calls that set none
-    token_file: File | None = None  # secret shared with a gateway that runs apart from the server
 
 
 class RelationsConfig(Settings):

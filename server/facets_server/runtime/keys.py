@@ -1,22 +1,20 @@
-"""API keys with their roles and collections, and the trust in gateways, which call on behalf of others.
+"""API keys with their roles and collections, and the trust in the gateway, which calls on behalf of HTTP clients.
 
 A key file has one key per line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key without a role is an
 admin key. Names of collections restrict the key to these. Under load a key of weight 2 gets twice the share of a key of
-weight 1. Lines that begin with ``#`` are comments. A gateway is trusted when it presents a shared secret.
+weight 1. Lines that begin with ``#`` are comments. The gateway is trusted when it presents the server's secret.
 """
 
 import hashlib
 import hmac
 import re
-import secrets
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from facets.errors import ConfigError
-from facets_server.runtime.config import HttpConfig
 from facets_server.runtime.errors import PermissionDeniedError, UnauthenticatedError
 from facets_server.runtime.messages import metadata_of
 
@@ -24,7 +22,6 @@ TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
 _MIN_WEIGHT, _MAX_WEIGHT = 0.01, 100
-_TOKEN = re.compile(r"[\x21-\x7e]{16,1000}")
 _LOCAL_SOCKET = "unix"  # prefix of peers on the socket of the server's own gateway
 
 Context = Any  # grpc.aio.ServicerContext
@@ -179,44 +176,21 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-def gateway_tokens(http: HttpConfig) -> list[str]:
-    """Secrets that gateways present: a new one for the server's own gateway, then the one in ``http.token_file``."""
-    tokens = [secrets.token_urlsafe(32)]
-    return tokens if http.token_file is None else [*tokens, read_token(http.token_file)]
-
-
-def read_token(file: Path) -> str:
-    """The secret in a file.
-
-    Raises:
-        ConfigError: The file cannot be read, or holds no secret.
-    """
-    try:
-        token = file.read_text(encoding="ascii").strip()
-    except OSError as error:
-        raise ConfigError(f"http.token_file {file} cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise ConfigError(f"http.token_file {file} is not ASCII") from error
-    if not _TOKEN.fullmatch(token):
-        raise ConfigError(f"http.token_file {file} holds no secret, expected 16 to 1000 characters without spaces")
-    return token
-
-
 class GatewayTrust:
-    """Tells calls of a gateway, which presents one of the tokens, from direct calls."""
+    """Tells calls of the gateway, which presents the token, from direct calls."""
 
-    def __init__(self, tokens: Sequence[str]) -> None:
-        self._tokens = tuple(token.encode() for token in tokens)
+    def __init__(self, token: str) -> None:
+        self._token = token.encode()
 
     def caller_of(self, context: Context) -> str:
-        """The address of the caller without its port; for a call of a gateway, that of the gateway's client.
+        """The address of the caller without its port; for a call of the gateway, that of the gateway's client.
 
         Raises:
             UnauthenticatedError: The call comes over the gateway's socket, but not from the gateway.
         """
         peer = str(context.peer())
         presented = metadata_of(context, TOKEN_METADATA).encode()
-        if presented and any(hmac.compare_digest(presented, token) for token in self._tokens):
+        if hmac.compare_digest(presented, self._token):
             return metadata_of(context, ADDRESS_METADATA) or "gateway"
         if peer.startswith(_LOCAL_SOCKET):
             raise UnauthenticatedError("this socket is for the gateway of the server: expected its token")

@@ -3,7 +3,7 @@
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
-from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
+from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
 from facets_server.runtime.keys import (
     ADDRESS_METADATA,
@@ -11,7 +11,6 @@ from facets_server.runtime.keys import (
     TOKEN_METADATA,
     GatewayTrust,
     Role,
-    gateway_tokens,
     read_keys,
 )
 from grpc_health.v1 import health_pb2, health_pb2_grpc
@@ -167,23 +166,9 @@ TOKEN = "t" * 20
     ],
 )
 def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
-    trust = GatewayTrust([TOKEN])
+    trust = GatewayTrust(TOKEN)
     if caller is None:
         with pytest.raises(UnauthenticatedError, match="for the gateway"):
             trust.caller_of(FakeContext(peer, token))
     else:
         assert trust.caller_of(FakeContext(peer, token)) == caller
-
-
-@pytest.mark.parametrize(
-    ("text", "match"), [("", "no secret"), ("short", "no secret"), ("\xe4" * 20, "ASCII"), (None, "cannot be read")]
-)
-def test_files_without_a_secret_are_refused(tmp_path, text, match):
-    file = tmp_path / "token"
-    if text is not None:
-        file.write_text(text, encoding="utf-8")
-    with pytest.raises(ConfigError, match=match):
-        gateway_tokens(HttpConfig(token_file=file))
-    file.write_text(f"{TOKEN}\n")
-    assert gateway_tokens(HttpConfig(token_file=file))[1:] == [TOKEN]
-    assert gateway_tokens(HttpConfig()) != gateway_tokens(HttpConfig())
