@@ -1,9 +1,8 @@
 """Finds similar names, for "did you mean": with other letters, reordered words or missing words."""
 
 import re
-import threading
 import unicodedata
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from rapidfuzz import fuzz, process, utils
 
@@ -24,27 +23,26 @@ class NearNames:
         ([2], [1], [])
     """
 
-    def __init__(self, names: Sequence[str]) -> None:
-        self._prepared = _PreparedNames(list(names))
-        self._num_names = len(names)
+    def __init__(self, names: Iterable[str]) -> None:
+        self._names = list(names)
+        self._plain_names: list[str] = []
 
     def extended(self, names: Iterable[str]) -> "NearNames":
-        """These names and further ones, sharing prepared forms. Call it from one thread, on the latest object."""
-        longer = NearNames(())
-        longer._prepared = self._prepared
-        longer._num_names = self._prepared.extend(self._num_names, names)
+        """These names and further ones; prepared forms are kept."""
+        longer = NearNames([*self._names, *names])
+        longer._plain_names = self._plain_names
         return longer
 
-    def name(self, place: int) -> str:
+    def name(self, index: int) -> str:
         """The name with this index."""
-        return self._prepared.names[place]
+        return self._names[index]
 
     def find(self, text: str, *, top_k: int) -> list[int]:
         """Indexes of the names most similar to a text, best first, ties in order; dissimilar names are left out."""
         wanted = _plain(text)
         if not wanted:
             return []
-        plain = self._prepared.plain(self._num_names)
+        plain = self._prepared()
         pool = {
             place
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
@@ -54,27 +52,12 @@ class NearNames:
         scored = sorted((-_likeness(wanted, plain[place]), -fuzz.ratio(wanted, plain[place]), place) for place in pool)
         return [place for likeness, _, place in scored[:top_k] if -likeness >= _MIN_LIKENESS]
 
-
-class _PreparedNames:
-    """Names and their plain forms, made at the first search; may be shared by threads."""
-
-    def __init__(self, names: list[str]) -> None:
-        self.names = names
-        self._plain: list[str] = []
-        self._lock = threading.Lock()
-
-    def extend(self, length: int, names: Iterable[str]) -> int:
-        """Replaces the names behind the first ``length`` and returns the new number of names."""
-        with self._lock:
-            del self.names[length:], self._plain[length:]
-            self.names.extend(names)
-            return len(self.names)
-
-    def plain(self, length: int) -> list[str]:
-        """Plain forms of the first ``length`` names."""
-        with self._lock:
-            self._plain += map(_plain, self.names[len(self._plain) : length])
-            return self._plain[:length]
+    def _prepared(self) -> list[str]:
+        """Plain forms of all names. Threads that prepare them at the same time get equal lists."""
+        plain = self._plain_names
+        if len(plain) < len(self._names):
+            plain = self._plain_names = [*plain, *map(_plain, self._names[len(plain) :])]
+        return plain
 
 
 def _likeness(wanted: str, name: str) -> float:
