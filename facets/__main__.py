@@ -47,7 +47,7 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
             answers.append(problem)
             continue
         encoded = [nothing if model.problem(part.read) else next(encoded_texts) for part in part_texts]
-        answers.append(_answer(from_encoded(*document, parts=document_parts, said=part_texts, encoded=encoded)))
+        answers.append(_answer(from_encoded(*document, parts=document_parts, searched=part_texts, encoded=encoded)))
     return answers
 
 

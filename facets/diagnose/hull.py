@@ -14,7 +14,6 @@ from enum import IntEnum
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.diagnose.vectors import owners_of
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 
@@ -109,7 +108,17 @@ def _checked(
     rows_ND: NDArray[np.floating], owners_N: NDArray[np.integer] | None, bias_N: NDArray[np.floating] | None
 ) -> tuple[NDArray[np.float64], NDArray[np.int64], bool]:
     rows = np.asarray(rows_ND, dtype=np.float64)
-    owners = owners_of(rows, owners_N, ("bias", bias_N))
+    if rows.ndim != 2 or not rows.size:
+        raise InvalidInputError(
+            f"has shape {list(rows.shape)}, expected [rows, dimensions], none of them 0", path="rows"
+        )
+    if not np.isfinite(rows).all():
+        row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
+        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=("rows", row))
+    owners = np.arange(len(rows)) if owners_N is None else np.asarray(owners_N, dtype=np.int64)
+    for name, given in (("owners", owners), ("bias", bias_N)):
+        if given is not None and np.shape(given) != (len(rows),):
+            raise InvalidInputError(f"has shape {list(np.shape(given))}, expected [{len(rows)}]", path=name)
     if bias_N is None:
         return rows, owners, False
     bias = np.asarray(bias_N, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Documents and search: a durable SQLite store and vector indexes derived from it."""
+"""Documents and search: a durable store, and indexes derived from it."""
 
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import MAX_DIAGNOSE_QUERIES, CollectionDiagnosis, CollectionMap
@@ -6,11 +6,10 @@ from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
-from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
 from facets.documents.reindexing import ReindexStep, TargetModel
+from facets.documents.request import SearchRequest
 from facets.documents.reranking import RankedText, rerank
-from facets.documents.search import check_search
 from facets.documents.types import (
     CollectionInfo,
     Combination,
@@ -72,6 +71,5 @@ __all__ = [
     "TargetModel",
     "UpsertResult",
     "check_facets",
-    "check_search",
     "rerank",
 ]

@@ -10,30 +10,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.diagnose import VectorReport, describe, lay_out
-from facets.documents.ranking import SearchRequest
 from facets.documents.records import CollectionRecord
+from facets.documents.request import SearchRequest
 from facets.documents.types import SearchResult
-from facets.documents.views import StoreView
+from facets.documents.view import StoreView
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 
 MAX_DIAGNOSE_QUERIES = 1_000
-_MAX_ROWS = 100_000  # parts of documents that are looked at; more are sampled
-_DESCRIBED = 20_000  # facets that are compared with each other
-_CHUNK = 2_048  # parts whose facets are in memory at a time
+_MAX_ROWS = 100_000  # parts or documents that are examined; more are sampled
+_MIN_DESCRIBED_FACETS = 20_000  # sample of facets that are compared with each other
+_PARTS_AT_A_TIME = 2_048  # whose facets are in memory
 _TOP_K = 10
-_MISSED_SHOWN = 20
-
+_MAX_MISSED_IDS = 20
 _NUM_THEMES = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionDiagnosis:
-    """What is known of a collection."""
+    """Diagnosis of a collection."""
 
-    num_documents: int  # now stored
-    num_parts: int  # rows of its index: parts of documents
-    num_parts_seen: int  # those that were looked at: all, or a random sample
+    num_documents: int
+    num_parts: int  # rows of its index
+    num_parts_seen: int  # rows that were examined: all, or a random sample
     num_queries: int  # Q
     vectors: VectorReport  # of a sample of the facets
     recall: float | None = None  # share of the first 10 exact hits that the index finds; None without queries
@@ -46,41 +45,41 @@ class CollectionDiagnosis:
 class CollectionMap:
     """Documents of a collection as points of a plane."""
 
-    num_documents: int  # now stored
-    ids: tuple[str, ...]  # of the documents on the map: all, or a random sample. Letter N.
-    points: NDArray[np.float32]  # `[N, 2]`, float32; documents that are about the same lie together
-    document_themes: tuple[int, ...]  # `[N]` which theme each is of, the largest theme first
-    centers: NDArray[np.float32]  # `[T, D]` middle of each theme, in the space of the facets
-    method: str  # how the plane was found
+    num_documents: int  # in the collection
+    ids: tuple[str, ...]  # of the N documents on the map: all, or a random sample
+    points: NDArray[np.float32]  # `[N, 2]`; similar documents lie together
+    document_themes: tuple[int, ...]  # theme of each document, `[N]`; theme 0 is the largest
+    centers: NDArray[np.float32]  # center of each theme in the space of the facets, `[themes, D]`
+    method: str  # see `facets.diagnose.Plane`
     index_revision: int  # revision that was read
 
 
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
-    """Lays out a collection, each document by the mean of its facets; a long one by its first part.
+    """Lays out a collection by the mean facet of each document; a long document is represented by its first part.
 
-    ``max_documents``: of more a random sample is laid out; 0, and at most, 100,000.
+    ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
 
     Raises:
-        InvalidInputError: The collection is empty, or more documents are asked for.
+        InvalidInputError: The collection is empty, or ``max_documents`` is too large.
     """
     if max_documents > _MAX_ROWS:
         raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
     firsts = view.document_rows(record).firsts
     if not len(firsts):
-        raise InvalidInputError(f"collection {record.name!r} holds no documents to draw")
-    rows = firsts
-    if len(firsts) > (most := max_documents or _MAX_ROWS):
-        rows = np.sort(np.random.default_rng(seed).choice(firsts, most, replace=False))
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to draw")
+    rows = _sample(firsts, max_documents or _MAX_ROWS, np.random.default_rng(seed))
     sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
     vectors = np.concatenate(sums)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=seed, on_step=check_interrupted)
-    located: dict[int, tuple[int, str]] = {}
-    for start in range(0, len(rows), _CHUNK):
-        located |= view.located(rows[start : start + _CHUNK])
+    ids: list[str] = []
+    for start in range(0, len(rows), _PARTS_AT_A_TIME):
+        chunk = rows[start : start + _PARTS_AT_A_TIME]
+        first_rows_and_ids = view.first_rows_and_ids(chunk)
+        ids += [first_rows_and_ids[row][1] for row in chunk.tolist()]
     return CollectionMap(
         num_documents=len(firsts),
-        ids=tuple(located[row][1] for row in rows.tolist()),
+        ids=tuple(ids),
         points=plane.points,
         document_themes=tuple(plane.themes.tolist()),
         centers=plane.centers,
@@ -97,29 +96,25 @@ def diagnose_collection(
     search: Callable[[SearchRequest], SearchResult],
     seed: int,
 ) -> CollectionDiagnosis:
-    """Looks at a collection.
-
-    ``queries_QD``: a vector each of questions as people ask them; ``[0, D]``: only the vectors are described.
+    """Describes the vectors of a collection, and with queries the recall of its index.
 
     Raises:
-        InvalidInputError: The collection is empty, or the queries are not of its space.
+        InvalidInputError: The collection is empty, or the queries have another dimension.
     """
     if queries_QD.ndim != 2 or queries_QD.shape[1] != record.dim or len(queries_QD) > MAX_DIAGNOSE_QUERIES:
         expected = f"expected at most {MAX_DIAGNOSE_QUERIES} of {record.dim} dimensions"
         raise InvalidInputError(f"has shape {list(queries_QD.shape)}, {expected}", path="queries")
-    every_R = view.rows(record)
-    if not len(every_R):
-        raise InvalidInputError(f"collection {record.name!r} holds no documents to look at")
+    all_rows = view.rows(record)
+    if not len(all_rows):
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to diagnose")
     generator = np.random.default_rng(seed)
-    seen_R = every_R
-    if len(every_R) > _MAX_ROWS:
-        seen_R = np.sort(generator.choice(every_R, _MAX_ROWS, replace=False))
-    vectors = _described(view, record, generator.permutation(seen_R))
+    rows = _sample(all_rows, _MAX_ROWS, generator)
+    vectors = _describe_sample(view, record, generator.permutation(rows))
     recall, missed_ids, index_kind = _recall(search, queries_QD) if len(queries_QD) else (None, (), "")
     return CollectionDiagnosis(
         num_documents=record.num_documents,
-        num_parts=len(every_R),
-        num_parts_seen=len(seen_R),
+        num_parts=len(all_rows),
+        num_parts_seen=len(rows),
         num_queries=len(queries_QD),
         vectors=vectors,
         recall=recall,
@@ -129,23 +124,27 @@ def diagnose_collection(
     )
 
 
+def _sample(rows: NDArray[np.int64], size: int, generator: np.random.Generator) -> NDArray[np.int64]:
+    return rows if len(rows) <= size else np.sort(generator.choice(rows, size, replace=False))
+
+
 def _chunks(
     view: StoreView, record: CollectionRecord, rows_R: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-    """Facets of some parts at a time and where those of each begin, one at least: of a part without any a zero one."""
-    for start in range(0, len(rows_R), _CHUNK):
+    """Facets of some parts at a time and their offsets; a part without facets has one zero facet."""
+    for start in range(0, len(rows_R), _PARTS_AT_A_TIME):
         check_interrupted()
-        stored = view.facets(record, rows_R[start : start + _CHUNK])
-        used = stored.norms > 0
-        first = np.zeros(len(used), dtype=bool)
-        first[stored.starts[:-1]] = True
-        empty = np.add.reduceat(used, stored.starts[:-1]) == 0
-        kept = used | (first & np.repeat(empty, np.diff(stored.starts)))
+        stored = view.facets(record, rows_R[start : start + _PARTS_AT_A_TIME])
+        is_used = stored.norms > 0
+        is_first = np.zeros(len(is_used), dtype=bool)
+        is_first[stored.starts[:-1]] = True
+        is_empty = np.add.reduceat(is_used, stored.starts[:-1]) == 0
+        kept = is_used | (is_first & np.repeat(is_empty, np.diff(stored.starts)))
         counts = np.add.reduceat(kept.astype(np.int64), stored.starts[:-1])
         yield stored.units[kept].astype(np.float32), np.concatenate([[0], np.cumsum(counts)])
 
 
-def _described(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]) -> VectorReport:
+def _describe_sample(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]) -> VectorReport:
     facets: list[NDArray[np.float32]] = []
     owners: list[NDArray[np.int64]] = []
     num_facets = num_parts = 0
@@ -153,7 +152,7 @@ def _described(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np
         facets.append(facets_TD)
         owners.append(num_parts + np.repeat(np.arange(len(starts) - 1), np.diff(starts)))
         num_facets, num_parts = num_facets + len(facets_TD), num_parts + len(starts) - 1
-        if num_facets >= _DESCRIBED:
+        if num_facets >= _MIN_DESCRIBED_FACETS:
             break
     return describe(np.concatenate(facets), owners_N=np.concatenate(owners))
 
@@ -161,20 +160,19 @@ def _described(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np
 def _recall(
     search: Callable[[SearchRequest], SearchResult], queries_QD: NDArray[np.floating]
 ) -> tuple[float, tuple[str, ...], str]:
-    """Recall of the index for some queries, the ids it misses, and which index it is."""
+    """Recall of the index for some queries, the ids it misses, and its kind."""
     facets = np.asarray(queries_QD, dtype=np.float32)[:, None]
-    found = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets"))
-    if found.exhaustive:
-        return 1.0, (), found.index_kind
+    result = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets"))
+    if result.exhaustive:
+        return 1.0, (), result.index_kind
     exact = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets", exact=True))
-    missed: dict[str, int] = {}
-    num_wanted = 0
-    for hits, wanted in zip(found.hits, exact.hits, strict=True):
-        reached = {hit.id for hit in hits}
-        num_wanted += len(wanted)
-        for hit in wanted:
-            if hit.id not in reached:
-                missed[hit.id] = missed.get(hit.id, 0) + 1
-    most = sorted(missed, key=lambda id: (-missed[id], id))[:_MISSED_SHOWN]
-    recall = 1.0 - sum(missed.values()) / max(1, num_wanted)
-    return recall, tuple(most), found.index_kind
+    num_missed: dict[str, int] = {}
+    num_expected = 0
+    for hits, expected in zip(result.hits, exact.hits, strict=True):
+        found = {hit.id for hit in hits}
+        num_expected += len(expected)
+        for hit in expected:
+            if hit.id not in found:
+                num_missed[hit.id] = num_missed.get(hit.id, 0) + 1
+    missed_ids = sorted(num_missed, key=lambda id: (-num_missed[id], id))[:_MAX_MISSED_IDS]
+    return 1.0 - sum(num_missed.values()) / max(1, num_expected), tuple(missed_ids), result.index_kind

@@ -1,7 +1,7 @@
-"""Checks what callers hand in and turns it into what the store keeps.
+"""Checks documents and encodes them for the store and the indexes.
 
-Shape letters: N documents, P parts of all documents, T facets of all of these, S places in an index, K facets of a
-place, D dimensions.
+Shape letters: N documents, P parts of all documents, T facets of all parts, S places in an index, K facets of a place,
+D dimensions.
 """
 
 import json
@@ -17,8 +17,7 @@ from facets.documents.codes import (
     count_terms,
     decode_units,
     encode_units,
-    no_codes,
-    note_headings,
+    mark_headings,
     starts_of,
 )
 from facets.documents.fields import SearchedText
@@ -40,40 +39,38 @@ from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES
 from facets.index.lexical import TermCounts
 
 _COLLECTION_NAME = re.compile(r"[a-z0-9][a-z0-9_-]*")
-_SLICE = 256  # documents, ...
-_SLICE_FACETS = 8192  # ... and of long ones facets, normalized at a time in float64: bounds the extra memory
-
+# Documents and, for long ones, facets that are normalized at a time in float64: bounds the extra memory.
+_DOCUMENTS_AT_A_TIME, _FACETS_AT_A_TIME = 256, 8192
 _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
-    """Documents ready to store; lists have an item a document or a part, and facets stand one part after another."""
+    """Checked documents ready to store. Facets stand one part after another."""
 
-    ids: list[str]  # their ids, all different
-    texts: list[str]  # their texts
-    payloads: list[str]  # their payloads as compact JSON
-    codes: Codes  # directions of the facets, `[T, D]`; a zero facet stays zero
-    norms: NDArray[np.float32]  # magnitudes, `[T]` float32
-    starts: NDArray[np.int64]  # where the facets of each part begin, and T: `[P + 1]`
-    # Where in the text of its part each facet comes from, `[facets of it, 2]` a part, noted; None where nobody said.
-    spans: list[NDArray[np.uint32] | None]
-    # Tokens of the text and how many were read; both None where nobody said.
-    readings: list[tuple[int | None, int | None]]
-    terms: list[TermCounts]  # terms of each part, of the headings above it and of the fields that are searched
-    parts: list[tuple[DocumentPart, ...]]  # those of each document; none where it is one
-    first_parts: NDArray[np.int64]  # where the parts of each document begin, and P: `[N + 1]`
+    ids: list[str]  # all different
+    texts: list[str]
+    payloads: list[str]  # compact JSON
+    num_tokens: list[int | None]
+    num_read: list[int | None]
+    parts: list[tuple[DocumentPart, ...]]  # of each document; empty if it is one part
+    first_parts: NDArray[np.int64]  # offset of each document's parts, `[N + 1]`
+    codes: Codes  # directions of the facets, `[T, D]`
+    norms: NDArray[np.float32]  # magnitudes, `[T]`
+    starts: NDArray[np.int64]  # offset of each part's facets, `[P + 1]`
+    spans: list[NDArray[np.uint32] | None]  # of each part's facets in its text, `[K, 2]` as stored; None: not known
+    terms: list[TermCounts]  # of each part with its headings and searched fields
 
     @property
     def num_parts(self) -> NDArray[np.int64]:
-        """Of each document, ``[N]``."""
+        """Number of parts of each document, ``[N]``."""
         return np.diff(self.first_parts)
 
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The parts as indexes get them: the same as read back from the store.
+        """The parts for an index, equal to what is read back from the store.
 
-        ``rows_P``: row of each part; -1 for one that was not stored. Returns the row of each place, ``[S]``, and
-        unit-norm facets, ``[S, K, D]``.
+        ``rows_P``: row of each part; -1 if it was not stored. Returns the row of each place, ``[S]``, and unit-norm
+        facets, ``[S, K, D]``.
         """
         rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
         return rows_S[rows_S >= 0], units_SKD[rows_S >= 0].astype(np.float16, copy=False)
@@ -122,8 +119,8 @@ def encode_json(value: Mapping[str, JsonValue], *, path: ErrorPath, max_bytes: i
     """A JSON object as compact text.
 
     Raises:
-        InvalidInputError: Not an object of JSON values, NaN or infinity, nested deeper than
-            ``MAX_PAYLOAD_DEPTH``, or more than ``max_bytes`` bytes of UTF-8.
+        InvalidInputError: Not an object of JSON values, NaN or infinity, nested deeper than ``MAX_PAYLOAD_DEPTH``, or
+            more than ``max_bytes`` bytes of UTF-8.
     """
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"must be a JSON object, got {type(value).__name__}", path=path)
@@ -141,104 +138,104 @@ def encode_json(value: Mapping[str, JsonValue], *, path: ErrorPath, max_bytes: i
 def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
     level: list[object] = [value]
     for _ in range(MAX_PAYLOAD_DEPTH + 1):
-        below: list[object] = []
+        next_level: list[object] = []
         for item in level:
             if isinstance(item, Mapping):
                 if not all(isinstance(key, str) for key in item):
                     raise InvalidInputError("must have str keys only", path=path)
-                below.extend(item.values())
+                next_level.extend(item.values())
             elif isinstance(item, (list, tuple)):
-                below.extend(item)
-        if not below:
+                next_level.extend(item)
+        if not next_level:
             return
-        level = below
+        level = next_level
     raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
 
 
 def encode_documents(documents: Sequence[Document], record: CollectionRecord) -> EncodedBatch:
-    """Checks a batch and encodes it.
-
-    ``documents``: the batch; each document has K facets of the collection or more.
+    """Checks and encodes documents.
 
     Raises:
-        InvalidInputError: Whatever :meth:`facets.documents.CollectionEngine.upsert` documents; ``field`` names the
-            document and its part.
+        InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`; ``path`` names its field.
     """
     if len(documents) > MAX_BATCH_DOCUMENTS:
         raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
     first_position: dict[str, int] = {}
     payloads: list[str] = []
     for position, document in enumerate(documents):
-        here = ("documents", position)
-        _check_id(document.id, (*here, "id"))
+        path = ("documents", position)
+        _check_id(document.id, (*path, "id"))
         if first_position.setdefault(document.id, position) != position:
             raise InvalidInputError(
-                f"is {document.id!r}, as an earlier one is: expected different ids", path=(*here, "id")
+                f"is {document.id!r}, as an earlier one is: expected different ids", path=(*path, "id")
             )
-        check_text(document.text, path=(*here, "text"), max_bytes=MAX_DOCUMENT_BYTES)
-        payloads.append(payload := encode_json(document.payload, path=(*here, "payload")))
+        check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
+        payloads.append(payload := encode_json(document.payload, path=(*path, "payload")))
         if "\\u0000" in payload and _NUL.search(payload):
-            raise InvalidInputError(
-                "must have no NUL character, where filters would end a string", path=(*here, "payload")
-            )
-        _check_parts(document, here, shape=(record.num_facets, record.dim))
-        _check_reading(document, record, here)
-    parts = [(document, *one) for document in documents for one in _parts_of(document, record)]
-    starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
-    codes_TD = no_codes((int(starts_N1[-1]), record.dim), record.code)
-    norms_T, done = np.empty(len(codes_TD), dtype=np.float32), 0
-    for facets in _slices(documents):
-        own = slice(done, done + len(facets))
-        done = own.stop
-        units, norms = normalize(facets.astype(np.float64))
-        bad = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # NaN fails too
-        if len(bad):
-            place = int(np.searchsorted(starts_N1, own.start + bad[0], side="right")) - 1
-            where = ("documents", place, "facet_embeddings")
-            raise InvalidInputError("has NaN or infinite values: expected finite float32", path=where)
-        codes_TD[own], norms_T[own] = encode_units(units, record.code), norms
+            raise InvalidInputError("must not contain NUL: it would end a string in filters", path=(*path, "payload"))
+        _check_parts(document, path, shape=(record.num_facets, record.dim))
+        _check_spans(document, record, path)
+    codes_TD, norms_T = _encode_facets(documents, record.dim)
+    parts = [(document, *part) for document in documents for part in _parts_of(document, record)]
     return EncodedBatch(
         ids=[document.id for document in documents],
         texts=[document.text for document in documents],
         payloads=payloads,
+        num_tokens=[document.num_tokens for document in documents],
+        num_read=[document.num_read for document in documents],
+        parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
+        first_parts=starts_of(max(1, len(document.parts)) for document in documents),
         codes=codes_TD,
         norms=norms_T,
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),
         spans=[
-            None if one.facet_spans is None else note_headings(said.in_part(one.facet_spans[own]), said.text)
-            for one, said, own in parts
+            None
+            if document.facet_spans is None
+            else mark_headings(searched.in_part(document.facet_spans[facets]), searched.text)
+            for document, searched, facets in parts
         ],
-        readings=[(document.num_tokens, document.num_read) for document in documents],
-        terms=[count_terms(said) for _, said, _ in parts],
-        parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
-        first_parts=starts_of(max(1, len(document.parts)) for document in documents),
+        terms=[count_terms(searched) for _, searched, _ in parts],
     )
 
 
+def _encode_facets(documents: Sequence[Document], dim: int) -> tuple[Codes, NDArray[np.float32]]:
+    starts_N1 = starts_of(len(document.facet_embeddings) for document in documents)
+    codes_TD = np.zeros((int(starts_N1[-1]), dim), dtype=np.int8)
+    norms_T, start = np.empty(len(codes_TD), dtype=np.float32), 0
+    for facets in _slices(documents):
+        end = start + len(facets)
+        units, norms = normalize(facets.astype(np.float64))
+        invalid = np.flatnonzero(~(norms <= np.finfo(np.float32).max))  # also true for NaN
+        if len(invalid):
+            position = int(np.searchsorted(starts_N1, start + invalid[0], side="right")) - 1
+            path = ("documents", position, "facet_embeddings")
+            raise InvalidInputError("has NaN or infinite values: expected finite float32", path=path)
+        codes_TD[start:end], norms_T[start:end] = encode_units(units), norms
+        start = end
+    return codes_TD, norms_T
+
+
 def _slices(documents: Sequence[Document]) -> Iterator[NDArray[np.floating]]:
-    for start in range(0, len(documents), _SLICE):
-        some = np.concatenate([document.facet_embeddings for document in documents[start : start + _SLICE]])
-        for first in range(0, len(some), _SLICE_FACETS):
-            yield some[first : first + _SLICE_FACETS]
+    for start in range(0, len(documents), _DOCUMENTS_AT_A_TIME):
+        some = documents[start : start + _DOCUMENTS_AT_A_TIME]
+        facets = np.concatenate([document.facet_embeddings for document in some])
+        for first in range(0, len(facets), _FACETS_AT_A_TIME):
+            yield facets[first : first + _FACETS_AT_A_TIME]
 
 
 def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[SearchedText, slice]]:
-    """What each part of a document says, and which of the document's facets are its."""
-    said = record.said(document.text, document.payload, document.parts)
-    counts = document.part_facets if len(said) > 1 else [len(document.facet_embeddings)]
+    """Text and fields of each part, and which of the document's facets belong to it."""
+    texts = record.searched(document.text, document.payload, document.parts)
+    counts = document.part_facets if len(texts) > 1 else [len(document.facet_embeddings)]
     ends = np.cumsum(counts).tolist()
-    for part, first, end in zip(said, [0, *ends], ends, strict=False):
-        yield part, slice(first, end)
+    for searched, first, end in zip(texts, [0, *ends], ends, strict=False):
+        yield searched, slice(first, end)
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
-    """Raises InvalidInputError unless these are facets for a document of a collection.
+    """Raises InvalidInputError unless these are facets of one part of a document.
 
-    Args:
-        facets: What is given.
-        shape: K and D of the collection.
-        has_spans: Whether it is known where in the text they come from: those of a long text may be more than K.
-        path: Of the facets.
+    ``shape``: K and D of the collection. ``has_spans``: whether the facets have spans; then there may be more than K.
     """
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
@@ -246,68 +243,65 @@ def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans
     num_facets, dim = shape
     is_long = has_spans and facets.ndim == 2 and num_facets < len(facets) <= MAX_NUM_FACETS and facets.shape[1] == dim
     if facets.shape != shape and not is_long:
-        more = f", or up to {MAX_NUM_FACETS} facets with spans"
         raise InvalidInputError(
-            f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}{more}", path=path
+            f"has shape {list(facets.shape)}, expected [facets, dimensions] = {list(shape)}, "
+            f"or up to {MAX_NUM_FACETS} facets with spans",
+            path=path,
         )
 
 
-def _check_parts(document: Document, here: ErrorPath, *, shape: tuple[int, int]) -> None:
-    has_spans, path = document.facet_spans is not None, (*here, "facet_embeddings")
+def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int]) -> None:
+    has_spans, facets_path = document.facet_spans is not None, (*path, "facet_embeddings")
     if len(document.parts) < 2:
-        check_facets(document.facet_embeddings, shape, has_spans, path)
+        check_facets(document.facet_embeddings, shape, has_spans, facets_path)
         return
     if len(document.parts) > MAX_PARTS:
-        raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*here, "parts"))
+        raise InvalidInputError(f"has {len(document.parts)} items, the limit is {MAX_PARTS}", path=(*path, "parts"))
     facets, counts = document.facet_embeddings, np.asarray(document.part_facets, dtype=np.int64)
     if counts.shape != (len(document.parts),) or counts.sum() != len(facets):
         rule = f"must give each of {len(document.parts)} parts its share of {len(facets)} facets"
-        raise InvalidInputError(rule, path=(*here, "part_facets"))
-    for place in (int(counts.argmin()), int(counts.argmax())):  # of all others the facets are no fewer, and no more
+        raise InvalidInputError(rule, path=(*path, "part_facets"))
+    for place in (int(counts.argmin()), int(counts.argmax())):  # the numbers of facets of all others lie between
         first = int(counts[:place].sum())
-        check_facets(facets[first : first + int(counts[place])], shape, has_spans, path)
+        check_facets(facets[first : first + int(counts[place])], shape, has_spans, facets_path)
     bounds = [0, *(part.end for part in document.parts)]
-    wrong = next((at for at, part in enumerate(document.parts) if not bounds[at] == part.start < part.end), None)
+    wrong = next((i for i, part in enumerate(document.parts) if not bounds[i] == part.start < part.end), None)
     if wrong is not None or bounds[-1] != len(document.text):
-        rule = f"must be all of the text of {len(document.text)} characters, one behind the other"
-        raise InvalidInputError(rule, path=(*here, "parts", *([] if wrong is None else [wrong])))
+        rule = f"must cover the text of {len(document.text)} characters, one part directly after another"
+        raise InvalidInputError(rule, path=(*path, "parts", *([] if wrong is None else [wrong])))
     if document.facet_spans is None or len(document.facet_spans) != len(facets):
         return
     starts_T, ends_T = (np.repeat([getattr(part, end) for part in document.parts], counts) for end in ("start", "end"))
     spans_T2 = np.asarray(document.facet_spans)
     in_text = (spans_T2[:, 1] > spans_T2[:, 0]) & (spans_T2[:, 0] <= len(document.text))
-    out = in_text & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
-    if out.any():
-        at = int(np.flatnonzero(out)[0])
-        raise InvalidInputError("must lie in the part that the facet belongs to", path=(*here, "facet_spans", at))
+    outside = in_text & ((spans_T2[:, 0] < starts_T) | (spans_T2[:, 1] > ends_T))
+    if outside.any():
+        rule = "must lie in the part that the facet belongs to"
+        raise InvalidInputError(rule, path=(*path, "facet_spans", int(np.flatnonzero(outside)[0])))
 
 
-def _check_reading(document: Document, record: CollectionRecord, path: ErrorPath) -> None:
+def _check_spans(document: Document, record: CollectionRecord, path: ErrorPath) -> None:
     spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
+        spans_path = (*path, "facet_spans")
         if not isinstance(spans_K2, np.ndarray) or not np.issubdtype(spans_K2.dtype, np.integer):
-            raise InvalidInputError("must be an array of integers", path=(*path, "facet_spans"))
+            raise InvalidInputError("must be an array of integers", path=spans_path)
         if spans_K2.shape != (num_facets, 2):
-            raise InvalidInputError(
-                f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]",
-                path=(*path, "facet_spans"),
-            )
+            rule = f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]"
+            raise InvalidInputError(rule, path=spans_path)
         parts = list(_parts_of(document, record))
         sizes_T = np.repeat(
-            [said.num_chars + said.num_beside for said, _ in parts], [of.stop - of.start for _, of in parts]
+            [searched.num_chars + searched.num_beside for searched, _ in parts],
+            [facets.stop - facets.start for _, facets in parts],
         )
         wrong = np.flatnonzero((spans_K2[:, 0] < 0) | (spans_K2[:, 1] < spans_K2[:, 0]) | (spans_K2[:, 1] > sizes_T))
         if len(wrong):
             (start, end), size = spans_K2[wrong[0]].tolist(), sizes_T[wrong[0]]
-            raise InvalidInputError(
-                f"must have 0 <= start <= end <= {size}, characters of text and fields, got {start} to {end}",
-                path=(*path, "facet_spans", int(wrong[0])),
-            )
-    reading = (document.num_tokens, document.num_read)
-    if reading != (None, None) and not 0 <= (document.num_read or 0) <= (document.num_tokens or 0):
-        raise InvalidInputError(
-            f"must be 0 to num_tokens, got {document.num_read} of {document.num_tokens}", path=(*path, "num_read")
-        )
+            rule = f"must have 0 <= start <= end <= {size}, characters of text and fields, got {start} to {end}"
+            raise InvalidInputError(rule, path=(*spans_path, int(wrong[0])))
+    num_tokens, num_read = document.num_tokens, document.num_read
+    if (num_tokens, num_read) != (None, None) and not 0 <= (num_read or 0) <= (num_tokens or 0):
+        raise InvalidInputError(f"must be 0 to num_tokens, got {num_read} of {num_tokens}", path=(*path, "num_read"))
 
 
 def normalize(facets: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

@@ -1,36 +1,34 @@
 """The document engine: collections, documents and search over one data directory.
 
-The document store is the truth and the vector index is derived from it. Shape letters: Q queries, K facets,
-D dimensions.
+The document store is the truth; the indexes are derived from it. A search goes on in ``request`` (checks), ``search``
+(candidates), ``ranking`` (scores and order), ``evidence`` (reasons); it reads ``facets.index.live`` and ``view``.
+
+Shape letters: Q queries, K facets, D dimensions.
 """
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.documents.codes import read_spans
 from facets.documents.confidence import RelevanceCurve
-from facets.documents.diagnosis import (
-    CollectionDiagnosis,
-    CollectionMap,
-    diagnose_collection,
-    map_collection,
-)
+from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
 from facets.documents.encoding import check_collection_name, check_ids, check_text, encode_documents, encode_json
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
+from facets.documents.filter_warnings import FilterChecker
 from facets.documents.filters import Filter, validate
 from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
-from facets.documents.opening import open_store
-from facets.documents.ranking import SearchRequest
-from facets.documents.reading import Reader, info_of
-from facets.documents.records import CollectionModel, CollectionRecord
+from facets.documents.paging import read_page_token, write_page_token
+from facets.documents.records import CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
-from facets.documents.search import Searcher, check_search
-from facets.documents.store import DocumentStore
+from facets.documents.request import SearchRequest, prepare_search
+from facets.documents.search import Searcher
+from facets.documents.store import DocumentStore, open_store
 from facets.documents.types import (
     MAX_CONFIG_BYTES,
     MAX_NUM_FACETS,
@@ -42,8 +40,10 @@ from facets.documents.types import (
     GetResult,
     JsonValue,
     SearchResult,
+    StoredDocument,
     UpsertResult,
 )
+from facets.documents.view import StoreView
 from facets.errors import (
     DamagedDocumentsError,
     IndexAwayError,
@@ -52,25 +52,24 @@ from facets.errors import (
     NotReadyError,
     StorageError,
 )
-from facets.index.config import MAX_PAGE_SIZE, MAX_TEXT_BYTES, EngineConfig
+from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
 from facets.storage import DirectoryLock, SqlDatabase, clear_errors, make_private_directory
 
 MAX_DIM = 4096  # D of a collection
-_Check = Callable[[], None] | None
-_SEARCH_ATTEMPTS = 3  # the last one holds off writers, so it always sees one state
+_SEARCH_ATTEMPTS = 3  # the last one blocks writers, so it always sees one state
 
 
 class CollectionEngine:
-    """Stores documents durably and searches them by their facets; every method is thread-safe.
+    """Stores documents durably and searches them; every method is thread-safe.
 
-    Writes are durable and visible to searches when the method returns. Reads run beside writes. Every read takes
-    ``min_revision`` and every result carries the revision that it saw (``index_revision``); revisions count the
-    writes of the data directory.
+    Writes are durable and visible to searches when the method returns. Reads run beside writes. Revisions count the
+    writes of the data directory; every result carries the revision that it saw (``index_revision``), and every read
+    takes ``min_revision``: it must see the writes up to this revision.
 
-    Raises (every method): StorageError when the store cannot be read or written (disk full, damaged page,
-    engine closed): nothing of the call was stored. Reads raise NotReadyError when ``min_revision`` lies in
-    the future. Methods that take a collection's name raise NotFoundError (``resource_type="collection"``) when
-    there is none.
+    Raises (every method): StorageError if the store cannot be read or written (disk full, damaged page, engine closed);
+    nothing of the call was stored. Reads raise NotReadyError if ``min_revision`` lies in the future. Methods that take
+    the name of a collection raise NotFoundError (``resource_type="collection"``) if it does not exist. For ``seen``,
+    see :meth:`record`.
 
     Example:
         >>> import tempfile
@@ -86,15 +85,11 @@ class CollectionEngine:
 
     @classmethod
     def open(cls, data_dir: str | Path, config: EngineConfig | None = None) -> "CollectionEngine":
-        """Opens a data directory, creating it when absent, and loads every collection's index.
-
-        Args:
-            data_dir: The directory; only one engine at a time may have it open.
-            config: Settings; the defaults when None.
+        """Opens a data directory, creating it if missing, and loads every index. One engine at a time may use it.
 
         Raises:
-            StorageError: The directory is in use by another process (its pid is named), cannot be written, holds no
-                database of ours, or has lost the one or the last writes that it had.
+            StorageError: The directory is in use by another process (its pid is named), cannot be written, holds
+                another database, or has lost its store or its last writes.
         """
         config = config or EngineConfig()
         directory = Path(data_dir)
@@ -123,13 +118,13 @@ class CollectionEngine:
         self._store = store
         self._indexes = indexes
         self._follower = Follower(store, indexes, revision)
-        self._reader = Reader(store)
+        self._filter_checker = FilterChecker()
         self._searcher = Searcher(store, indexes)
         self._reindexer = Reindexer(store, indexes, self._follower)
         self._closed = False
 
     def close(self) -> None:
-        """Saves the indexes and lets go of the data directory. Idempotent."""
+        """Saves the indexes and releases the data directory. Idempotent."""
         with self._indexes.write_lock:
             if self._closed:
                 return
@@ -154,7 +149,7 @@ class CollectionEngine:
 
     @property
     def shared_database(self) -> SqlDatabase | None:
-        """What several servers keep their state in; None: this process has the data directory to itself."""
+        """The database that several servers share; None if the store is a file in the data directory."""
         return self._store.database if self._store.is_shared else None
 
     def create_collection(
@@ -177,14 +172,14 @@ class CollectionEngine:
             model_revision: Revision of that model.
             num_facets: K, 1 to 256.
             dim: D, 1 to 4096; a multiple of 32 is several times faster.
-            space: What models must share to search each other's collections; empty: this model's own.
-            config: Free JSON object kept with the collection.
-            search_fields: Fields of payloads that are searched with the text, and what their words weigh, see
-                :mod:`facets.documents.fields`; None: those of ``DEFAULT_SEARCH_FIELDS``.
+            space: Models of one space search each other's collections; empty: the model has a space of its own.
+            config: JSON object stored with the collection.
+            search_fields: Payload fields that are searched with the text -> weight of their words, see
+                :mod:`facets.documents.fields`. None: ``DEFAULT_SEARCH_FIELDS``.
 
         Raises:
-            InvalidInputError: A name, number or config outside these rules.
-            ConflictError: A collection of that name exists.
+            InvalidInputError: An argument is invalid.
+            ConflictError: The collection exists.
         """
         check_collection_name(name)
         for argument, text in (("model", model), ("model_revision", model_revision), ("space", space)):
@@ -192,28 +187,47 @@ class CollectionEngine:
         for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
                 raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
-        encoded = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
-        fields = check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields)
+        encoded_config = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
+        collection_model = CollectionModel(
+            model=model,
+            model_revision=model_revision,
+            space=space,
+            num_facets=num_facets,
+            dim=dim,
+            search_fields=check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields),
+        )
         with self._indexes.write_lock:
-            by = CollectionModel(model, model_revision, space, num_facets, dim, fields)
-            record = self._store.create_collection(name, by, config=encoded)
-            # It is there, and searched once the index is, unless another server has deleted it since.
+            record = self._store.create_collection(name, collection_model, config=encoded_config)
+            # The collection exists even if its index cannot be created now, or another server has deleted it already.
             with suppress(IndexAwayError, NotFoundError, NotReadyError):
                 self._indexes.live(record)
             self._follower.changed(record.revision)
-        return info_of(record, self._indexes)
+        return self._info(record)
 
     def list_collections(self) -> tuple[CollectionInfo, ...]:
-        """Every collection, in the order of names."""
+        """Every collection, ordered by name."""
         with self._store.view() as view:
-            return tuple(info_of(record, self._indexes) for record in view.collections())
+            return tuple(self._info(record) for record in view.collections())
 
     def get_collection(self, name: str) -> CollectionInfo:
-        """What anybody may want to know of the collection of that name."""
-        return info_of(self.record(name), self._indexes)
+        """The properties of a collection."""
+        return self._info(self.record(name))
+
+    def _info(self, record: CollectionRecord) -> CollectionInfo:
+        live = self._indexes.peek(record)
+        stored = {
+            field.name: getattr(record, field.name) for field in fields(CollectionInfo) if hasattr(record, field.name)
+        }
+        return CollectionInfo(
+            **stored,
+            num_damaged=self._indexes.quarantine.count(record),
+            index_kind="exact" if live is None else live.kind,
+            num_vectors=0 if live is None else live.num_vectors,
+            snapshot_bytes=self._indexes.snapshot_bytes(record),
+        )
 
     def delete_collection(self, name: str) -> DeleteResult:
-        """Deletes a collection with its documents; no read from the revision on sees it."""
+        """Deletes a collection with its documents."""
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             record = self.record(name, record)
@@ -227,19 +241,23 @@ class CollectionEngine:
             return DeleteResult(revision=revision, num_deleted=record.num_documents)
 
     def upsert(
-        self, name: str, documents: Sequence[Document], *, seen: CollectionRecord | None = None, check: _Check = None
+        self,
+        name: str,
+        documents: Sequence[Document],
+        *,
+        seen: CollectionRecord | None = None,
+        check: Callable[[], None] | None = None,
     ) -> UpsertResult:
         """Stores documents, replacing those of the same id; all of them or none.
 
         Args:
             name: The collection.
-            documents: At most ``MAX_BATCH_DOCUMENTS``; ids differ.
-            seen: The collection for whose model the facets were made, as :meth:`record` gave it: another one of the
-                same name counts as not there. None: whichever there is.
-            check: Called when no other write of any server can come before this one; what it raises ends the call.
+            documents: At most ``MAX_BATCH_DOCUMENTS`` with different ids.
+            seen: The collection for whose model the facets were made.
+            check: Called inside the write transaction before anything is written; may raise.
 
         Raises:
-            InvalidInputError: An id twice, NaN or infinite facets, the wrong K or D, or too much; nothing was stored.
+            InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`; nothing was stored.
         """
         record = self.record(name, seen)
         batch = encode_documents(documents, record)
@@ -252,28 +270,11 @@ class CollectionEngine:
         num_updated = write.num_removed
         return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
 
-    def get(
-        self, name: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int | None = None
-    ) -> GetResult:
-        """Documents by id.
-
-        Args:
-            name: The collection.
-            ids: At most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
-            include_facets: Whether to read the facet embeddings too.
-            min_revision: The read must see the writes up to this revision.
-
-        Raises:
-            InvalidInputError: Several documents have more than ``MAX_READ_BYTES`` together.
-        """
-        check_ids(ids, path=("ids",))
-        return self._reader.get(name, ids, include_facets=include_facets, min_revision=min_revision)
-
     def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
-        """Deletes documents by id or by filter, all of them or none; ids without a document are ignored.
+        """Deletes documents by id or by filter, all of them or none; unknown ids are ignored.
 
         Raises:
-            InvalidInputError: Not exactly one of ``ids`` and ``where`` is given.
+            InvalidInputError: Not exactly one of ``ids`` and ``where`` is given, or it is invalid.
         """
         if (ids is None) == (where is None):
             raise InvalidInputError("or where must be given, got both or neither", path="ids")
@@ -284,10 +285,42 @@ class CollectionEngine:
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self.record(name, record)
-            warnings = self._reader.warnings(name, where)
+            with self._store.view() as view:
+                warnings = self._filter_checker.warnings(view, view.collection(name), where)
             write = self._store.delete(record, ids=ids, where=where)
             self._follower.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
+
+    def get(
+        self, name: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int | None = None
+    ) -> GetResult:
+        """Documents by id.
+
+        Args:
+            name: The collection.
+            ids: At most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
+            include_facets: Whether to read the facet embeddings.
+            min_revision: The read must see the writes up to this revision.
+
+        Raises:
+            InvalidInputError: Invalid ids, or several documents that exceed ``MAX_READ_BYTES`` together.
+        """
+        check_ids(ids, path=("ids",))
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = view.check_revision(min_revision)
+            rows = view.documents_by_id(record, ids).firsts
+            num_bytes = view.num_bytes(rows, facets=include_facets, dim=record.dim).sum()
+            if len(rows) > 1 and num_bytes > MAX_READ_BYTES:
+                rule = f"are documents of {num_bytes} bytes, the limit is {MAX_READ_BYTES}: ask for fewer at a time"
+                raise InvalidInputError(rule, path="ids")
+            documents = {document.id: document for document in _read_documents(view, record, rows, include_facets)}
+        unique_ids = dict.fromkeys(ids)
+        return GetResult(
+            documents=tuple(documents[id] for id in unique_ids if id in documents),
+            missing_ids=tuple(id for id in unique_ids if id not in documents),
+            index_revision=revision,
+        )
 
     def list_documents(
         self,
@@ -299,7 +332,7 @@ class CollectionEngine:
         include_facets: bool = False,
         min_revision: int | None = None,
     ) -> DocumentPage:
-        """One page of the documents, in the order of ids (by code point).
+        """One page of the documents, ordered by id (by code point); it ends after ``MAX_READ_BYTES``.
 
         Pages stay consistent under writes: a document that exists throughout is listed exactly once.
 
@@ -308,30 +341,44 @@ class CollectionEngine:
             page_size: 1 to ``MAX_PAGE_SIZE``.
             page_token: ``next_page_token`` of the page before, with the same filter; empty for the first page.
             where: Only documents whose payload matches.
-            include_facets: Whether to read the facet embeddings too.
+            include_facets: Whether to read the facet embeddings.
             min_revision: The read must see the writes up to this revision.
 
         Raises:
-            InvalidInputError: A page size out of range, a token of another listing.
+            InvalidInputError: A page size out of range, or a token of another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
         if where is not None:
             validate(where)
-        return self._reader.page(
-            name,
-            page_size=page_size,
-            page_token=page_token,
-            where=where,
-            include_facets=include_facets,
-            min_revision=min_revision,
-        )
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = view.check_revision(min_revision)
+            # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
+            store_id, created = self._store.store_id, record.created_us
+            after = ""
+            if page_token:
+                after = read_page_token(page_token, store_id=store_id, collection=created, where=where)
+            rows = view.page(record, after=after, limit=page_size + 1, where=where)
+            ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
+            num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
+            warnings = () if page_token else self._filter_checker.warnings(view, record, where)
+            documents = _read_documents(view, record, rows[:num_documents], include_facets)
+        next_token = ""
+        if len(rows) > len(documents):
+            next_token = write_page_token(documents[-1].id, store_id=store_id, collection=created, where=where)
+        return DocumentPage(documents=documents, next_page_token=next_token, index_revision=revision, warnings=warnings)
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
-        """Number of documents, of those that match the filter when there is one."""
+        """Number of documents, or of those that match a filter."""
         if where is not None:
             validate(where)
-        return self._reader.count(name, where=where, min_revision=min_revision)
+        with self._store.view() as view:
+            record = view.collection(name)
+            revision = view.check_revision(min_revision)
+            num_documents = record.num_documents if where is None else view.count(record, where)
+            warnings = self._filter_checker.warnings(view, record, where)
+            return CountResult(num_documents=num_documents, index_revision=revision, warnings=warnings)
 
     def search(
         self,
@@ -343,45 +390,43 @@ class CollectionEngine:
     ) -> SearchResult:
         """Finds the documents that answer the facets and the words of the queries best.
 
-        Documents that are damaged on disk are left out and named in the log; see ``CollectionInfo.num_damaged``.
-
-        The score of the facets is ``sum_j w_j max_k cos(q_j, F_k)``: each of the query counts with the closest of the
-        document.
+        Documents that are damaged on disk are left out and logged; see ``CollectionInfo.num_damaged``.
 
         Args:
             name: The collection.
-            request: What to look for, and which hits of it.
-            curve: Gives hits their confidence; None: they have none.
-            seen: As for :meth:`upsert`.
+            request: The queries, and which hits to return.
+            curve: Gives hits their confidence; None: hits have none.
+            seen: The collection for which the queries were encoded.
 
         Raises:
-            InvalidInputError: Wrong shape or values, or a mode or ``min_confidence`` without what it needs.
+            InvalidInputError: The request is invalid for this collection.
         """
         if request.where is not None:
             validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
-        search = check_search(request, dim=record.dim, curve=curve)
+        search = prepare_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
         while attempt < _SEARCH_ATTEMPTS:
             revision = self._follower.check(request.min_revision)
-            last = attempt == _SEARCH_ATTEMPTS - 1
+            is_last = attempt == _SEARCH_ATTEMPTS - 1
             try:
-                with self._follower.held(record) if last else nullcontext():
-                    found = self._searcher.search(record, search)
+                with self._follower.writes_blocked(record) if is_last else nullcontext():
+                    result = self._searcher.search(record, search)
             except DamagedDocumentsError as error:
                 if left_out.issuperset(error.damaged):
                     raise
                 left_out.update(error.damaged)
                 self._indexes.leave_out(record, error.damaged)
                 continue
-            if found is not None:
-                warnings = self._reader.warnings(name, request.where)
-                # The state is that of the last write to the collection, which may have come since.
-                return replace(found, index_revision=max(revision, found.index_revision), warnings=warnings)
+            if result is not None:
+                with self._store.view() as view:
+                    warnings = self._filter_checker.warnings(view, view.collection(name), request.where)
+                # The collection may have been written after `revision` was read.
+                return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1
             self._follower.catch_up()
-            record = self.record(name, seen or record, indexed=0)  # the collection itself may be gone, or another one
-        raise StorageError(f"collection {name!r} disagrees with its index: restart the server to rebuild it")
+            record = self.record(name, seen or record, indexed=0)  # raises if the collection was deleted or moved
+        raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
 
     def diagnose(
         self,
@@ -391,16 +436,16 @@ class CollectionEngine:
         seed: int = 1,
         seen: CollectionRecord | None = None,
     ) -> CollectionDiagnosis:
-        """Looks at a collection as a whole: its vectors, whether facets pay, what its index misses.
+        """Describes the vectors of a collection, and with queries the recall of its index.
 
         Args:
             name: The collection.
-            queries: ``[Q, D]``, a vector each of questions, in its space; ``[0, D]``: only vectors are described.
-            seed: Of the samples of a large collection.
-            seen: As for :meth:`upsert`.
+            queries: Vectors of questions in its space, ``[Q, D]``; ``[0, D]``: only the vectors are described.
+            seed: Seed of the samples of a large collection.
+            seen: The collection for which the queries were encoded.
 
         Raises:
-            InvalidInputError: The collection is empty, or the queries are not of its space.
+            InvalidInputError: The collection is empty, or the queries have another dimension.
         """
         record = self.record(name, seen)
         with self._store.view() as view:
@@ -415,25 +460,24 @@ class CollectionEngine:
     def map(
         self, name: str, *, max_documents: int = 0, seed: int = 1, seen: CollectionRecord | None = None
     ) -> CollectionMap:
-        """A collection as points of a plane; see ``map_collection``, and for ``seen`` :meth:`upsert`."""
+        """A collection as points of a plane; see :func:`facets.documents.diagnosis.map_collection`."""
         record = self.record(name, seen)
         with self._store.view() as view:
             record = view.collection_unchanged(record)
             return map_collection(view, record, max_documents=max_documents, seed=seed)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
-        """Moves a collection to another model, or another revision of its own, by encoding its texts anew.
+        """Moves a collection to another model or revision by encoding its texts again.
 
-        Meanwhile the collection answers and takes writes as it was; then it moves at once, with every write made until
-        then. Documents keep their ids, payloads and revisions; facets that a caller had given are replaced by those
-        of the text. Interrupted by an error or a crash, the collection stays as it was, and the next call goes on
-        where the last one ended. A collection that is there already has moved.
+        Until the move is complete, the collection answers and takes writes as before. Documents keep their ids,
+        payloads and revisions; facets given by a caller are replaced by those of the text. After an error or a crash
+        the next call continues. If the collection already has this model, nothing happens.
 
         Args:
             name: The collection.
-            target: The model. Another one than in the last call starts over; the one that the collection has gives
-                up a move that was begun.
-            budget_s: Return after about so many seconds even when it is not done; None: when it is done.
+            target: The model. Another one than in the last call starts over; the current model of the collection
+                abandons a move that was begun.
+            budget_s: Return after about this many seconds even if the move is not done. None: when it is done.
 
         Raises:
             Exception: What ``target.encode`` raised.
@@ -441,54 +485,88 @@ class CollectionEngine:
         return self._reindexer.step(name, target, budget_s=budget_s)
 
     def check_directory(self) -> None:
-        """Looks whether the data directory is still there, and PostgreSQL where that is the store; for health checks.
+        """Checks that data directory and store are still in place; for health checks.
 
         Raises:
-            StorageError: It was deleted, moved or replaced, or does not answer; so writes are refused.
+            StorageError: They were deleted, moved or replaced, or PostgreSQL does not answer; writes are refused.
         """
         self._lock.check()
         self._store.check_place()
 
     def checks(self) -> dict[str, Callable[[], None]]:
-        """Who else must answer, by name; a check takes a second or so and raises StorageError."""
+        """Checks of external services by name; a check takes about a second and raises StorageError."""
         store = {"postgres": self._store.check_place} if self._store.is_shared else {}
         return {**store, **self._indexes.checks()}
 
     def num_writes_behind(self) -> int:
-        """Writes that the store has seen and the indexes of this process have not; without other processes 0."""
+        """Writes in a shared store that the indexes of this process have not seen."""
         return self._follower.num_behind()
 
     def num_pending(self) -> int:
-        """Documents that are stored and found, and wait to be folded into an index or sent to Qdrant."""
+        """Documents that are stored and searchable, but not yet in the index of the backend."""
         return self._indexes.num_pending()
 
     def maintain(self) -> None:
-        """Folds new documents into indexes and saves those that are due; the background thread calls it."""
+        """Folds new documents into indexes and saves snapshots that are due; the background thread calls it."""
         self._indexes.maintain()
 
     def record(
         self, name: str, seen: CollectionRecord | None = None, *, indexed: int | None = None
     ) -> CollectionRecord:
-        """The collection of that name as a call needs it: cheap at any size, and what ``seen`` takes.
+        """The collection of that name as calls need it; fast at any size.
 
-        With ``indexed`` as indexes have it that have at least this revision.
+        Args:
+            name: The collection.
+            seen: The record from an earlier call, for whose model facets were made. None: any.
+            indexed: Return the collection as the indexes have it, at least at this revision.
+
+        Raises:
+            NotFoundError: There is none, or it was deleted and created again since ``seen``.
+            NotReadyError: It moved to another model since ``seen``.
         """
         if indexed is not None:
             number = None if seen is None else seen.number
-            found = self._follower.record(name, number=number, min_revision=indexed)
-            if found is not None:
-                return found
+            indexed_record = self._follower.record(name, number=number, min_revision=indexed)
+            if indexed_record is not None:
+                return indexed_record
         with self._store.view() as view:
             record = view.collection(name)
         if seen is None or seen.number == record.number:
             return record
         if seen.created_us == record.created_us:
             raise NotReadyError(
-                f"collection {name!r} moved to revision {record.model_revision} of model {record.model} meanwhile: "
-                "send the call again"
+                f"collection {name!r} moved to revision {record.model_revision} of model {record.model} during the "
+                "call: send it again"
             )
         raise NotFoundError(
-            f"collection {name!r} was deleted and another one of that name made meanwhile",
+            f"collection {name!r} was deleted and created again during the call",
             resource_type="collection",
             resource_name=name,
         )
+
+
+def _read_documents(
+    view: StoreView, record: CollectionRecord, rows: NDArray[np.int64], include_facets: bool
+) -> tuple[StoredDocument, ...]:
+    """The documents at these first rows."""
+    documents_by_row = view.documents(rows)
+    documents = [documents_by_row[row] for row in rows.tolist()]
+    if not include_facets:
+        return tuple(documents)
+    searched = [record.searched(document.text, document.payload, document.parts) for document in documents]
+    counts = np.array([len(parts) for parts in searched], dtype=np.int64)
+    stored = view.facets(record, DocumentRows(rows, counts).parts)
+    facets, spans, with_facets = iter(stored.embeddings), iter(stored.spans), []
+    for document, parts in zip(documents, searched, strict=True):
+        part_facets = [next(facets) for _ in parts]
+        part_spans = [(part, next(spans)) for part in parts]
+        known_spans = [part.in_document(read_spans(own)[0]) for part, own in part_spans if own is not None]
+        with_facets.append(
+            replace(
+                document,
+                facet_embeddings=np.concatenate(part_facets),
+                facet_spans=np.concatenate(known_spans) if len(known_spans) == len(parts) else None,
+                part_facets=tuple(map(len, part_facets)) if len(parts) > 1 else (),
+            )
+        )
+    return tuple(with_facets)

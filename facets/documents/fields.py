@@ -1,11 +1,10 @@
-"""Fields of the payload that are searched with the text: its title, its subject, whatever a collection names.
+r"""Payload fields that are searched with the text: title, subject, or any fields a collection names.
 
 Words of a field count as often as its weight says (simple BM25F: one saturation for all fields of a document), so the
-lexical index needs to know no fields. A model reads the fields before the text, as a person does: their facets come
-along, and those of the text know the title. Spans are kept as if the fields stood behind the text, so that those within
-the text are what they would be without fields.
+lexical index needs no fields. A model reads the fields before the text, so that facets of the text know the title.
+Spans are kept as if the fields stood behind the text: spans in the text do not depend on the fields.
 
-Shape letters: K facets of a document, P parts: the text and its fields.
+Shape letters: K facets of a document, P the text and its fields.
 
 References:
     Robertson, Zaragoza and Taylor 2004, "Simple BM25 extension to multiple weighted fields".
@@ -23,60 +22,58 @@ from facets.documents.types import DocumentPart, JsonValue, Span
 from facets.errors import ErrorPath, InvalidInputError
 
 DEFAULT_SEARCH_FIELDS: Mapping[str, float] = dict.fromkeys(("title", "subject", "headline", "heading", "name"), 2.0)
-"""What is searched unless a collection says otherwise; the weight was chosen by words alone, see docs/use/search.md."""
 MAX_SEARCH_FIELDS = 32
 MAX_FIELD_WEIGHT = 100.0
 _GAP = "\n\n"
 _HEADINGS = "headings"
-_LONGEST_CONTEXT = 300  # characters of a field that every part of a document has
+_MAX_CONTEXT_CHARS = 300  # a longer field belongs to the first part of a document only
 
 
 @dataclass(frozen=True, slots=True)
 class FieldText:
-    """What one field of a document says."""
+    """The text of one field of a document."""
 
-    name: str  # of the field: the path of its value in the payload
+    name: str  # path of the value in the payload
     text: str  # its value, the items of a list one a line; never blank
     weight: float  # how often its words count
 
 
 @dataclass(frozen=True, slots=True)
 class SearchedText:
-    r"""A text and the fields that are searched with it; of a document of parts the text of one.
+    r"""A text, or one part of it, and the fields that are searched with it.
 
     Example:
-        >>> said = searched_text("They make honey.", {"title": "Bees"}, {"title": 2.0})
-        >>> said.read, said.span(17, 21).field
+        >>> searched = searched_text("They make honey.", {"title": "Bees"}, {"title": 2.0})
+        >>> searched.read, searched.span(17, 21).field
         ('Bees\n\nThey make honey.', 'title')
     """
 
-    text: str  # of the document or of the part; may be empty
-    # Those that say something, and the headings that the part stands under as field `headings`.
-    fields: tuple[FieldText, ...] = ()
+    text: str  # of the document or part; may be empty
+    fields: tuple[FieldText, ...] = ()  # fields with text, and the headings above a part as field `headings`
     start: int = 0  # of the part in the text of the document
-    num_beside: int = 0  # characters of the text of the document that are not the part's
+    num_beside: int = 0  # characters of the document's text outside the part
 
     @property
     def read(self) -> str:
-        """What a model reads: the fields, then the text, with blank lines between them."""
+        """The input of the model: fields and text with blank lines between them."""
         if not self.fields:
             return self.text
-        return _GAP.join(part for part in (*(one.text for one in self.fields), self.text) if part.strip())
+        return _GAP.join(part for part in (*(field.text for field in self.fields), self.text) if part.strip())
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """The text, and what each field says."""
-        return (self.text, *(one.text for one in self.fields))
+        """The text and the text of each field."""
+        return (self.text, *(field.text for field in self.fields))
 
     @property
     def num_chars(self) -> int:
-        """Characters of text and fields with what is between them: no span ends behind."""
+        """Characters of text and fields, including those between them: the upper bound of spans."""
         return int(self._bounds()[-1, 1])
 
     def kept_spans(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Spans as they are kept, ``[K, 2]``, of spans in what the model has read.
+        """Converts spans in the input of the model to kept spans, ``[K, 2]``.
 
-        One over the border of two parts lies in the one of which it has more, in the text where these are equal.
+        A span across a border goes to the side that holds more of it, to the text if both hold equally much.
         """
         spans = spans_K2.astype(np.int64)
         if not self.fields:
@@ -88,12 +85,12 @@ class SearchedText:
         low_KP = np.maximum(spans[:, :1], starts_P)
         high_KP = np.minimum(spans[:, 1:], starts_P + lengths_P)
         part_K = len(as_read) - 1 - (high_KP - low_KP)[:, ::-1].argmax(axis=1)  # the last of equal ones: the text
-        low_K, high_K = (edge_KP[np.arange(len(spans)), part_K] for edge_KP in (low_KP, high_KP))
+        low_K, high_K = (bound_KP[np.arange(len(spans)), part_K] for bound_KP in (low_KP, high_KP))
         moved_K = kept_P2[part_K, 0] - starts_P[part_K]
         return np.where((high_K > low_K)[:, None], np.stack([low_K + moved_K, high_K + moved_K], axis=1), 0)
 
     def in_document(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
-        """Kept spans as spans of the document, where fields stand behind its whole text; empty ones stay empty."""
+        """Converts kept spans of a part to spans of the document; empty ones stay empty."""
         moved_K1 = np.where(spans_K2[:, 1:] > len(self.text), self.num_beside, self.start)
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) + moved_K1, 0)
 
@@ -103,12 +100,12 @@ class SearchedText:
         return np.where(spans_K2[:, 1:] > spans_K2[:, :1], spans_K2.astype(np.int64) - moved_K1, 0)
 
     def in_text(self, spans_K2: NDArray[np.integer]) -> NDArray[np.bool_]:
-        """Which of some kept spans lie in the text, ``[K]``; empty ones do not."""
+        """Which kept spans lie in the text, ``[K]``; empty ones do not."""
         inside: NDArray[np.bool_] = (spans_K2[:, 1] > spans_K2[:, 0]) & (spans_K2[:, 1] <= len(self.text))
         return inside
 
     def span(self, start: int, end: int) -> Span | None:
-        """What stands at a kept span; None where nothing does."""
+        """A kept span with its text; None if it is empty."""
         if end <= start:
             return None
         part = int(np.searchsorted(self._bounds()[:, 0], start, side="right")) - 1
@@ -120,18 +117,17 @@ class SearchedText:
         return Span(start=start, end=end, text=field.text[start:end], field=field.name)
 
     def _bounds(self) -> NDArray[np.int64]:
-        """Where the text and each field begin and end as spans are kept, ``[P, 2]``."""
-        lengths = np.array([len(self.text), *(len(one.text) for one in self.fields)], dtype=np.int64)
+        """Start and end of the text and of each field as spans are kept, ``[P, 2]``."""
+        lengths = np.array([len(self.text), *(len(field.text) for field in self.fields)], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum(lengths + 1)[:-1]])
         return np.stack([starts, starts + lengths], axis=1)
 
 
 def check_search_fields(fields: Mapping[str, float], *, path: ErrorPath = ("search_fields",)) -> dict[str, float]:
-    """Fields and weights as a collection keeps them.
+    """Fields and weights as a collection stores them.
 
     Raises:
-        InvalidInputError: More than ``MAX_SEARCH_FIELDS``, a name that is no path of keys joined by dots, a weight that
-            is not above 0 and at most ``MAX_FIELD_WEIGHT``.
+        InvalidInputError: More than ``MAX_SEARCH_FIELDS``, an invalid path, or a weight outside (0, MAX_FIELD_WEIGHT].
     """
     if len(fields) > MAX_SEARCH_FIELDS:
         raise InvalidInputError(f"has {len(fields)} items, the limit is {MAX_SEARCH_FIELDS}", path=path)
@@ -153,39 +149,38 @@ def searched_text(
     part: DocumentPart | None = None,
     num_beside: int = 0,
 ) -> SearchedText:
-    r"""A text with what its document says in the fields that are searched, in the order of the fields.
+    r"""A text with the searched fields of its document, in the order of the fields.
 
-    Strings count as they are, numbers as they are written, the items of a list one a line; null, truth values, objects
-    and lists in lists say nothing. Dots reach into objects, upper and lower case are the same where no key is equal.
-    Every part of a document has its fields, as their context, but for long ones, which only the first part has; and the
-    headings that it stands under.
+    Strings are taken as they are, numbers as they are written, the items of a list one a line; null, booleans, objects
+    and nested lists are ignored. Dots reach into objects; case is ignored if no key is equal. Every part of a document
+    has its fields as context, except long ones, which only the first part has, and the headings above the part.
 
-    ``part``: which part; None: the document is one.
+    ``part``: the part whose text this is; None: the document is one part.
 
     Example:
-        >>> said = searched_text("", {"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})
-        >>> [(one.name, one.text) for one in said.fields]
+        >>> searched = searched_text("", {"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})
+        >>> [(field.name, field.text) for field in searched.fields]
         [('Title', 'On bees'), ('tags', 'honey\n7')]
     """
     if part is None and not (payload and fields):
         return SearchedText(text)
-    found = ((*_lookup(payload, name), weight) for name, weight in fields.items())
-    texts = ((path, "\n".join(_texts(value)), weight) for path, value, weight in found)
-    said = [FieldText(path, value, weight) for path, value, weight in texts if value]
+    values = ((*_lookup(payload, name), weight) for name, weight in fields.items())
+    texts = ((path, "\n".join(_texts(value)), weight) for path, value, weight in values)
+    field_texts = [FieldText(path, value, weight) for path, value, weight in texts if value]
     if part is None:
-        return SearchedText(text, tuple(said))
+        return SearchedText(text, tuple(field_texts))
     if part.start:
-        said = [one for one in said if len(one.text) <= _LONGEST_CONTEXT]
-    above = "\n".join(one for one in part.headings if one.strip() and one not in text)
-    if above:
-        said.append(FieldText(_HEADINGS, above, 1.0))
-    return SearchedText(text, tuple(said), part.start, num_beside)
+        field_texts = [field for field in field_texts if len(field.text) <= _MAX_CONTEXT_CHARS]
+    headings = "\n".join(heading for heading in part.headings if heading.strip() and heading not in text)
+    if headings:
+        field_texts.append(FieldText(_HEADINGS, headings, 1.0))
+    return SearchedText(text, tuple(field_texts), part.start, num_beside)
 
 
 def searched_parts(
     text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[DocumentPart] = ()
 ) -> tuple[SearchedText, ...]:
-    """What each part of a document says in its text and in the fields that are searched; without any it is one."""
+    """Text and searched fields of each part of a document; one without parts."""
     if len(parts) < 2:
         return (searched_text(text, payload, fields),)
     return tuple(
@@ -197,15 +192,15 @@ def searched_parts(
 
 
 def _lookup(payload: Mapping[str, JsonValue], name: str) -> tuple[str, object]:
-    """The path of a field as the payload has it, and the value there."""
+    """The path of a field as the payload spells it, and its value."""
     value: object = payload
     keys = []
     for key in name.split("."):
         if not isinstance(value, Mapping):
             return name, None
         if key not in value:
-            wanted = key.casefold()
-            key = next((other for other in value if other.casefold() == wanted), key)
+            folded = key.casefold()
+            key = next((other for other in value if other.casefold() == folded), key)
         value = value.get(key)
         keys.append(key)
     return ".".join(keys), value

@@ -1,9 +1,8 @@
-"""Payload filters: a small typed tree, evaluated in SQL (:func:`to_sql`) or in Python (:func:`matches`).
+"""Payload filters: a small typed tree, evaluated in SQL by the store; :func:`matches` defines the meaning.
 
-A field is named by its path inside the payload, object keys joined with dots, e.g. ``author.name``. A value of
-another type than the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``;
-integers and floats are one type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches
-documents without it.
+A field is named by its path in the payload: object keys joined by dots, e.g. ``author.name``. A value of another type
+than the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats are one
+type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
 
 Example:
     >>> recent = AllOf([Equals("kind", "news"), Range("year", gte=2020)])
@@ -11,7 +10,6 @@ Example:
     (True, False)
 """
 
-import json
 import math
 import operator
 from collections.abc import Callable, Mapping, Sequence
@@ -98,9 +96,6 @@ MAX_FILTER_DEPTH = 32  # nested filters
 MAX_FILTER_NODES = 256  # filters in one tree
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
-Parameters: TypeAlias = list[str | int]
-Sql: TypeAlias = tuple[str, Parameters]
-
 
 def validate(filter: Filter) -> None:
     """Checks a filter's paths, values and size.
@@ -114,70 +109,16 @@ def validate(filter: Filter) -> None:
     for _ in range(MAX_FILTER_DEPTH):
         if not level:
             return
-        below: list[Filter] = []
-        for node in level:
-            num_nodes += 1
-            below.extend(_check_node(node))
+        num_nodes += len(level)
+        level = [inner for node in level for inner in _check_node(node)]
         if num_nodes > MAX_FILTER_NODES:
             raise _invalid(f"has more than {MAX_FILTER_NODES} parts, the limit")
-        level = below
     if level:
         raise _invalid(f"is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
 
 
-def to_sql(filter: Filter, column: str) -> Sql:
-    """Writes a filter as an SQLite expression that is 0 or 1, never NULL.
-
-    Values travel as JSON text, so that a number of the filter and the same number in a payload are parsed by the same
-    code and compare equal.
-
-    Args:
-        filter: A valid filter (:func:`validate`).
-        column: SQL name of the column that holds the payload as JSON text.
-    """
-    return write_sql(filter, lambda condition: _to_sqlite(condition, column), ("0", "1"))
-
-
-def write_sql(filter: Filter, write: Callable[[Condition], Sql], constants: tuple[str, str]) -> Sql:
-    """A filter as an expression and its parameters, of what ``write`` makes of single conditions.
-
-    ``constants``: what an empty :class:`AnyOf`, and an empty :class:`AllOf`, are.
-    """
-    if not isinstance(filter, AllOf | AnyOf | NoneOf):
-        return write(filter)
-    is_all = isinstance(filter, AllOf)
-    parts = [write_sql(inner, write, constants) for inner in filter.filters]
-    glue = " AND " if is_all else " OR "
-    expression = f"({glue.join(part for part, _ in parts)})" if parts else constants[is_all]
-    parameters = [parameter for _, own in parts for parameter in own]
-    return f"(NOT {expression})" if isinstance(filter, NoneOf) else expression, parameters
-
-
-def _to_sqlite(condition: Condition, column: str) -> Sql:
-    match condition:
-        case Exists(path):
-            return f"(json_type({column}, ?) IS NOT NULL)", [sql_path(path)]
-        case Equals(path, value):
-            return _sql_in(path, [value], column)
-        case OneOf(path, values):
-            return _sql_in(path, values, column)
-        case Contains(path, value):
-            types, needle = _sql_types(value), json.dumps(value, ensure_ascii=False)
-            where = f"item.type IN ({types})"
-            parameters: Parameters = [sql_path(path), sql_path(path)]
-            if isinstance(value, (str, int, float)) and not isinstance(value, bool):
-                where += " AND item.value = json_extract(?, '$')"
-                parameters.append(needle)
-            return (
-                f"(COALESCE(json_type({column}, ?) = 'array', 0) AND "
-                f"EXISTS (SELECT 1 FROM json_each({column}, ?) AS item WHERE {where}))"
-            ), parameters
-        case Range():
-            return _sql_range(condition, column)
-
-
 def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
-    """Whether a payload passes a valid filter: the reference that :func:`to_sql` is tested against."""
+    """Whether a payload passes a valid filter: the reference that the SQL is tested against."""
     match filter:
         case AllOf(filters):
             return all(matches(inner, payload) for inner in filters)
@@ -228,12 +169,12 @@ def _kind(value: object) -> str:
     return type(value).__name__
 
 
-def _same(found: object, value: Scalar) -> bool:
-    return found is not _MISSING and _kind(found) == _kind(value) and found == value
+def _same(item: object, value: Scalar) -> bool:
+    return item is not _MISSING and _kind(item) == _kind(value) and item == value
 
 
 def bounds_of(node: Range) -> list[tuple[str, float | str]]:
-    """The comparisons of a range, as SQL writes them, and what is compared with."""
+    """The comparison operators of a range, as SQL writes them, with their bounds."""
     bounds = ((">", node.gt), (">=", node.gte), ("<", node.lt), ("<=", node.lte))
     return [(comparison, bound) for comparison, bound in bounds if bound is not None]
 
@@ -243,7 +184,7 @@ def _invalid(rule: str) -> InvalidInputError:
 
 
 def _check_node(node: Filter) -> Sequence[Filter]:
-    """Checks one filter; returns those inside it."""
+    """Checks one filter; returns the filters inside it."""
     match node:
         case AllOf(filters) | AnyOf(filters) | NoneOf(filters) if not isinstance(filters, str):
             return filters
@@ -271,7 +212,7 @@ def _check_node(node: Filter) -> Sequence[Filter]:
 
 
 def is_path(path: str) -> bool:
-    """Whether this names a field: keys joined by dots, without quotes, backslashes and control characters."""
+    """Whether this is a path of a field: keys joined by dots, without quotes, backslashes and control characters."""
     keys = path.split(".") if isinstance(path, str) else [""]
     return all(keys) and not any(character in '"\\' or character < " " for character in path)
 
@@ -290,45 +231,3 @@ def _check_value(path: str, value: Scalar) -> None:
         raise _invalid(f"must have a value of 64 bits for {path!r}, got {value}")
     if isinstance(value, str) and ("\0" in value or any("\ud800" <= c <= "\udfff" for c in value)):
         raise _invalid(f"must have valid text without NUL as value of {path!r}")
-
-
-def sql_path(path: str) -> str:
-    """A path as SQLite writes it."""
-    return "$" + "".join(f'."{key}"' for key in path.split("."))
-
-
-def _sql_types(value: Scalar) -> str:
-    """JSON types of SQLite that a value of the filter may equal, as an SQL list."""
-    if value is None:
-        return "'null'"
-    if isinstance(value, bool):
-        return "'true'" if value else "'false'"
-    return "'text'" if isinstance(value, str) else "'integer', 'real'"
-
-
-def _sql_in(path: str, values: Sequence[Scalar], column: str) -> Sql:
-    """One term for each type among the values."""
-    by_types: dict[str, list[Scalar]] = {}
-    for value in values:
-        by_types.setdefault(_sql_types(value), []).append(value)
-    terms: list[str] = []
-    parameters: Parameters = []
-    for types, members in by_types.items():
-        term = f"json_type({column}, ?) IN ({types})"
-        parameters.append(sql_path(path))
-        if isinstance(members[0], (str, int, float)) and not isinstance(members[0], bool):
-            term += f" AND json_extract({column}, ?) IN (SELECT value FROM json_each(?))"
-            parameters += [sql_path(path), json.dumps(members, ensure_ascii=False)]
-        terms.append(f"COALESCE({term}, 0)")
-    return f"({' OR '.join(terms)})", parameters
-
-
-def _sql_range(node: Range, column: str) -> Sql:
-    bounds = bounds_of(node)
-    path = sql_path(node.field)
-    terms = [f"json_type({column}, ?) IN ({_sql_types(bounds[0][1])})"]
-    parameters: Parameters = [path]
-    for comparison, bound in bounds:
-        terms.append(f"json_extract({column}, ?) {comparison} json_extract(?, '$')")
-        parameters += [path, json.dumps(bound, ensure_ascii=False)]
-    return f"COALESCE({' AND '.join(terms)}, 0)", parameters

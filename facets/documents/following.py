@@ -1,7 +1,7 @@
-"""The indexes of a server beside its store: in step with its own writes, and with those of other servers.
+"""Keeps the indexes of a server in step with its store: its own writes, and those of other servers.
 
-Every write to a shared store is in a log there with its revision. A server repeats in its own indexes what others
-wrote, one state of the store at a time, so that two servers that say one revision say the same of every collection.
+Every write to a shared store is logged there with its revision. A server repeats the writes of others in its own
+indexes, one state of the store at a time, so that two servers at one revision give the same answers.
 """
 
 import logging
@@ -19,22 +19,20 @@ from facets.documents.store import DocumentStore
 
 logger = logging.getLogger(__name__)
 
-_LOOK_EVERY_S = 0.5  # where no word of a write comes through
+_POLL_S = 0.5  # used when notifications of writes do not arrive
 
 
 class Follower:
     """Keeps indexes at the revision of their store; thread-safe.
 
-    ``revision``: that they have at least reached.
-
     Attributes:
-        revision: That they have reached.
+        revision: The revision that all indexes have reached.
     """
 
     def __init__(self, store: DocumentStore, indexes: IndexManager, revision: int) -> None:
         self._store = store
         self._indexes = indexes
-        self._records: dict[str, CollectionRecord] | None = None  # live ones of a shared store, at the revision
+        self._records: dict[str, CollectionRecord] | None = None  # live collections of a shared store at `revision`
         self._lost: LostRevisions = ()
         self._closing = False
         self._thread: threading.Thread | None = None
@@ -42,32 +40,32 @@ class Follower:
         self.catch_up()
 
     def start(self) -> None:
-        """Follows other servers in the background, some milliseconds behind."""
+        """Starts to follow other servers in the background, some milliseconds behind."""
         if self._store.is_shared:
             self._thread = threading.Thread(target=self._run, name="facets-index-following", daemon=True)
             self._thread.start()
 
     def close(self) -> None:
-        """Follows no more."""
+        """Stops following."""
         self._closing = True
         if self._thread is not None:
-            self._thread.join(4 * _LOOK_EVERY_S)
+            self._thread.join(4 * _POLL_S)
 
     def num_behind(self) -> int:
-        """Writes that the store has seen and the indexes have not."""
+        """Number of writes in the store that the indexes have not seen."""
         if not self._store.is_shared:
             return 0
         with self._store.view() as view:
             return max(0, view.revision() - self.revision)
 
     def check(self, min_revision: int | None) -> int:
-        """The revision, see :func:`facets.documents.records.check_revision`."""
+        """The revision; see :func:`facets.documents.records.check_revision`."""
         return check_revision(self.revision, min_revision, self._lost)
 
     def record(self, name: str, *, number: int | None, min_revision: int) -> CollectionRecord | None:
-        """The live collection of that name in a shared store, as the indexes have it.
+        """The live collection of a shared store as the indexes have it; None if there is none.
 
-        They catch up where they do not have it, or have another one than that of this number, or not this revision.
+        Catches up first if the collection is unknown, has another number, or the revision is too low.
         """
         if self._records is None:
             return None
@@ -78,7 +76,7 @@ class Follower:
         return record if record is None or number in (None, record.number) else None
 
     def catch_up(self) -> None:
-        """Repeats everything that a shared store has seen by now.
+        """Repeats everything that was written to a shared store.
 
         Raises:
             StorageError: The store cannot be read; the indexes stay where they are.
@@ -103,40 +101,40 @@ class Follower:
         write: StoreWrite,
         batch: EncodedBatch | None = None,
         *,
-        kept: NDArray[np.bool_] | None = None,
+        is_added: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Repeats a write of this process, see :meth:`facets.documents.index_manager.IndexManager.apply`."""
-        if self._records is not None and write.revision != self.revision + 1:  # others wrote, too
+        """Repeats a write of this process; see :meth:`facets.documents.index_manager.IndexManager.apply`."""
+        if self._records is not None and write.revision != self.revision + 1:  # other servers wrote, too
             self.catch_up()
             return
-        self._indexes.apply(record, write, batch, kept=kept)
+        self._indexes.apply(record, write, batch, is_added=is_added)
         if self._records is not None and record.state is CollectionState.LIVE:
             known = self._records.get(record.name)
-            now = write.after(known if known and known.number == record.number else record)
-            self._records = {**self._records, record.name: now}
+            current = write.after(known if known and known.number == record.number else record)
+            self._records = {**self._records, record.name: current}
         self.revision = write.revision
 
     def changed(self, revision: int) -> None:
-        """Takes note of a collection that this process made or deleted, which the indexes have seen."""
+        """Takes note of a collection that this process created or deleted in store and indexes."""
         self.catch_up()
         self.revision = max(self.revision, revision)
 
     @contextmanager
-    def held(self, record: CollectionRecord) -> Iterator[None]:
-        """Writes to a collection wait until the block ends; the indexes have all earlier ones."""
-        with ExitStack() as held:
-            held.enter_context(self._indexes.collection_lock(record))
+    def writes_blocked(self, record: CollectionRecord) -> Iterator[None]:
+        """Blocks writes to a collection until the block ends; the indexes have all earlier ones."""
+        with ExitStack() as stack:
+            stack.enter_context(self._indexes.collection_lock(record))
             if self._store.is_shared:
-                held.enter_context(self._indexes.write_lock)
-                held.enter_context(self._store.hold_writes())
+                stack.enter_context(self._indexes.write_lock)
+                stack.enter_context(self._store.hold_writes())
                 self.catch_up()
             yield
 
     def _run(self) -> None:
-        for _ in self._store.writes(_LOOK_EVERY_S):
+        for _ in self._store.writes(_POLL_S):
             if self._closing:
                 return
             try:
                 self.catch_up()
-            except Exception as error:  # a mistake of ours too: without this thread the server stays behind for ever
+            except Exception as error:  # even after a bug: without this thread the server would stay behind
                 logger.warning("cannot follow the store, trying again: %s", error)

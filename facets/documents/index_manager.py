@@ -1,4 +1,4 @@
-"""The index manager: the index of every collection in memory, in step with the store, and saved on disk.
+"""The indexes of all collections in memory, kept in step with the store, maintained in the background, saved on disk.
 
 Shape letters: S places in an index, K facets of a place, D dimensions.
 """
@@ -7,21 +7,28 @@ import ctypes
 import logging
 import sys
 import threading
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.encoding import EncodedBatch
 from facets.documents.records import CollectionRecord, CollectionState, StoreWrite
-from facets.documents.sources import CollectionSource, Quarantine
 from facets.documents.store import DocumentStore
-from facets.documents.views import StoreView
-from facets.errors import IndexAwayError, IndexFormatError, NotFoundError, NotReadyError, StorageError
+from facets.documents.view import StoreView
+from facets.errors import (
+    DamagedDocumentsError,
+    IndexAwayError,
+    IndexFormatError,
+    NotFoundError,
+    NotReadyError,
+    StorageError,
+)
 from facets.index.backends import make_backend
-from facets.index.base import IndexBackend
+from facets.index.base import IndexBackend, paged
 from facets.index.config import EngineConfig
 from facets.index.lexical import LexicalIndex, TermCounts
 from facets.index.live import LiveIndex, Stopped
@@ -29,22 +36,125 @@ from facets.index.snapshot import SnapshotIdentity, load_snapshot, set_aside, wr
 
 logger = logging.getLogger(__name__)
 
-_RETIRED_CHUNK = 256  # documents of a replaced collection deleted in one transaction: writers wait no longer
-_TERMS_CHUNK = 1024  # documents whose terms are read at a time
+ReadT = TypeVar("ReadT")
+_RETIRED_AT_A_TIME = 256  # documents of a replaced collection deleted in one transaction, which blocks writers
+_TERMS_AT_A_TIME = 1024
 RETRY_S = 5.0  # after maintenance failed
-# A snapshot is written whole: when so much of the index is not in it, while the server runs and when it ends. The rest
-# is read from the store when it is opened.
-_SAVED_SHARE, _REREAD_SHARE = 8, 64
-CLOSE_TIMEOUT_S = 10.0  # how long closing waits for training to notice
+# Share of an index that is not in its snapshot when a new snapshot is written: in the background, and on close. The
+# rest is read from the store when the snapshot is opened.
+_BACKGROUND_SAVE_SHARE, _CLOSE_SAVE_SHARE = 8, 64
+CLOSE_TIMEOUT_S = 10.0  # time for running training to notice that the engine closes
+
+
+class Quarantine:
+    """Documents known to be damaged on disk; thread-safe."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._ids: dict[int, dict[int, str]] = {}  # number of a collection -> row -> id
+
+    def add(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
+        """Adds documents, row -> id, and logs new ones."""
+        with self._lock:
+            known = self._ids.setdefault(record.number, {})
+            new = {row: id for row, id in damaged.items() if row not in known}
+            known.update(new)
+        for id in new.values():
+            logger.error(
+                "document %r of collection %s is damaged on disk and left out of searches: store it again or delete it",
+                id, record.name,
+            )  # fmt: skip
+
+    def remove(self, record: CollectionRecord, rows: Iterable[int]) -> None:
+        """Removes documents that were stored again or deleted."""
+        with self._lock:
+            for row in rows:
+                self._ids.get(record.number, {}).pop(row, None)
+
+    def remove_collection(self, record: CollectionRecord) -> None:
+        """Removes all documents of a collection."""
+        with self._lock:
+            self._ids.pop(record.number, None)
+
+    def count(self, record: CollectionRecord) -> int:
+        """Number of damaged documents of a collection."""
+        with self._lock:
+            return len(set(self._ids.get(record.number, {}).values()))
+
+
+class CollectionSource:
+    """Reads one collection from the store for its indexes; see :class:`facets.index.base.FacetSource`.
+
+    Damaged documents are put into quarantine and left out. Each read uses a view of its own, since one long view would
+    keep SQLite from truncating its log.
+    """
+
+    def __init__(
+        self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine, *, view: StoreView | None = None
+    ) -> None:
+        """``view``: if given, all reads use it."""
+        self._view = view
+        self._store = store
+        self._record = record
+        self._quarantine = quarantine
+        self.num_facets = record.num_facets
+        self.dim = record.dim
+
+    @contextmanager
+    def one_state(self) -> Iterator[CollectionRecord]:
+        """Makes all reads in the block see one state; yields the collection in it."""
+        if not self._store.is_shared:  # the caller holds the write lock, so no one else writes
+            yield self._record
+            return
+        with self._store.view() as self._view:
+            try:
+                yield self._view.collection_unchanged(self._record)
+            finally:
+                self._view = None
+
+    def _open_view(self) -> AbstractContextManager[StoreView]:
+        return self._store.view() if self._view is None else nullcontext(self._view)
+
+    def revision(self) -> int:
+        """Revision of the store."""
+        with self._open_view() as view:
+            return view.revision()
+
+    def rows(self) -> NDArray[np.int64]:
+        """Rows of all parts, ascending."""
+        with self._open_view() as view:
+            return view.rows(self._record)
+
+    def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
+        """Those of the rows that exist and are intact, ascending, and their terms."""
+        return self._read_intact(rows, lambda view, rows: view.terms(self._record, rows))
+
+    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+        """Those of the rows that exist and are intact, ascending, one for each place, and facets ``[S, K, D]``."""
+
+        def read(view: StoreView, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+            existing = view.existing(rows)
+            stored = view.facets(self._record, existing)
+            return paged(existing, stored.units, stored.starts, num_facets=self.num_facets)
+
+        return self._read_intact(rows, read)
+
+    def _read_intact(self, rows: NDArray[np.int64], read: Callable[[StoreView, NDArray[np.int64]], ReadT]) -> ReadT:
+        try:
+            with self._open_view() as view:
+                return read(view, rows)
+        except DamagedDocumentsError as error:
+            self._quarantine.add(self._record, error.damaged)
+            return self._read_intact(np.setdiff1d(rows, list(error.damaged)), read)
 
 
 class IndexManager:
-    """The live indexes of a data directory and the thread that maintains them; thread-safe.
+    """The indexes of a data directory and the thread that maintains them; thread-safe.
 
     Attributes:
-        write_lock: Held over a write of the store and its repetition in the index, so that indexes see writes in
-            the order of revisions. Reentrant. Whoever also needs the lock of a collection takes that one first.
-        quarantine: Documents that no index holds because they are damaged on disk.
+        write_lock: Held over a write of the store and its repetition in the indexes, so that indexes see writes in the
+            order of revisions. Reentrant. Take the lock of a collection first if both are needed.
+        quarantine: Documents that are damaged on disk and in no index.
     """
 
     def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
@@ -54,7 +164,7 @@ class IndexManager:
         self._directory = directory
         self._config = config
         self._backend = make_backend(config)
-        self._live: dict[int, LiveIndex] = {}
+        self._live: dict[int, LiveIndex] = {}  # by number of the collection, like the next ones
         self._lexical: dict[int, LexicalIndex] = {}
         self._records: dict[int, CollectionRecord] = {}
         self._collection_locks: dict[int, threading.RLock] = {}
@@ -64,93 +174,92 @@ class IndexManager:
         self._thread: threading.Thread | None = None
 
     def open(self, records: Iterable[CollectionRecord]) -> None:
-        """Loads every index and starts the maintenance thread.
+        """Loads all indexes and starts the maintenance thread.
 
-        A collection that cannot be read is logged and tried again when it is searched; the others work.
+        A collection that cannot be read is logged and tried again when it is searched.
         """
-        known = set()
+        paths = set()
         for record in records:
-            if record.state is CollectionState.RETIRED:
-                self._wake.set()
-                continue
-            known.add(self._path(record))
             self._wake.set()
+            if record.state is CollectionState.RETIRED:
+                continue
+            paths.add(self._path(record))
             if record.state is CollectionState.BUILDING:
                 logger.warning(
-                    "a move to model %s was begun and is not done (%s): reindex the collection again, or give the "
-                    "model that it has to end the move", record.model, record.name,
+                    "a move to model %s was not finished (%s): reindex the collection again, or reindex it with its "
+                    "current model to abandon the move", record.model, record.name,
                 )  # fmt: skip
-            try:
-                self.live(record)
-            except (NotFoundError, NotReadyError):  # another server deleted or moved it just now
-                continue
-            except StorageError as error:
-                logger.error("collection %s cannot be searched: %s", record.name, error)
+            self._load_logged(record)
         for path in self._directory.iterdir():
-            left_over = path.suffix in (".part", ".tmp", ".index") and path not in known
-            if left_over and path.is_file():
+            if path.suffix in (".part", ".tmp", ".index") and path not in paths and path.is_file():
                 _remove(path)
         if self._config.background:
             self._thread = threading.Thread(target=self._run, name="facets-index-maintenance", daemon=True)
             self._thread.start()
 
+    def _load_logged(self, record: CollectionRecord) -> bool:
+        """Loads the index of a collection; False if the collection is gone."""
+        try:
+            self.live(record)
+        except (NotFoundError, NotReadyError):  # another server deleted or moved it
+            return False
+        except StorageError as error:
+            logger.error("collection %s cannot be searched: %s", record.name, error)
+        return True
+
     def live(self, record: CollectionRecord) -> LiveIndex:
-        """The index of a collection, loaded when it is not in memory.
+        """The facet index of a collection; loads it if it is not in memory.
 
         Raises:
-            NotFoundError: The collection has been deleted.
-            NotReadyError: It has moved to another model.
+            NotFoundError: The collection was deleted.
+            NotReadyError: The collection moved to another model.
             StorageError: The store cannot be read.
         """
-        found = self._live.get(record.number)
-        if found is not None:
-            return found
+        live = self._live.get(record.number)
+        if live is not None:
+            return live
         with self.write_lock:
-            found = self._live.get(record.number)
-            if found is None:
-                found = self._load(self._current(record))
+            live = self._live.get(record.number)
+            if live is None:
+                live = self._load(self._current(record))
                 self._records[record.number] = record
-                self._live[record.number] = found
-                if found.is_due():
+                self._live[record.number] = live
+                if live.is_due():
                     self._wake.set()
-            return found
+            return live
 
     def lexical(self, record: CollectionRecord) -> LexicalIndex:
-        """The lexical index of a collection, made from the store when it is not in memory.
-
-        Raises:
-            NotFoundError, NotReadyError, StorageError: As :meth:`live`.
-        """
-        found = self._lexical.get(record.number)
-        if found is not None:
-            return found
+        """The lexical index of a collection, built from the store if it is not in memory; raises as :meth:`live`."""
+        lexical = self._lexical.get(record.number)
+        if lexical is not None:
+            return lexical
         with self.write_lock:
-            found = self._lexical.get(record.number)
-            if found is None:
-                found = self._lexical[record.number] = self._load_lexical(self._current(record))
-            return found
+            lexical = self._lexical.get(record.number)
+            if lexical is None:
+                lexical = self._lexical[record.number] = self._load_lexical(self._current(record))
+            return lexical
 
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
-        """Held over every write to the collection; held by a reader, it keeps the collection as it is. Reentrant."""
+        """Held over every write to the collection; a reader that holds it blocks writes. Reentrant."""
         return self._collection_locks.setdefault(record.number, threading.RLock())
 
     def checks(self) -> dict[str, Callable[[], None]]:
-        """Who else must answer for indexes to be searched: name -> a check of a second or so; raises StorageError."""
+        """Checks of external services of the indexes by name; a check takes about a second, raises StorageError."""
         return {self._backend.dependency: self._backend.check} if self._backend.dependency else {}
 
     def num_pending(self) -> int:
-        """Documents of all collections that wait in exact tails to be folded into the indexes of the backend."""
+        """Documents of all collections that are only in exact tails, not in the index of the backend yet."""
         return sum(live.num_pending for live in list(self._live.values()))
 
     def peek(self, record: CollectionRecord) -> LiveIndex | None:
-        """The index of a collection if it is in memory."""
+        """The facet index of a collection if it is in memory."""
         return self._live.get(record.number)
 
     def snapshot_bytes(self, record: CollectionRecord) -> int:
-        """Size of the saved index of a collection; 0: there is none."""
+        """Size of the snapshot of a collection; 0 if there is none."""
         try:
             return self._path(record).stat().st_size
-        except OSError:  # not saved, or just being replaced
+        except OSError:  # not saved, or being replaced
             return 0
 
     def apply(
@@ -159,91 +268,93 @@ class IndexManager:
         write: StoreWrite,
         batch: EncodedBatch | None = None,
         *,
-        kept: NDArray[np.bool_] | None = None,
+        is_added: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Repeats a write of the store; the caller holds ``write_lock`` since before that write.
+        """Repeats a write of the store; the caller has held ``write_lock`` since before that write.
 
-        ``batch``: the documents that were added; None: none. ``kept``: which documents of the batch these are, ``[N]``;
-        None: all.
+        ``batch``: the documents that were added. ``is_added``: which documents of the batch, ``[N]``; None: all.
         """
         self._records[record.number] = record
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         added, units, terms = write.added, None, list[TermCounts]()
         if batch is not None:
             rows = np.full(batch.first_parts[-1], -1, dtype=np.int64)
-            rows[slice(None) if kept is None else np.repeat(kept, batch.num_parts)] = write.added
+            rows[slice(None) if is_added is None else np.repeat(is_added, batch.num_parts)] = write.added
             added, units = batch.paged(rows, record.num_facets)
-            terms = [counted for counted, row in zip(batch.terms, rows.tolist(), strict=True) if row >= 0]
-        self.quarantine.forget(record, write.removed.tolist())
-        try:
+            terms = [counts for counts, row in zip(batch.terms, rows.tolist(), strict=True) if row >= 0]
+        self.quarantine.remove(record, write.removed.tolist())
+        with self._unloading_after_errors(record):
             if live is not None:
                 live.apply(write.revision, added=added, removed=write.removed, units_SKD=units)
             if lexical is not None:
                 lexical.apply(write.revision, added=write.added, removed=write.removed, terms=terms)
-        except BaseException:
-            # Out of step with the store (out of memory, interrupted): load it anew when it is needed.
-            self._live.pop(record.number, None)
-            self._lexical.pop(record.number, None)
-            raise
         if live is not None and live.is_due():
             self._wake.set()
+
+    @contextmanager
+    def _unloading_after_errors(self, record: CollectionRecord) -> Iterator[None]:
+        """Unloads the indexes of a collection after an error (out of memory, interrupted): they may be out of step."""
+        try:
+            yield
+        except BaseException:
+            self._unload(record)
+            raise
+
+    def _unload(self, record: CollectionRecord) -> None:
+        self._live.pop(record.number, None)
+        self._lexical.pop(record.number, None)
 
     def follow(
         self, view: StoreView, records: Sequence[CollectionRecord], writes: Mapping[int, Sequence[StoreWrite]] | None
     ) -> None:
-        """Brings the indexes to a state of the store that others wrote; the caller holds ``write_lock``.
+        """Brings all indexes to a state of the store that other servers wrote; the caller holds ``write_lock``.
 
-        ``view``: that state. ``records``: all of its collections. ``writes``: what changed since an earlier one, by
-        number of the collection; None: nobody knows, and every index is made anew.
+        Args:
+            view: That state.
+            records: All of its collections.
+            writes: Writes since an earlier state by collection number. None: not known; all indexes are loaded again.
         """
-        there = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
+        current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
         for number, record in list(self._records.items()):
-            if number not in there:
+            if number not in current:
                 self.drop_retired(record)
-        for number, record in there.items():
-            try:
-                if writes is None:
-                    self._live.pop(number, None)
-                    self._lexical.pop(number, None)
-                elif number in self._live:
+        for number, record in current.items():
+            if writes is None:
+                self._unload(record)
+            elif number in self._live:
+                try:
                     self._repeat(view, record, writes.get(number, ()))
-                self.live(record)
-            except (NotFoundError, NotReadyError):  # gone since
-                continue
-            except StorageError as error:
-                logger.error("collection %s cannot be searched: %s", record.name, error)
-            self._records[number] = record
+                except StorageError as error:
+                    logger.error("collection %s cannot be searched: %s", record.name, error)
+            if self._load_logged(record):
+                self._records[number] = record
 
     def _repeat(self, view: StoreView, record: CollectionRecord, writes: Sequence[StoreWrite]) -> None:
-        """Repeats in the indexes of one collection those of the writes that they have not seen."""
-        source = CollectionSource(self._store, record, self.quarantine, state=view)
+        """Repeats those of the writes that the indexes of a collection have not seen."""
+        source = CollectionSource(self._store, record, self.quarantine, view=view)
         live, lexical = self._live[record.number], self._lexical.get(record.number)
-        try:
+        with self._unloading_after_errors(record):
             if live.revision < record.revision:
-                added, removed = _net(writes, after=live.revision)
+                added, removed = _net_changes(writes, after=live.revision)
                 rows, units = source.read(added) if len(added) else (added, None)
                 live.apply(record.revision, added=rows, removed=removed, units_SKD=units)
-                self.quarantine.forget(record, removed.tolist())
+                self.quarantine.remove(record, removed.tolist())
             if lexical is not None and lexical.revision < record.revision:
-                added, removed = _net(writes, after=lexical.revision)
+                added, removed = _net_changes(writes, after=lexical.revision)
                 rows, terms = source.terms(added)
                 lexical.apply(record.revision, added=rows, removed=removed, terms=terms)
-        except BaseException:
-            self._live.pop(record.number, None)
-            self._lexical.pop(record.number, None)
-            raise
         if live.is_due():
             self._wake.set()
 
     def distrust(self, record: CollectionRecord, live: LiveIndex, error: IndexFormatError) -> None:
-        """Sets a snapshot aside that turned out to be damaged when it was wanted; its index is made anew."""
+        """Sets aside a snapshot that turned out to be damaged; the index is loaded from the store next time."""
         with self.write_lock:
-            if self._live.get(record.number) is live:  # another thread may have met it, too
+            if self._live.get(record.number) is live:  # another thread may have done it
                 set_aside(self._path(record), error)
                 del self._live[record.number]
 
     def leave_out(self, record: CollectionRecord, damaged: Mapping[int, str]) -> None:
-        """Takes documents that are damaged on disk out of the indexes."""
+        """Removes documents that are damaged on disk from the indexes."""
         rows = np.array(sorted(damaged), dtype=np.int64)
         with self.write_lock:
             for index in (self._live.get(record.number), self._lexical.get(record.number)):
@@ -253,9 +364,8 @@ class IndexManager:
 
     def drop(self, record: CollectionRecord) -> None:
         """Forgets a deleted collection."""
-        self.quarantine.forget(record)
-        self._live.pop(record.number, None)
-        self._lexical.pop(record.number, None)
+        self.quarantine.remove_collection(record)
+        self._unload(record)
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
         _remove(self._path(record))
@@ -265,21 +375,20 @@ class IndexManager:
             logger.warning("index of %s not deleted: %s", record.name, error)
 
     def drop_retired(self, record: CollectionRecord) -> None:
-        """Forgets a collection whose documents are deleted by and by."""
+        """Forgets a retired collection; the maintenance thread deletes its documents."""
         self.drop(record)
         self._wake.set()
 
     def maintain(self) -> None:
-        """Folds, trains and purges what is due, saves what has changed enough, deletes what was replaced.
+        """Builds, folds and purges what is due, saves snapshots, deletes retired collections.
 
         Raises:
-            Exception: What the first collection raised that failed, after all others have had their turn. StorageError:
-                the store cannot be read, or a snapshot not written; the old one stays.
+            Exception: The error of the first collection that failed, after all others were maintained.
         """
         with self._maintenance_lock:
-            while not self._closing.is_set() and self._store.delete_retired(_RETIRED_CHUNK):
+            while not self._closing.is_set() and self._store.delete_retired(_RETIRED_AT_A_TIME):
                 pass
-            failed: Exception | None = None
+            first_error: Exception | None = None
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
                 if record is None or self._closing.is_set():
@@ -289,13 +398,13 @@ class IndexManager:
                 except Stopped:
                     raise
                 except Exception as error:
-                    failed = failed or error
-            if failed is not None:
-                raise failed
+                    first_error = first_error or error
+            if first_error is not None:
+                raise first_error
 
     def _maintain(self, record: CollectionRecord, live: LiveIndex) -> None:
-        with suppress(NotFoundError, NotReadyError):  # it was deleted or moved meanwhile
-            self.lexical(record)  # before the first search wants it
+        with suppress(NotFoundError, NotReadyError):  # deleted or moved meanwhile
+            self.lexical(record)  # loads it before the first search needs it
         if live.is_due():
             try:
                 live.maintain(self._closing.is_set)
@@ -303,40 +412,34 @@ class IndexManager:
                 self.distrust(record, live, error)
                 return
             _return_free_memory()
-        if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _SAVED_SHARE):
+        if live.num_unsaved >= max(self._config.snapshot_every_writes, len(live) // _BACKGROUND_SAVE_SHARE):
             self._save(record, live)
 
     def close(self) -> None:
-        """Stops maintenance and saves every changed index; a failure to save is logged, the store has it all."""
+        """Stops maintenance and saves changed indexes; a failure to save is logged, since the store has everything."""
         self._closing.set()
         self._wake.set()
         if self._thread is not None:
             self._thread.join(CLOSE_TIMEOUT_S)
-            if self._thread.is_alive():
-                # Training cannot be interrupted; the next start rebuilds from the store
+            if self._thread.is_alive():  # training cannot be interrupted; the next start builds from the store
                 logger.warning("index maintenance still runs after %.0f s: indexes not saved", CLOSE_TIMEOUT_S)
                 return
         with self._maintenance_lock:
             for number, live in list(self._live.items()):
-                record = self._records.get(number)  # None: deleted meanwhile
-                if (
-                    record is not None
-                    and self._config.snapshot_on_close
-                    and live.num_unsaved > len(live) // _REREAD_SHARE
-                ):
+                record = self._records.get(number)  # None: deleted
+                is_worth_saving = live.num_unsaved > len(live) // _CLOSE_SAVE_SHARE
+                if record is not None and self._config.snapshot_on_close and is_worth_saving:
                     try:
                         self._save(record, live)
                     except StorageError as error:
                         logger.warning("index of %s not saved: %s", record.name, error)
-            self._backend.close()
 
     def _current(self, record: CollectionRecord) -> CollectionRecord:
-        """The collection as it is now; an index of one that is gone would stay in memory, for nobody drops it."""
         with self._store.view() as view:
             return view.collection_unchanged(record)
 
     def _backend_of(self, record: CollectionRecord) -> IndexBackend:
-        return self._backend.of(f"facets-{self._store.store_id}-{record.number}", self._directory)
+        return self._backend.of(f"facets-{self._store.store_id}-{record.number}")
 
     def _path(self, record: CollectionRecord) -> Path:
         return self._directory / f"{record.number}.index"
@@ -354,8 +457,9 @@ class IndexManager:
 
     def _load(self, record: CollectionRecord) -> LiveIndex:
         source, backend = CollectionSource(self._store, record, self.quarantine), self._backend_of(record)
-        kept = backend.open(source)
-        base = load_snapshot(self._path(record), self._identity(record), backend) if kept is None else kept
+        base = backend.open(source)
+        if base is None:
+            base = load_snapshot(self._path(record), self._identity(record), backend)
         with source.one_state() as record:
             live = LiveIndex(source, backend, self._config, base=base, revision=record.revision)
             live.catch_up()
@@ -366,13 +470,13 @@ class IndexManager:
         source, none = CollectionSource(self._store, record, self.quarantine), np.empty(0, dtype=np.int64)
         with source.one_state() as record:
             lexical, rows = LexicalIndex(record.revision), source.rows()
-            for start in range(0, len(rows), _TERMS_CHUNK):
-                existing, terms = source.terms(rows[start : start + _TERMS_CHUNK])
+            for start in range(0, len(rows), _TERMS_AT_A_TIME):
+                existing, terms = source.terms(rows[start : start + _TERMS_AT_A_TIME])
                 lexical.apply(record.revision, added=existing, removed=none, terms=terms)
         return lexical
 
     def _save(self, record: CollectionRecord, live: LiveIndex) -> None:
-        self._store.check_place()  # a directory that was moved: another server may have its own under this name
+        self._store.check_place()  # if the directory was moved, another server may use this path
         path, identity = self._path(record), self._identity(record)
         live.save(lambda index: write_snapshot(path, index, identity))
 
@@ -389,21 +493,20 @@ class IndexManager:
                 has_failed = False
             except Stopped:
                 return
-            except Exception as error:  # a mistake of ours too: no later write would be folded in without this thread
-                # The index stays as it was and searches stay right; what was to be sent stays in the tail.
+            except Exception as error:  # even after a bug: without this thread no write would be folded in
                 has_failed = True
-                away = isinstance(error, IndexAwayError)
-                logger.error("index maintenance failed, tries again: %s", error, exc_info=not away)
+                is_away = isinstance(error, IndexAwayError)
+                logger.error("index maintenance failed, trying again: %s", error, exc_info=not is_away)
 
 
-def _net(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Rows that the writes beyond a revision added and that are still there, ascending, and rows that they removed."""
+def _net_changes(writes: Sequence[StoreWrite], *, after: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Rows that the writes after a revision added and did not remove again, and rows that they removed."""
     new, none = [write for write in writes if write.revision > after], np.empty(0, dtype=np.int64)
     removed = np.concatenate([none, *(write.removed for write in new)])
     return np.setdiff1d(np.concatenate([none, *(write.added for write in new)]), removed), removed
 
 
-def _remove(path: Path) -> None:  # one that stays does no harm
+def _remove(path: Path) -> None:
     try:
         path.unlink(missing_ok=True)
     except OSError as error:
@@ -411,6 +514,6 @@ def _remove(path: Path) -> None:  # one that stays does no harm
 
 
 def _return_free_memory() -> None:
-    """Gives what training freed back to the system; glibc would keep it: 580 MB after 60,000 documents."""
+    """Returns memory that training freed to the system; glibc would keep 580 MB after 60,000 documents."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

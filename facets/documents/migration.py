@@ -1,7 +1,7 @@
-"""Moving the stores of a data directory into PostgreSQL, and back: line by line, whole, or not at all.
+"""Moves the stores of a data directory into PostgreSQL and back, completely or not at all.
 
-Lines keep their numbers, revisions and checksums, and the store its name, so that indexes, page tokens and revisions of
-callers stay good. Interrupted, the same call goes on where it ended; no server opens a store that is half there.
+Rows keep their numbers, revisions and checksums, and the store keeps its id, so that indexes, page tokens and revisions
+stay valid. If a move is interrupted, the same call continues it; servers refuse a store that is only partly moved.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -9,9 +9,9 @@ from contextlib import closing
 from pathlib import Path
 from urllib.parse import quote
 
-from facets.documents.dialects import POSTGRES, postgres_schema
-from facets.documents.records import CollectionRecord
-from facets.documents.store import SCHEMA, DocumentStore, problems_in
+from facets.documents.dialects import POSTGRES, SQLITE, Dialect, postgres_schema
+from facets.documents.store import SCHEMA, STORE_FILE, DocumentStore, problems_in
+from facets.documents.view import StoreView
 from facets.errors import ConflictError, DamagedError, NotFoundError
 from facets.storage import (
     Database,
@@ -23,190 +23,177 @@ from facets.storage import (
     make_private_directory,
 )
 
-_STORE, _PART, _MOVED = "documents.sqlite3", ".part", ".moved"
-_LINES = 2000  # copied in one transaction
-# Table -> its key, and its other columns; "text" is bytes in one of the two.
+_PARTIAL, _MOVED = ".part", ".moved"  # suffixes of files
+_ROWS_AT_A_TIME = 2000  # copied in one transaction
+# Table -> its key, and its other columns; text comes last, after payload.
 _TABLES = {
     "collections": (
         "number",
         "name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, revision, "
         "num_documents, num_parts, state, replaces",
     ),
-    "documents": ("row", "collection, id, revision, checksum, payload, num_tokens, num_read, num_parts, text"),
+    "documents": ("row", "collection, id, revision, checksum, num_tokens, num_read, num_parts, payload, text"),
     "document_parts": ("row", "document, checksum, start, page, headings, text"),
     "facets": ("row", "checksum, norms, units, spans"),
     "facet_parts": ("part", "units"),
     "terms": ("row", "terms"),
 }
-_RECORDS = {"record_owners": "owner, writes, renewed", "records": "owner, kind, key, written, value"}
+_RECORD_TABLES = {"record_owners": "owner, writes, renewed", "records": "owner, kind, key, written, value"}
 Say = Callable[[str], None]
-Kept = Mapping[str, Schema]
-"""Pattern of files of records, ``TASK/*/NAME``, -> what they hold; the folder is the name of their model."""
+RecordFiles = Mapping[str, Schema]
+"""Pattern of files of records, ``TASK/*/NAME``, -> their schema; the folder is named after the model."""
 
 
-def move_to_postgres(directory: Path, url: str, kept: Kept, *, say: Say) -> None:
-    """Moves the stores of a directory that no server uses into an empty database; then sets their files aside.
+def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, say: Say) -> None:
+    """Moves the stores of an unused directory into an empty database, then renames their files.
 
     Raises:
-        ConflictError: The database holds another store, or more than an earlier call of this kind brought.
-        DamagedError: What arrived is not what was there; nothing was set aside.
+        ConflictError: The database holds another store, or documents that the directory does not have.
+        DamagedError: A copy differs from its source; no file was renamed.
         NotFoundError: The directory has no store.
-        StorageError: One of the two cannot be read or written: the same call again goes on.
+        StorageError: One of the two cannot be read or written; the same call again continues.
     """
-    with closing(DirectoryLock(_existing(directory / _STORE).parent)):
+    store_path = directory / STORE_FILE
+    if not store_path.exists():
+        raise NotFoundError(f"{store_path} is missing: expected a data directory with a store")
+    with closing(DirectoryLock(directory)):
         with (
-            closing(Database(directory / _STORE, SCHEMA)) as source,
+            closing(Database(store_path, SCHEMA)) as source,
             closing(PostgresDatabase(url, postgres_schema(), filling=True)) as target,
         ):
-            _copy(source, target, DocumentStore(source), say)
-            _check(DocumentStore(target, dialect=POSTGRES), say)
-            files = [(path, schema) for pattern, schema in kept.items() for path in sorted(directory.glob(pattern))]
-            for path, schema in files:
-                _copy_records(Database(path, schema), target, [], say)
+            _copy_store(source, SQLITE, target, POSTGRES, say)
+            files = [(path, schema) for pattern, schema in record_files.items() for path in directory.glob(pattern)]
+            for path, schema in sorted(files, key=lambda file: file[0]):
+                with closing(Database(path, schema)) as records:
+                    _copy_records(records, target, _owners(records), say)
             target.filled()
-        for path in (directory / _STORE, *(path for path, _ in files)):
+        for path in (store_path, *(path for path, _ in files)):
             path.rename(path.with_name(f"{path.name}{_MOVED}"))
-    say(f"{directory / _STORE} is in PostgreSQL {target.address} now, and set aside as {_STORE}{_MOVED}")
+    say(f"{store_path} is in PostgreSQL {target.address} now, and was renamed to {STORE_FILE}{_MOVED}")
 
 
-def move_to_directory(url: str, directory: Path, kept: Kept, *, say: Say) -> None:
-    """Moves stores back into a directory without any; servers refuse the database from then on.
+def move_to_directory(url: str, directory: Path, record_files: RecordFiles, *, say: Say) -> None:
+    """Moves stores back into a directory that has none; servers refuse the database from then on.
 
     Raises:
         ConflictError: The directory has a store.
         DamagedError, StorageError: See :func:`move_to_postgres`.
     """
-    if (directory / _STORE).exists():
-        raise ConflictError(f"{directory / _STORE} exists: expected a directory without a store")
+    store_path = directory / STORE_FILE
+    if store_path.exists():
+        raise ConflictError(f"{store_path} exists: expected a directory without a store")
     directory.mkdir(mode=0o700, parents=True, exist_ok=True)
     with closing(DirectoryLock(directory)):
-        store = directory / _STORE
         with (
             closing(PostgresDatabase(url, postgres_schema())) as source,
-            closing(Database(_part_of(store), SCHEMA)) as target,
+            closing(Database(_partial(store_path), SCHEMA)) as target,
             source.hold_writes(),  # of servers that still run
         ):
-            _copy(source, target, DocumentStore(source, dialect=POSTGRES), say)
-            _check(DocumentStore(target), say)
-            with source.read() as lines:
-                owners = [name for (name,) in lines.execute("SELECT owner FROM record_owners ORDER BY owner")]
-            found = [(owner, *_file_of(directory, owner, kept)) for owner in owners]
-            for owner, path, schema in found:
+            _copy_store(source, POSTGRES, target, SQLITE, say)
+            paths = [store_path]
+            for owner in _owners(source):
+                path, schema = _record_file(directory, owner, record_files)
                 make_private_directory(path.parent.parent)
                 make_private_directory(path.parent)
-                _copy_records(source, Database(_part_of(path), schema), [owner], say)
+                with closing(Database(_partial(path), schema)) as records:
+                    _copy_records(source, records, [owner], say)
+                paths.append(path)
             source.moved()
-        for path in (store, *(path for _, path, _ in found)):
+        for path in paths:
             for suffix in ("", "-mark"):
-                part = path.with_name(f"{_part_of(path).name}{suffix}")
-                if part.exists():
-                    part.rename(path.with_name(f"{path.name}{suffix}"))
-    say(f"PostgreSQL {source.address} is in {directory / _STORE} now; servers refuse the database from now on")
+                partial = path.with_name(f"{_partial(path).name}{suffix}")
+                if partial.exists():
+                    partial.rename(path.with_name(f"{path.name}{suffix}"))
+    say(f"PostgreSQL {source.address} is in {store_path} now; servers refuse the database from now on")
 
 
-def _part_of(path: Path) -> Path:
-    return path.with_name(f"{path.name}{_PART}")
+def _partial(path: Path) -> Path:
+    return path.with_name(f"{path.name}{_PARTIAL}")
 
 
-def _file_of(directory: Path, owner: str, kept: Kept) -> tuple[Path, Schema]:
-    """Where the records of an owner, ``TASK/MODEL``, are kept in a directory."""
+def _record_file(directory: Path, owner: str, record_files: RecordFiles) -> tuple[Path, Schema]:
+    """The file for the records of an owner, ``TASK/MODEL``."""
     task, _, model = owner.partition("/")
-    pattern = next(Path(pattern) for pattern in kept if Path(pattern).parts[0] == task)
-    return directory / task / quote(model, safe="") / pattern.name, kept[str(pattern)]
+    pattern = next(Path(pattern) for pattern in record_files if Path(pattern).parts[0] == task)
+    return directory / task / quote(model, safe="") / pattern.name, record_files[str(pattern)]
+
+
+def _owners(database: SqlDatabase) -> list[str]:
+    with database.read() as connection:
+        return [name for (name,) in connection.execute("SELECT owner FROM record_owners ORDER BY owner")]
 
 
 def _copy_records(source: SqlDatabase, target: SqlDatabase, owners: Sequence[str], say: Say) -> None:
-    """Copies the records of some owners, or of all, over those that an earlier try has left; closes the file."""
-    try:
-        with source.read() as lines, target.write() as connection:
-            held = owners or [name for (name,) in lines.execute("SELECT owner FROM record_owners")]
-            for owner in held:
-                for table, columns in _RECORDS.items():
-                    connection.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))
-                    found = lines.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()
-                    marks = ", ".join("?" * len(columns.split(", ")))
-                    connection.executemany(f"INSERT INTO {table} ({columns}) VALUES ({marks})", found)
-                say(f"{owner}: {len(found)} records")
-    finally:
-        (target if isinstance(source, PostgresDatabase) else source).close()
+    """Copies the records of some owners, replacing those of an interrupted move."""
+    with source.read() as reading, target.write() as writing:
+        for owner in owners:
+            for table, columns in _RECORD_TABLES.items():
+                writing.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))
+                rows = reading.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()
+                writing.insert_rows(table, columns, rows)
+            say(f"{owner}: {len(rows)} records")
 
 
-def _existing(path: Path) -> Path:
-    if not path.exists():
-        raise NotFoundError(f"{path} is missing: expected a data directory with a store")
-    return path
-
-
-def _copy(source: SqlDatabase, target: SqlDatabase, store: DocumentStore, say: Say) -> None:
-    with source.read() as lines, target.write() as connection:
-        _claim(lines, connection, store.store_id)
-    with source.read() as lines:
-        for table, (key, columns) in _TABLES.items():
-            num_lines = sum(_copy_some(lines, target, table, key, columns))
-            say(f"{table}: {num_lines} lines")
-        with target.write() as connection:
-            _finish(lines, connection, isinstance(target, PostgresDatabase))
-
-
-def _claim(source: SqlConnection, target: SqlConnection, store_id: str) -> None:
-    """Gives the target the name of the source, unless it is another store."""
-    [(found,)] = target.execute("SELECT value FROM meta WHERE key = 'store_id'").fetchall()
-    [(collections,)] = target.execute("SELECT count(*) FROM collections").fetchall()
-    if collections and found != store_id:
-        raise ConflictError("the target holds another store: expected an empty one")
-    target.execute("UPDATE meta SET value = ? WHERE key = 'store_id'", (store_id,))
-    largest = [one.execute("SELECT max(row) FROM documents").fetchone()[0] or 0 for one in (source, target)]
-    if largest[0] < largest[1]:
-        raise ConflictError("the target has documents that the source has not: expected an empty one")
-
-
-def _copy_some(source: SqlConnection, target: SqlDatabase, table: str, key: str, columns: str) -> Iterator[int]:
-    """Copies what the target has not yet, some lines at a time; yields how many."""
-    names = columns.split(", ")
-    read = ", ".join("CAST(text AS BLOB)" if name == "text" else name for name in names)
-    derived = POSTGRES.derived if table == "documents" and isinstance(target, PostgresDatabase) else ""
-    marks = ", ".join("?" * (1 + len(names) + bool(derived)))
-    with target.read() as connection:
-        last = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()[0] or 0
-    while True:
-        cursor = source.execute(
-            f"SELECT {key}, {read} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (last, _LINES)
-        )
-        lines = cursor.fetchall()
-        if not lines:
-            return
-        last = lines[-1][0]
-        if names[-1] == "text":
-            lines = [(*line[:-1], line[-1].decode()) for line in lines]
-        if derived:
-            place = 1 + names.index("payload")
-            lines = [(*line, *POSTGRES.derive(line[place])) for line in lines]
-        with target.write() as connection:
-            connection.executemany(f"INSERT INTO {table} ({key}, {columns}{derived}) VALUES ({marks})", lines)
-        yield len(lines)
-
-
-def _finish(source: SqlConnection, target: SqlConnection, is_postgres: bool) -> None:
-    """The numbers that stand for no line: revision, next row, next collection."""
-    [(revision,)] = source.execute("SELECT value FROM meta WHERE key = 'revision'").fetchall()
-    value = str(revision) if is_postgres else int(revision)
-    target.execute("UPDATE meta SET value = ? WHERE key = 'revision'", (value,))
-    found = source.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
-    seq = found[0] if found else 0
-    target.execute("DELETE FROM sqlite_sequence WHERE name = 'documents'")
-    target.execute("INSERT INTO sqlite_sequence (name, seq) SELECT 'documents', ?", (seq,))
-    if is_postgres:
-        last = source.execute("SELECT seq FROM sqlite_sequence WHERE name = 'collections'").fetchone()
-        sequence = "pg_get_serial_sequence('collections', 'number')"
-        target.execute(f"SELECT setval({sequence}, ?::bigint, TRUE)", (max(1, last[0] if last else 0),))
-
-
-def _check(store: DocumentStore, say: Say) -> None:
-    with store.view() as view:
+def _copy_store(source: SqlDatabase, source_sql: Dialect, target: SqlDatabase, target_sql: Dialect, say: Say) -> None:
+    """Copies the document store and verifies the copy."""
+    with source.read() as reading:
+        source_view = StoreView(reading, source_sql)
+        with target.write() as writing:
+            target_view, store_id = StoreView(writing, target_sql), source_view.meta("store_id")
+            if target_view.all_collections() and target_view.meta("store_id") != store_id:
+                raise ConflictError("the target holds another store: expected an empty one")
+            last_rows = [
+                connection.execute("SELECT max(row) FROM documents").fetchone()[0] or 0
+                for connection in (reading, writing)
+            ]
+            if last_rows[0] < last_rows[1]:
+                raise ConflictError("the target has documents that the source does not have: expected an empty one")
+            writing.execute("UPDATE meta SET value = ? WHERE key = 'store_id'", (store_id,))
+        for table in _TABLES:
+            num_rows = sum(_copy_rows(reading, source_sql, target, target_sql, table))
+            say(f"{table}: {num_rows} rows")
+        with target.write() as writing:
+            revision = source_view.revision()
+            value = str(revision) if target_sql.is_shared else revision
+            writing.execute("UPDATE meta SET value = ? WHERE key = 'revision'", (value,))
+            writing.execute(f"DELETE FROM {target_sql.row_sequence} WHERE name = 'documents'")
+            writing.insert_rows(target_sql.row_sequence, "name, seq", [("documents", source_view.last_row())])
+            if target_sql.is_shared:
+                last = reading.execute("SELECT seq FROM sqlite_sequence WHERE name = 'collections'").fetchone()
+                sequence = "pg_get_serial_sequence('collections', 'number')"
+                writing.execute(f"SELECT setval({sequence}, ?::bigint, TRUE)", (max(1, last[0] if last else 0),))
+    with DocumentStore(target, target_sql).view() as view:
         problems = list(problems_in(view))
-        records: list[CollectionRecord] = view.all_collections()
+        records = view.all_collections()
     for problem in problems:
         say(problem)
     if problems:
-        raise DamagedError(f"{len(problems)} things did not arrive as they were: the source is as it was")
-    say(f"{len(records)} collections, {sum(record.num_documents for record in records)} documents: all as they were")
+        raise DamagedError(f"{len(problems)} items of the copy are damaged: the source is unchanged")
+    say(f"{len(records)} collections, {sum(record.num_documents for record in records)} documents: verified")
+
+
+def _copy_rows(
+    reading: SqlConnection, source_sql: Dialect, target: SqlDatabase, target_sql: Dialect, table: str
+) -> Iterator[int]:
+    """Copies the rows of a table that the target does not have yet; yields the number of each step."""
+    key, columns = _TABLES[table]
+    names = columns.split(", ")
+    selected = ", ".join(source_sql.blob("text") if name == "text" else name for name in names)
+    inserted = columns.replace("payload", target_sql.payload_columns)
+    with target.read() as connection:
+        last = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()[0] or 0
+    while True:
+        cursor = reading.execute(
+            f"SELECT {key}, {selected} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (last, _ROWS_AT_A_TIME)
+        )
+        rows = cursor.fetchall()
+        if not rows:
+            return
+        last = rows[-1][0]
+        if names[-1] == "text":
+            rows = [(*row[:-1], row[-1].decode()) for row in rows]
+        if "payload" in names:
+            rows = [(*row[:-2], *target_sql.payload_values(row[-2]), row[-1]) for row in rows]
+        with target.write() as connection:
+            connection.insert_rows(table, f"{key}, {inserted}", rows)
+        yield len(rows)

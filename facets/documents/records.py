@@ -1,81 +1,83 @@
-"""Collections and writes as the store knows them."""
+"""Collections and writes as the store represents them."""
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import UTC, datetime
 from enum import StrEnum
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import FacetCode
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotFoundError, NotReadyError, WritesLostError
 
 LostRevisions = Sequence[tuple[int, int]]
-"""After which revision, and before which, none was ever given: those in between were of a primary that is gone."""
+"""Pairs of revisions; those between the two belonged to a PostgreSQL primary that is gone."""
 
 
-class CollectionModel(NamedTuple):
-    """By which model the facets of a collection are made, and of what."""
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionModel:
+    """What the facets of a collection are made by, and of which fields."""
 
     model: str
     model_revision: str
-    space: str  # what models must share to search each other's collections; empty: this model's own
+    space: str  # models of one space search each other's collections; empty: the model has a space of its own
     num_facets: int
     dim: int
     search_fields: Mapping[str, float]
 
-    def columns(self, code: FacetCode) -> tuple[str | int, ...]:
-        """What a collection says of its model and its facets, in the order of the columns."""
-        space = self.space or f"{self.model}@{self.model_revision}"
-        return self.model, self.model_revision, space, code, self.num_facets, self.dim
+    def columns(self) -> dict[str, str | int]:
+        """The values of these columns of ``collections``."""
+        return {
+            "model": self.model,
+            "model_revision": self.model_revision,
+            "space": self.space or f"{self.model}@{self.model_revision}",
+            "code": "int8",
+            "num_facets": self.num_facets,
+            "dim": self.dim,
+            "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
+        }
 
 
 class CollectionState(StrEnum):
-    """What a collection of the store is there for."""
+    """The role of a collection in the store."""
 
-    LIVE = "live"  # has its name, answers calls
-    BUILDING = "building"  # takes the documents of another one, encoded by another model, and will take its place
-    RETIRED = "retired"  # has been replaced; its documents are being deleted
+    LIVE = "live"  # has a name and answers calls
+    BUILDING = "building"  # receives the documents of another collection, encoded by another model, and replaces it
+    RETIRED = "retired"  # was replaced; its documents are being deleted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionRecord:
-    """A collection as stored: all that a call needs, read in some microseconds."""
+    """A collection as stored; reading it takes some microseconds."""
 
-    # Never reused, so it also names the collection's snapshot; moving a collection to another model gives it another
-    # number.
-    number: int
-    name: str  # of the collection
+    number: int  # never reused; moving a collection to another model gives it another number
+    name: str
     model: str  # name of the model whose facets it holds
-    model_revision: str  # revision of that model
-    space: str  # what models must share to search each other's collections
-    code: FacetCode  # how directions of facets are kept
+    model_revision: str
+    space: str  # models of one space search each other's collections
     num_facets: int  # K, facets of each document
     dim: int  # D, dimensions of each facet
-    created_us: int  # when it was made, microseconds since 1970; kept when it is moved to another model
-    config: dict[str, JsonValue]  # free JSON object given at creation
-    search_fields: dict[str, float]  # fields of the payload that are searched with the text, and what their words weigh
-    # Revision of the data directory after the last write to this collection; equal revisions mean equal documents.
-    revision: int
-    num_documents: int  # documents now stored
-    num_parts: int  # parts of theirs, a row each
-    state: CollectionState  # live, being built, or replaced
-    replaces: int | None  # number of the collection whose place one that is being built will take; None for others
+    created_us: int  # creation time, microseconds since 1970; kept when the collection moves to another model
+    config: dict[str, JsonValue]  # JSON object given at creation
+    search_fields: dict[str, float]  # payload fields that are searched with the text -> weight of their words
+    revision: int  # of the data directory after the last write to this collection; equal revisions: equal documents
+    num_documents: int
+    num_parts: int  # parts of all documents; each has a row
+    state: CollectionState
+    replaces: int | None  # for a building collection: number of the collection that it will replace
 
-    def said(
+    def searched(
         self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
     ) -> tuple[SearchedText, ...]:
-        """What each part of a document says in its text and in the fields that the collection searches."""
+        """The text and searched fields of each part of a document."""
         return searched_parts(text, payload, self.search_fields, parts=parts)
 
     @property
-    def created(self) -> datetime:
-        """When it was made, UTC."""
+    def create_time(self) -> datetime:
+        """Creation time, UTC."""
         return datetime.fromtimestamp(self.created_us / 1e6, tz=UTC)
 
 
@@ -93,16 +95,16 @@ def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWrite:
-    """What a write did: the index follows from it."""
+    """The rows that a write changed; indexes repeat it."""
 
-    revision: int  # of the data directory, and of the collection, after the write
-    added: NDArray[np.int64]  # rows added, one a part, int64 ascending
+    revision: int  # of the data directory and of the collection after the write
+    added: NDArray[np.int64]  # rows added, one for each part, ascending
     removed: NDArray[np.int64]  # rows removed, likewise
     num_added: int = 0  # documents added
     num_removed: int = 0  # documents removed
 
     def after(self, record: CollectionRecord) -> CollectionRecord:
-        """A collection after the write, as it was before."""
+        """The collection after the write, given its state before."""
         return replace(
             record,
             revision=self.revision,
@@ -111,15 +113,16 @@ class StoreWrite:
         )
 
 
-class DocumentRows(NamedTuple):
-    """Where documents stand: the parts of one have rows side by side."""
+@dataclass(frozen=True, slots=True)
+class DocumentRows:
+    """The rows of documents; the parts of a document have consecutive rows."""
 
-    firsts: NDArray[np.int64]  # row of the first part of each document, by which the document goes, `[N]` int64
-    counts: NDArray[np.int64]  # how many parts it has, `[N]` int64
+    firsts: NDArray[np.int64]  # first row of each document, which identifies it, `[N]` ascending
+    counts: NDArray[np.int64]  # number of its parts, `[N]`
 
     @property
     def parts(self) -> NDArray[np.int64]:
-        """The rows of all parts, those of a document side by side.
+        """The rows of all parts.
 
         Example:
             >>> DocumentRows(np.array([3, 9]), np.array([2, 1])).parts.tolist()
@@ -129,42 +132,42 @@ class DocumentRows(NamedTuple):
         rows: NDArray[np.int64] = np.repeat(self.firsts - before, self.counts) + np.arange(self.counts.sum())
         return rows
 
-    def of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first row of the document of each of the rows; a row of none of these documents stands for itself.
+    def first_rows_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first row of the document of each row; a row of none of these documents stands for itself.
 
         Example:
-            >>> DocumentRows(np.array([3, 9]), np.array([2, 3])).of(np.array([4, 5, 11])).tolist()
+            >>> DocumentRows(np.array([3, 9]), np.array([2, 3])).first_rows_of(np.array([4, 5, 11])).tolist()
             [3, 5, 9]
         """
         if not len(self.firsts):
             return rows
         places = np.maximum(np.searchsorted(self.firsts, rows, side="right") - 1, 0)
         firsts = self.firsts[places]
-        found: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
-        return found
+        first_rows: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
+        return first_rows
 
 
 def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
-    """The error of a call whose collection is gone since it began."""
-    name = record.name.partition("#")[0]  # that of the collection, where it is a copy of it
-    message = f"collection {name!r} was deleted meanwhile"
+    """The error of a call whose collection was deleted while it ran."""
+    name = record.name.partition("#")[0]  # a copy is named after its collection
+    message = f"collection {name!r} was deleted during the call"
     return NotFoundError(message, resource_type="collection", resource_name=name)
 
 
 def check_revision(revision: int, min_revision: int | None, lost: LostRevisions = ()) -> int:
-    """The revision, once it is late enough.
+    """Returns the revision if it is at least ``min_revision``.
 
     Raises:
-        NotReadyError: It is not.
-        WritesLostError: The write that is to be seen is no part of this history.
+        NotReadyError: It is lower.
+        WritesLostError: ``min_revision`` belongs to a write that was lost.
     """
     if min_revision is None:
         return revision
     for after, before in lost:
         if after < min_revision < before:
             raise WritesLostError(
-                f"min_revision {min_revision} was acknowledged by a PostgreSQL that is gone, and the one in its place "
-                f"has its writes up to {after}: write again what came later, and read on from {before}"
+                f"min_revision {min_revision} was acknowledged by a PostgreSQL server that is gone; its successor has "
+                f"the writes up to {after}: write again what came later, and continue reading from {before}"
             )
     if revision < min_revision:
         raise NotReadyError(f"index_revision is {revision}, expected at least min_revision {min_revision}")

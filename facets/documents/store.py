@@ -1,30 +1,36 @@
-"""The document store: the truth about collections and documents.
+"""The document store: the truth about collections and documents, in SQLite or PostgreSQL.
 
-Every write is one transaction that is on disk when the method returns, and takes the next revision of the data
-directory. Shape letters: N documents, K facets, D dimensions.
+Every write is one transaction that is on disk when the method returns, and gets the next revision of the data
+directory.
 """
 
 import json
 import sqlite3
 import time
-import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import closing, contextmanager
+from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents.codes import (
-    FacetCode,
+    CHUNKS_PER_ROW,
+    codes_to_bytes,
     document_checksum,
     facets_checksum,
-    numbered_parts,
     part_checksum,
-    placed,
-    write_codes,
-    write_terms,
+    terms_to_bytes,
 )
-from facets.documents.dialects import KEPT_WRITES, SQLITE, SQLITE_TABLES, Dialect
+from facets.documents.dialects import (
+    KEPT_WRITES,
+    POSTGRES,
+    SQLITE,
+    Dialect,
+    create_sqlite_tables,
+    postgres_schema,
+)
 from facets.documents.encoding import EncodedBatch
 from facets.documents.filters import Filter
 from facets.documents.records import (
@@ -37,53 +43,385 @@ from facets.documents.records import (
     collection_from,
     deleted_meanwhile,
 )
-from facets.documents.types import DocumentPart
-from facets.documents.views import (
-    AMONG,
-    StoreView,
-    changed,
-    delete_collection,
-    delete_rows,
-    document_rows,
-    meta,
-    next_revision,
-    row_list,
-    rows_by_filter,
-    rows_by_id,
-)
+from facets.documents.view import StoreView, document_rows_from
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
-from facets.storage import Schema, SqlConnection, SqlDatabase, add_checksums
+from facets.index.config import EngineConfig
+from facets.storage import (
+    MANIFEST,
+    Database,
+    DirectoryManifest,
+    PostgresDatabase,
+    Schema,
+    SqlConnection,
+    SqlDatabase,
+    row_checksum,
+)
 
-_CHUNK = 256  # documents read at a time
+STORE_FILE = "documents.sqlite3"
+_NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+_VERIFIED_AT_A_TIME = 256  # parts
 
 
-def _version_1(connection: sqlite3.Connection) -> None:
-    for statement in SQLITE_TABLES.split(";\n"):
-        connection.execute(statement)
-    connection.execute("INSERT INTO meta VALUES ('store_id', ?)", (uuid.uuid4().hex,))
-    add_checksums(connection, "meta", "collections")  # documents and facets have checksums of their own
+class _BatchRows:
+    """The rows of an encoded batch, prepared before the transaction begins; row numbers are not known yet."""
+
+    def __init__(self, batch: EncodedBatch, dialect: Dialect) -> None:
+        self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
+        self._documents: list[tuple[int, tuple[object, ...]]] = []  # checksum, values
+        self._parts: list[list[tuple[int, tuple[object, ...]]]] = []  # the same for each part of a long document
+        for index, (id, text, payload) in enumerate(zip(batch.ids, batch.texts, batch.payloads, strict=True)):
+            parts, num_parts = batch.parts[index], int(self._num_parts[index])
+            num_tokens, num_read = batch.num_tokens[index], batch.num_read[index]
+            stored_text = text if num_parts == 1 else ""
+            checksum = document_checksum(
+                stored_text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
+            )
+            values = (id, *dialect.payload_values(payload), stored_text, num_tokens, num_read, num_parts)
+            self._documents.append((checksum, values))
+            self._parts.append([])
+            for part in parts:
+                part_text = text[part.start : part.end]
+                headings = json.dumps(part.headings, ensure_ascii=False)
+                checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
+                self._parts[-1].append((checksum, (part.start, part.page, headings, part_text)))
+        self._facets: list[tuple[int, tuple[object, ...]]] = []  # for each part
+        self._chunks: list[list[bytes]] = []  # rest of the codes of each part
+        codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
+        for index, (start, end) in enumerate(pairwise(batch.starts.tolist())):
+            norms, batch_spans = batch.norms[start:end].astype("<f4").tobytes(), batch.spans[index]
+            spans = None if batch_spans is None else batch_spans.astype("<u4").tobytes()
+            first_codes, chunks = dialect.split_codes(codes[index], len(norms) + len(spans or b""))
+            self._facets.append((facets_checksum(norms, codes[index], spans), (norms, first_codes, spans)))
+            self._chunks.append(chunks)
+        self._terms = [terms_to_bytes(counts) for counts in batch.terms]
+
+    def insert(self, writer: "_Writer", record: CollectionRecord, revisions: Sequence[int | None]) -> NDArray[np.int64]:
+        """Inserts document i under ``revisions[i]``, skipping None; returns the new rows."""
+        insert_rows = writer.connection.insert_rows
+        inserted = np.array([i for i, revision in enumerate(revisions) if revision is not None], dtype=np.int64)
+        counts = self._num_parts[inserted]
+        documents = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
+        first_row_of = dict(zip(inserted.tolist(), documents.firsts.tolist(), strict=True))
+        insert_rows(
+            "documents",
+            f"checksum, row, collection, revision, id, {writer.dialect.payload_columns}, text, num_tokens, num_read, "
+            "num_parts",
+            (
+                (row_checksum(checksum, row, record.number, revisions[i]), row, record.number, revisions[i], *values)
+                for i, row in first_row_of.items()
+                for checksum, values in (self._documents[i],)
+            ),
+        )
+        insert_rows(
+            "document_parts",
+            "checksum, row, document, start, page, headings, text",
+            (
+                (row_checksum(checksum, row + place, row), row + place, row, *values)
+                for i, row in first_row_of.items()
+                for place, (checksum, values) in enumerate(self._parts[i])
+            ),
+        )
+        part_rows = documents.parts
+        # SQLite's own sequence counts the rows of `documents` only.
+        if len(part_rows) and (writer.dialect.is_shared or len(part_rows) > len(inserted)):
+            statement = f"UPDATE {writer.dialect.row_sequence} SET seq = ? WHERE name = 'documents'"
+            writer.connection.execute(statement, (int(part_rows[-1]),))
+        batch_parts = DocumentRows(self._first_parts[inserted], counts).parts
+        rows_and_parts = list(zip(part_rows.tolist(), batch_parts.tolist(), strict=True))
+        insert_rows(
+            "facets",
+            "checksum, row, norms, units, spans",
+            (
+                (row_checksum(checksum, row), row, *values)
+                for row, part in rows_and_parts
+                for checksum, values in (self._facets[part],)
+            ),
+        )
+        insert_rows(
+            "facet_parts",
+            "part, units",
+            (
+                (row * CHUNKS_PER_ROW + place, chunk)
+                for row, part in rows_and_parts
+                for place, chunk in enumerate(self._chunks[part])
+            ),
+        )
+        insert_rows("terms", "row, terms", ((row, self._terms[part]) for row, part in rows_and_parts))
+        return part_rows
 
 
-def _problems_of(connection: sqlite3.Connection) -> Iterator[str]:
-    with StoreView(nullcontext(connection)) as view:
-        yield from problems_in(view)
+class _Writer(StoreView):
+    """A write transaction."""
+
+    def __init__(self, connection: SqlConnection, dialect: Dialect) -> None:
+        super().__init__(connection, dialect)
+        self.connection = connection
+        self.dialect = dialect
+
+    def next_revision(self) -> int:
+        self.connection.execute(self.dialect.next_revision)
+        return self.revision()
+
+    def count_write(
+        self,
+        record: CollectionRecord,
+        *,
+        added_parts: NDArray[np.int64] = _NO_ROWS,
+        removed: DocumentRows | None = None,
+    ) -> int:
+        """Updates revision and counts of a collection; returns the new revision.
+
+        ``added_parts``: number of parts of each document added.
+
+        Raises:
+            NotFoundError: The collection was deleted.
+            NotReadyError: The collection moved to another model.
+        """
+        revision = self.next_revision()
+        num_documents, num_parts = len(added_parts), int(added_parts.sum())
+        if removed is not None:
+            num_documents, num_parts = num_documents - len(removed.firsts), num_parts - int(removed.counts.sum())
+        cursor = self.connection.execute(
+            "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
+            "WHERE number = ? AND state = ?",
+            (revision, num_documents, num_parts, record.number, record.state),
+        )
+        if not cursor.rowcount:  # another server deleted or moved it
+            raise self._changed_meanwhile(record)
+        return revision
+
+    def insert_collection(self, values: Mapping[str, object]) -> CollectionRecord:
+        marks = ", ".join("?" * len(values))
+        cursor = self.connection.execute(
+            f"INSERT INTO collections ({', '.join(values)}) VALUES ({marks}) RETURNING {COLLECTION_COLUMNS}",
+            tuple(values.values()),
+        )
+        return collection_from(cursor.fetchone())
+
+    def delete_documents(self, documents: DocumentRows) -> None:
+        if not len(documents.firsts):
+            return
+        row_list = json.dumps(documents.parts.tolist())
+        self.connection.execute(
+            f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {self.dialect.given_rows} {self.dialect.join} "
+            f"facet_parts ON part BETWEEN given.value * {CHUNKS_PER_ROW} "
+            f"AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1})",
+            (row_list,),
+        )
+        for table in ("facets", "terms", "document_parts", "documents"):
+            self.connection.execute(f"DELETE FROM {table} WHERE {self.dialect.row_in}", (row_list,))
+
+    def delete_collection(self, record: CollectionRecord) -> None:
+        self.delete_documents(self.document_rows(record))
+        self.connection.execute("DELETE FROM collections WHERE number = ?", (record.number,))
+
+    def retire(self, record: CollectionRecord) -> None:
+        self.connection.execute(
+            "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
+            (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
+        )
+
+    def delete_and_log(self, record: CollectionRecord, removed: DocumentRows) -> StoreWrite:
+        self.delete_documents(removed)
+        revision = self.count_write(record, removed=removed)
+        return self.log(record, revision, _NO_ROWS, 0, removed)
+
+    def log(
+        self,
+        record: CollectionRecord,
+        revision: int,
+        added: NDArray[np.int64],
+        num_added: int,
+        removed: DocumentRows,
+    ) -> StoreWrite:
+        """Describes a write, and logs it for the indexes of other servers."""
+        write = StoreWrite(
+            revision=revision,
+            added=added,
+            removed=removed.parts,
+            num_added=num_added,
+            num_removed=len(removed.firsts),
+        )
+        if self.dialect.is_shared:
+            blobs = [rows.astype("<i8").tobytes() for rows in (write.added, write.removed)]
+            row = (revision, record.number, *blobs)
+            self.connection.insert_rows("writes", "revision, collection, added, removed", [row])
+            self.connection.execute("DELETE FROM writes WHERE revision <= ?", (revision - KEPT_WRITES,))
+        return write
+
+
+class DocumentStore:
+    """Collections and documents in one database; thread-safe, writes run one at a time.
+
+    Attributes:
+        store_id: Never changes.
+        is_shared: Whether other processes may write, too.
+    """
+
+    def __init__(self, database: SqlDatabase, dialect: Dialect = SQLITE) -> None:
+        self.database = database
+        self._dialect = dialect
+        self.is_shared = dialect.is_shared
+        self.check_place, self.close = database.check_place, database.close
+        self.hold_writes, self.alone, self.writes = database.hold_writes, database.alone, database.writes
+        with self.view() as view:
+            self.store_id = str(view.meta("store_id"))
+
+    @contextmanager
+    def view(self) -> Iterator[StoreView]:
+        """A consistent view for reading."""
+        with self.database.read() as connection:
+            yield StoreView(connection, self._dialect)
+
+    @contextmanager
+    def _write(self) -> Iterator[_Writer]:
+        with self.database.write() as connection:
+            yield _Writer(connection, self._dialect)
+
+    def create_collection(self, name: str, model: CollectionModel, *, config: str) -> CollectionRecord:
+        """Creates a collection from checked values; ``config`` is JSON.
+
+        Raises:
+            ConflictError: The name is taken.
+        """
+        created_us = time.time_ns() // 1000
+        with self._write() as writer:
+            if writer.connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
+                raise ConflictError(f"collection {name!r} exists already: expected a new name")
+            revision = writer.next_revision()
+            values = {"name": name, "created_us": created_us, "config": config, "revision": revision}
+            return writer.insert_collection({**values, **model.columns()})
+
+    def delete_collection(self, record: CollectionRecord) -> int:
+        """Deletes a collection with its documents, and a copy being built; returns the revision."""
+        with self._write() as writer:
+            revision = writer.count_write(record)
+            copy = writer.copy_of(record)
+            if copy is not None:
+                writer.delete_collection(copy)
+            writer.delete_collection(record)
+            return revision
+
+    def upsert(
+        self, record: CollectionRecord, batch: EncodedBatch, *, check: Callable[[], None] | None = None
+    ) -> StoreWrite:
+        """Stores an encoded batch, replacing documents of the same ids.
+
+        ``check``: called inside the transaction, before anything is written; may raise.
+        """
+        rows = _BatchRows(batch, self._dialect)
+        with self._write() as writer:
+            if check is not None:
+                check()
+            replaced = writer.documents_by_id(record, batch.ids)
+            writer.delete_documents(replaced)
+            revision = writer.count_write(record, added_parts=batch.num_parts, removed=replaced)
+            added = rows.insert(writer, record, [revision] * len(batch.ids))
+            return writer.log(record, revision, added, len(batch.ids), replaced)
+
+    def delete(
+        self, record: CollectionRecord, *, ids: Sequence[str] | None = None, where: Filter | None = None
+    ) -> StoreWrite:
+        """Deletes documents by id or by filter."""
+        with self._write() as writer:
+            if where is None:
+                return writer.delete_and_log(record, writer.documents_by_id(record, ids or ()))
+            return writer.delete_and_log(record, writer.document_rows(record, where))
+
+    def delete_rows(self, record: CollectionRecord, documents: DocumentRows) -> StoreWrite:
+        """Deletes documents of a collection by row."""
+        with self._write() as writer:
+            return writer.delete_and_log(record, documents)
+
+    def begin_copy(self, record: CollectionRecord, model: CollectionModel) -> CollectionRecord:
+        """Creates an empty copy of a collection for another model or other fields; it must be the only copy.
+
+        Raises:
+            NotFoundError: The collection was deleted.
+        """
+        with self._write() as writer:
+            columns = "created_us, config, revision"
+            statement = f"SELECT {columns} FROM collections WHERE number = ?"
+            kept = writer.connection.execute(statement, (record.number,)).fetchone()
+            if kept is None:
+                raise deleted_meanwhile(record)
+            values = dict(zip(columns.split(", "), kept, strict=True))
+            values |= {"name": f"{record.name}#copy", "state": CollectionState.BUILDING, "replaces": record.number}
+            return writer.insert_collection({**values, **model.columns()})
+
+    def add_copies(
+        self, copy: CollectionRecord, rows: NDArray[np.int64], batch: EncodedBatch
+    ) -> tuple[StoreWrite, NDArray[np.bool_]]:
+        """Adds documents to a copy under the revisions that they have in the collection.
+
+        Args:
+            copy: The copy.
+            rows: First rows of the documents in the collection, ``[N]``; documents deleted meanwhile are left out.
+            batch: The documents, encoded by the model of the copy.
+
+        Returns:
+            The write, and which of the documents were added, ``[N]``.
+        """
+        batch_rows = _BatchRows(batch, self._dialect)
+        with self._write() as writer:
+            cursor = writer.connection.execute(
+                f"SELECT row, revision FROM documents WHERE {self._dialect.row_in}", (json.dumps(rows.tolist()),)
+            )
+            revision_of = dict(cursor.fetchall())
+            revisions = [revision_of.get(row) for row in rows.tolist()]
+            is_added = np.array([revision is not None for revision in revisions], dtype=np.bool_)
+            replaced = writer.documents_by_id(copy, batch.ids)
+            writer.delete_documents(replaced)
+            revision = writer.count_write(copy, added_parts=batch.num_parts[is_added], removed=replaced)
+            added = batch_rows.insert(writer, copy, revisions)
+            return writer.log(copy, revision, added, int(is_added.sum()), replaced), is_added
+
+    def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
+        """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
+        with self._write() as writer:
+            writer.retire(record)
+            writer.count_write(copy)
+            cursor = writer.connection.execute(
+                "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ? "
+                f"RETURNING {COLLECTION_COLUMNS}",
+                (record.name, CollectionState.LIVE, copy.number),
+            )
+            return collection_from(cursor.fetchone())
+
+    def retire(self, record: CollectionRecord) -> None:
+        """Hides a collection; :meth:`delete_retired` deletes it in small steps."""
+        with self._write() as writer:
+            writer.retire(record)
+
+    def delete_retired(self, limit: int) -> bool:
+        """Deletes up to ``limit`` documents of a retired collection, finally the collection; False if there is none."""
+        with self._write() as writer:
+            retired = next((one for one in writer.all_collections() if one.state is CollectionState.RETIRED), None)
+            if retired is None:
+                return False
+            statement = "SELECT row, num_parts FROM documents WHERE collection = ? LIMIT ?"
+            documents = document_rows_from(writer.connection.execute(statement, (retired.number, limit)))
+            writer.delete_documents(documents)
+            if len(documents.firsts) < limit:
+                writer.connection.execute("DELETE FROM collections WHERE number = ?", (retired.number,))
+        return True
 
 
 def problems_in(view: StoreView) -> Iterator[str]:
-    """What is damaged in a document store, a sentence each."""
+    """Yields a description of each damage in a document store; reads all of it."""
     for record in view.all_collections():
-        found = view.document_rows(record)
-        for what, said, there in (
-            ("documents", record.num_documents, len(found.firsts)),
-            ("parts", record.num_parts, len(view.existing(found.parts))),
+        documents = view.document_rows(record)
+        for what, expected, found in (
+            ("documents", record.num_documents, len(documents.firsts)),
+            ("parts", record.num_parts, len(view.existing(documents.parts))),
         ):
-            if said != there:
-                yield f"collection {record.name} says {said} {what}, {there} are there"
-        for start in range(0, len(found.parts), _CHUNK):
-            yield from _inspect(view, record, found.parts[start : start + _CHUNK])
+            if expected != found:
+                yield f"collection {record.name} should have {expected} {what}, found {found}"
+        for start in range(0, len(documents.parts), _VERIFIED_AT_A_TIME):
+            yield from _damage(view, record, documents.parts[start : start + _VERIFIED_AT_A_TIME])
 
 
-def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
+def _damage(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64]) -> Iterator[str]:
     for what, read in (
         ("text or payload", lambda: view.passages(rows)),
         ("facets", lambda: view.facets(record, rows)),
@@ -98,308 +436,68 @@ def _inspect(view: StoreView, record: CollectionRecord, rows: NDArray[np.int64])
             yield f"collection {record.name}: {error}"
 
 
+def _problems_in_file(connection: sqlite3.Connection) -> Iterator[str]:
+    yield from problems_in(StoreView(connection))  # type: ignore[arg-type]  # reading needs no insert_rows
+
+
 SCHEMA = Schema(
     title="document store",
     application_id=0x46414345,  # "FACE"
-    migrations=(_version_1,),
+    create=create_sqlite_tables,
     checked=("meta", "collections"),
     counter="SELECT value FROM meta WHERE key = 'revision'",
-    inspect=_problems_of,
+    inspect=_problems_in_file,
 )
 
 
-class _BatchLines:
-    """An encoded batch as lines, made before the transaction begins."""
+def open_store(directory: Path, config: EngineConfig) -> DocumentStore:
+    """Opens the store that the settings name; the caller has locked the directory.
 
-    def __init__(self, batch: EncodedBatch, dialect: Dialect) -> None:
-        self._dialect = dialect
-        counts = batch.num_parts.tolist()
-        texts = [text if count == 1 else "" for text, count in zip(batch.texts, counts, strict=True)]
-        documents = list(zip(batch.ids, batch.payloads, texts, batch.readings, counts, strict=True))
-        norms = [line.tobytes() for line in np.split(batch.norms.astype("<f4", copy=False), batch.starts[1:-1])]
-        codes = write_codes(batch.codes, batch.norms, batch.starts)
-        spans = [None if one is None else one.astype("<u4").tobytes() for one in batch.spans]
-        self._checksums = [
-            document_checksum(text, id=id, payload=payload, reading=reading, num_parts=count)
-            for id, payload, text, reading, count in documents
-        ]
-        self._documents = [
-            (id, payload, text, *reading, count, *dialect.derive(payload))
-            for id, payload, text, reading, count in documents
-        ]
-        self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
-        self._parts = [_part_lines(text, parts) for text, parts in zip(batch.texts, batch.parts, strict=True)]
-        self._terms = [write_terms(counted) for counted in batch.terms]
-        lines = zip(norms, codes, spans, strict=True)
-        self._facets = [_facet_lines(*line, split=dialect.split) for line in lines]
-
-    def insert(
-        self, connection: SqlConnection, record: CollectionRecord, revisions: Sequence[int | None]
-    ) -> NDArray[np.int64]:
-        """Inserts document i under ``revisions[i]``, or leaves it out where that is None; returns the new rows."""
-        last = connection.execute("SELECT seq FROM sqlite_sequence WHERE name = 'documents'").fetchone()
-        first = (last[0] if last else 0) + 1
-        chosen = np.array([place for place, revision in enumerate(revisions) if revision is not None], dtype=np.int64)
-        counts = self._num_parts[chosen]
-        rows = DocumentRows(first + np.cumsum(counts) - counts, counts)
-        parts = DocumentRows(self._first_parts[chosen], counts)
-        places = list(zip(rows.parts.tolist(), parts.parts.tolist(), strict=True))
-        located = [
-            (place, (row, record.number, revisions[place]))
-            for row, place in zip(rows.firsts.tolist(), chosen.tolist(), strict=True)
-        ]
-        further = self._dialect.derived
-        connection.executemany(
-            "INSERT INTO documents "
-            f"(checksum, row, collection, revision, id, payload, text, num_tokens, num_read, num_parts{further}) "
-            f"VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?{', ?' if further else ''})",
-            ((placed(self._checksums[place], *where), *where, *self._documents[place]) for place, where in located),
-        )
-        connection.executemany(
-            "INSERT INTO document_parts (checksum, row, document, start, page, headings, text) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (
-                (placed(checksum, first + further, first), first + further, first, *line)
-                for place, (first, *_) in located
-                for further, (checksum, *line) in enumerate(self._parts[place])
-            ),
-        )
-        if places and (
-            self._dialect.is_shared or len(places) > len(located)
-        ):  # SQLite itself knows the rows of documents alone
-            connection.execute("UPDATE sqlite_sequence SET seq = ? WHERE name = 'documents'", (places[-1][0],))
-        connection.executemany(
-            "INSERT INTO facets (checksum, row, norms, units, spans) VALUES (?, ?, ?, ?, ?)",
-            ((placed(self._facets[place][0][0], row), row, *self._facets[place][0][1:]) for row, place in places),
-        )
-        connection.executemany(
-            "INSERT INTO facet_parts (part, units) VALUES (?, ?)",
-            (line for row, place in places for line in numbered_parts(row, self._facets[place][1])),
-        )
-        connection.executemany(
-            "INSERT INTO terms (row, terms) VALUES (?, ?)", ((row, self._terms[place]) for row, place in places)
-        )
-        return rows.parts
-
-
-def _part_lines(text: str, parts: Sequence[DocumentPart]) -> list[tuple[int, int, int, str, str]]:
-    """The parts of a document as lines: checksum, start, page, headings, text; none where it is one part."""
-    lines = []
-    for part in parts:
-        own, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
-        checksum = part_checksum(own, start=part.start, headings=headings, page=part.page)
-        lines.append((checksum, part.start, part.page, headings, own))
-    return lines
-
-
-def _facet_lines(
-    norms: bytes, codes: bytes, spans: bytes | None, *, split: Callable[[bytes, int], tuple[bytes, list[bytes]]]
-) -> tuple[tuple[int, bytes, bytes, bytes | None], list[bytes]]:
-    """The line of a part in the table of facets, and what goes on elsewhere."""
-    first, parts = split(codes, len(norms) + len(spans or b""))
-    return (facets_checksum(norms, codes, spans), norms, first, spans), parts
-
-
-class DocumentStore:
-    """Collections and documents in one :class:`facets.storage.SqlDatabase`; thread-safe, writers take turns.
-
-    ``database``: where they are. ``code``: how new collections keep directions of facets.
-
-    Attributes:
-        store_id: Stays with the store for ever.
-        database: See above.
-        is_shared: Whether other processes write, too.
+    Raises:
+        ConflictError: The directory has a store of its own, and the settings name PostgreSQL.
+        StorageError: The store cannot be opened, or is not the one that the directory was created with.
     """
+    url = config.store.get_secret_value()
+    if url == "sqlite":
+        manifest = DirectoryManifest(directory, STORE_FILE)
+        manifest.check()
+        store = DocumentStore(Database(directory / STORE_FILE, SCHEMA, max_bytes=config.max_database_bytes))
+    else:
+        manifest = DirectoryManifest(directory, "PostgreSQL")
+        if (directory / STORE_FILE).exists():
+            raise ConflictError(
+                f"data directory {directory} contains {STORE_FILE}, and the settings name PostgreSQL as the store: "
+                "expected one of the two; move its documents (facets-server migrate), or name another directory"
+            )
+        store = DocumentStore(PostgresDatabase(url, postgres_schema()), POSTGRES)
+    try:
+        manifest.agree(store.store_id)
+    except BaseException:
+        store.close()
+        raise
+    return store
 
-    def __init__(self, database: SqlDatabase, code: FacetCode = "int8", dialect: Dialect = SQLITE) -> None:
-        self.database = database
-        self._code = code
-        self._dialect = dialect
-        self.is_shared = dialect.is_shared
-        self.check_place, self.close = database.check_place, database.close
-        self.hold_writes, self.alone, self.writes = database.hold_writes, database.alone, database.writes
+
+def examine_postgres(url: str, directory: Path) -> Iterator[str]:
+    """Yields lines that describe the PostgreSQL store of the settings; changes nothing.
+
+    Raises:
+        StorageError: A server could not use it; the message gives the cause.
+    """
+    with closing(PostgresDatabase(url, postgres_schema(), create=False)) as database:
+        database.check_place()
         with database.read() as connection:
-            self.store_id = str(meta(connection, "store_id"))
-
-    def view(self) -> "StoreView":
-        """A consistent view for reading; use in a ``with`` block."""
-        return StoreView(self.database.read(), self._dialect)
-
-    def create_collection(self, name: str, by: CollectionModel, *, config: str) -> CollectionRecord:
-        """Creates a collection from checked values.
-
-        Raises:
-            ConflictError: The name is taken.
-        """
-        created_us = time.time_ns() // 1000
-        with self.database.write() as connection:
-            if connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
-                raise ConflictError(f"collection {name!r} exists already: expected a new name")
-            cursor = connection.execute(
-                "INSERT INTO collections "
-                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
-                f"revision) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING {COLLECTION_COLUMNS}",
-                (
-                    *(name, *by.columns(self._code), created_us, config),
-                    *(_json(by.search_fields), next_revision(connection)),
-                ),
-            )
-            return collection_from(cursor.fetchone())
-
-    def delete_collection(self, record: CollectionRecord) -> int:
-        """Deletes a collection and its documents, and a copy that was being made; returns the revision."""
-        with self.database.write() as connection:
-            revision = changed(connection, record)
-            _delete_copy(connection, record)
-            delete_collection(connection, record.number)
-            return revision
-
-    def upsert(
-        self, record: CollectionRecord, batch: EncodedBatch, *, check: Callable[[], None] | None = None
-    ) -> StoreWrite:
-        """Stores an encoded batch, replacing documents of the same ids.
-
-        ``check``: called when no other write can come before this one; what it raises ends the call.
-        """
-        lines = _BatchLines(batch, self._dialect)
-        with self.database.write() as connection:
-            if check is not None:
-                check()
-            gone = rows_by_id(connection, record, batch.ids)
-            delete_rows(connection, gone.parts)
-            revision = changed(connection, record, added=batch.num_parts, removed=gone)
-            added = lines.insert(connection, record, [revision] * len(batch.ids))
-            return self._logged(connection, record, _write(revision, gone, added, len(batch.ids)))
-
-    def delete(
-        self, record: CollectionRecord, *, ids: Sequence[str] | None = None, where: Filter | None = None
-    ) -> StoreWrite:
-        """Deletes documents by id or by filter."""
-        with self.database.write() as connection:
-            if where is None:
-                gone = rows_by_id(connection, record, ids or ())
-            else:
-                gone = rows_by_filter(connection, record, where, self._dialect)
-            return self._deleted(connection, record, gone)
-
-    def begin_copy(self, record: CollectionRecord, by: CollectionModel) -> CollectionRecord:
-        """Makes an empty copy of a collection for another model or other fields; there must be no other copy.
-
-        Raises:
-            NotFoundError: The collection is gone.
-        """
-        name = f"{record.name}#copy"  # no name that a caller may give
-        with self.database.write() as connection:
-            cursor = connection.execute(
-                "INSERT INTO collections "
-                "(name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, "
-                "revision, state, replaces) "
-                "SELECT ?, ?, ?, ?, ?, ?, ?, created_us, config, ?, revision, ?, number "
-                "FROM collections WHERE number = ? "
-                f"RETURNING {COLLECTION_COLUMNS}",
-                (name, *by.columns(self._code), _json(by.search_fields), CollectionState.BUILDING, record.number),
-            )
-            values = cursor.fetchone()
-        if values is None:
-            raise deleted_meanwhile(record)
-        return collection_from(values)
-
-    def add_copies(
-        self, copy: CollectionRecord, rows: NDArray[np.int64], batch: EncodedBatch
-    ) -> tuple[StoreWrite, NDArray[np.bool_]]:
-        """Adds documents to a copy, under the revisions that they have in the collection.
-
-        ``rows``: ``[N]`` first rows that the documents have in the collection; those gone meanwhile are left out.
-        ``batch``: the documents, encoded by the model of the copy. Returns what was done, and which of the documents
-        were added, ``[N]``.
-        """
-        lines = _BatchLines(batch, self._dialect)
-        with self.database.write() as connection:
-            cursor = connection.execute(f"SELECT row, revision FROM documents WHERE {AMONG}", (row_list(rows),))
-            revisions = dict(cursor.fetchall())
-            kept = np.isin(rows, np.fromiter(revisions, dtype=np.int64, count=len(revisions)))
-            gone = rows_by_id(connection, copy, batch.ids)
-            delete_rows(connection, gone.parts)
-            revision = changed(connection, copy, added=batch.num_parts[kept], removed=gone)
-            added = lines.insert(connection, copy, [revisions.get(row) for row in rows.tolist()])
-            write = _write(revision, gone, added, int(kept.sum()))
-            return self._logged(connection, copy, write), kept
-
-    def delete_rows(self, record: CollectionRecord, rows: DocumentRows) -> StoreWrite:
-        """Deletes documents of a collection by row."""
-        with self.database.write() as connection:
-            return self._deleted(connection, record, rows)
-
-    def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
-        """Gives a copy the place and the name of its collection, which is retired; returns what the copy became."""
-        with self.database.write() as connection:
-            _retire(connection, record)
-            changed(connection, copy)
-            connection.execute(
-                "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
-                (record.name, CollectionState.LIVE, copy.number),
-            )
-            cursor = connection.execute(
-                f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE number = ?", (copy.number,)
-            )
-            return collection_from(cursor.fetchone())
-
-    def retire(self, record: CollectionRecord) -> None:
-        """Gives a collection up: nobody sees it any more, and :meth:`delete_retired` deletes it by and by."""
-        with self.database.write() as connection:
-            _retire(connection, record)
-
-    def delete_retired(self, limit: int) -> bool:
-        """Deletes up to ``limit`` documents of a retired collection, at last itself; False when there is none."""
-        with self.database.write() as connection:
-            found = connection.execute("SELECT number FROM collections WHERE state = ?", (CollectionState.RETIRED,))
-            retired = found.fetchone()
-            if retired is None:
-                return False
-            cursor = connection.execute(
-                "SELECT row, num_parts FROM documents WHERE collection = ? LIMIT ?", (retired[0], limit)
-            )
-            gone = document_rows(cursor)
-            delete_rows(connection, gone.parts)
-            if len(gone.firsts) < limit:
-                connection.execute("DELETE FROM collections WHERE number = ?", retired)
-        return True
-
-    def _deleted(self, connection: SqlConnection, record: CollectionRecord, gone: DocumentRows) -> StoreWrite:
-        delete_rows(connection, gone.parts)
-        revision = changed(connection, record, removed=gone)
-        return self._logged(connection, record, _write(revision, gone, np.empty(0, dtype=np.int64), 0))
-
-    def _logged(self, connection: SqlConnection, record: CollectionRecord, write: StoreWrite) -> StoreWrite:
-        """Notes a write for the indexes of the other servers."""
-        if self.is_shared:
-            blobs = [rows.astype("<i8").tobytes() for rows in (write.added, write.removed)]
-            connection.executemany(
-                "INSERT INTO writes (revision, collection, added, removed) VALUES (?, ?, ?, ?)",
-                [(write.revision, record.number, *blobs)],
-            )
-            connection.execute("DELETE FROM writes WHERE revision <= ?", (write.revision - KEPT_WRITES,))
-        return write
-
-
-def _write(revision: int, gone: DocumentRows, added: NDArray[np.int64], num_added: int) -> StoreWrite:
-    return StoreWrite(
-        revision=revision, added=added, removed=gone.parts, num_added=num_added, num_removed=len(gone.firsts)
-    )
-
-
-def _json(search_fields: Mapping[str, float]) -> str:
-    return json.dumps(dict(search_fields), ensure_ascii=False)
-
-
-def _retire(connection: SqlConnection, record: CollectionRecord) -> None:
-    connection.execute(
-        "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
-        (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
-    )
-
-
-def _delete_copy(connection: SqlConnection, record: CollectionRecord) -> None:
-    copies = connection.execute("SELECT number FROM collections WHERE replaces = ?", (record.number,)).fetchall()
-    for (number,) in copies:
-        delete_collection(connection, number)
+            store_id = str(StoreView(connection, POSTGRES).meta("store_id"))
+            [(standbys, commit, max_connections, promotions)] = connection.execute(
+                "SELECT current_setting('synchronous_standby_names'), current_setting('synchronous_commit'), "
+                "current_setting('max_connections'), (SELECT count(*) FROM promotions)"
+            ).fetchall()
+        yield f"{database.address} accepts writes; store {store_id}, promoted or restored {promotions} times"
+        durability = (
+            f"a write waits for standbys {standbys!r} ({commit})"
+            if standbys
+            else "no synchronous standby: losing the primary loses writes"
+        )
+        yield f"{durability}; max_connections {max_connections}, of which a server takes 18"
+        if (directory / MANIFEST).exists():
+            DirectoryManifest(directory, "PostgreSQL").agree(store_id)

@@ -1,4 +1,4 @@
-"""Which backends there are for the indexes of large collections: one line each."""
+"""The backends for indexes of large collections."""
 
 from collections.abc import Callable, Mapping
 
@@ -10,19 +10,18 @@ from facets.devices import compute_device
 from facets.index.base import Chunks, IndexBackend, MappedFile
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
-from facets.index.faiss_index import FaissIndex
-from facets.index.faiss_lists import LISTS_SEED, sample_size
-from facets.index.qdrant_index import QdrantBackend
+from facets.index.faiss_index import LISTS_SEED, FaissIndex, sample_size
+from facets.index.qdrant import QdrantBackend
 
 
 class FaissBackend(IndexBackend):
-    """FAISS on the CPU: builds, fills, tunes and restores inverted lists of facets."""
+    """Inverted lists of facets by FAISS on the CPU."""
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FaissIndex | None:
-        """Trains on a sample of the facets, adds all of them, tunes how many lists are probed; None: none is left."""
+        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
         rng = np.random.default_rng(LISTS_SEED)
         share = min(1.0, sample_size(num_documents * num_facets) / (num_documents * num_facets))
         parts = []
@@ -32,14 +31,14 @@ class FaissBackend(IndexBackend):
         if not parts:
             return None
         sample = rng.permutation(np.concatenate(parts))
-        if not len(sample):  # none of the documents has a facet
+        if not len(sample):  # no document has a facet
             sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
         index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
         seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
         index.reserve(np.concatenate([prepared for _, prepared in seen]))
         for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
-            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be gone by now
-        if not len(index):  # or all of them
+            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
+        if not len(index):
             return None
         index.tune(sample, self._config.recall_target)
         return index
@@ -47,16 +46,16 @@ class FaissBackend(IndexBackend):
     def read(
         self, file: MappedFile, slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FaissIndex:
-        """Maps an index that a snapshot holds, see :meth:`FaissIndex.map`."""
+        """Opens the index in a snapshot; see :meth:`FaissIndex.map`."""
         return FaissIndex.map(file, slots, description)
 
     def enter_background(self) -> None:
-        """Leaves half of the cores to requests: training on every one would stall them."""
-        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # of the calling thread alone
+        """Leaves half of the cores to requests."""
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class ExactBackend(IndexBackend):
-    """Exact search for collections of any size, on a GPU: nothing is trained, nothing skipped, nothing to save."""
+    """Exact search for collections of any size, intended for a GPU; nothing is trained or saved."""
 
     def __init__(self, config: EngineConfig) -> None:
         self._device = config.device
@@ -73,16 +72,15 @@ class ExactBackend(IndexBackend):
 BACKENDS: dict[str, Callable[[EngineConfig], IndexBackend]] = {
     "faiss": FaissBackend,
     "exact": ExactBackend,
-    "edge": QdrantBackend,
     "qdrant": QdrantBackend,
 }
 
 
 def make_backend(config: EngineConfig) -> IndexBackend:
-    """The backend that the settings name; on a GPU comparing everything beats skipping.
+    """The backend that the settings name; on a GPU, exact search is faster than FAISS.
 
     Raises:
-        ConfigError: No such device, or what the index needs is not installed.
+        ConfigError: The device does not exist, or a package is not installed.
     """
     device = compute_device(config.device)
     name = "exact" if device != "cpu" and config.index == "faiss" else config.index.partition(":")[0]

@@ -1,8 +1,10 @@
-"""What indexes share: the contract of searching and training, places for the facets of documents, and a lock.
+"""What indexes share: the contracts of indexes and backends, places for facets, mapped files, and a lock.
 
-An index has places for K facets each, and a document of more than K takes several side by side, which have the same
-row number: short documents pay nothing for long ones. Shape letters: N documents, T facets of all documents,
-Q queries, J facets of a query, K facets of a place, S places, D dimensions.
+An index has places for K facets each. A document of more than K facets takes several consecutive places with the same
+row, so that short documents cost nothing extra.
+
+Shape letters: N documents, T facets of all documents, Q queries, J facets of a query, K facets of a place, S places,
+D dimensions.
 """
 
 import threading
@@ -24,45 +26,38 @@ Chunks: TypeAlias = Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.fl
 
 
 class FacetSource(Protocol):
-    """The documents of one collection, where the truth about them is kept; they have K facets of D dimensions."""
+    """The documents of one collection in the store; they have K facets of D dimensions."""
 
     num_facets: int
     dim: int
 
     def revision(self) -> int:
-        """Of the store; it goes back only where the store was restored from a backup."""
+        """Revision of the store; it decreases only if the store was restored from a backup."""
 
     def rows(self) -> NDArray[np.int64]:
-        """Row numbers of all documents, ascending; a row number stands for one unchanging set of facets."""
+        """Rows of all documents, ascending; a row identifies one unchanging set of facets."""
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist, ascending, one a place, and unit-norm facets ``[S, K, D]``."""
+        """Those of the rows that still exist, ascending, one for each place, and unit-norm facets ``[S, K, D]``."""
 
 
 class FacetIndex(ABC):
-    """Finds the documents whose facets answer the facets of the query best.
+    """Finds the documents whose facets answer the facets of a query best.
 
-    The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``: every facet of the query takes the document's
-    best facet. Facets of documents have unit norm; a zero facet is none, and a document without any has cosine 0. The
-    norm of a query's facet is its weight, 0 for none, and the weights add up to 1. With one facet this is the best
-    facet's cosine.
+    The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``. Facets of documents have unit norm; a zero facet
+    is ignored, and a document without facets has cosine 0. The norm of a query's facet is its weight; weights add up to
+    1. An index that ranks single facets retrieves the best ``top_k * K`` facets for each query facet, which belong to
+    at least ``top_k`` documents. For one query facet that loses nothing but ties; for several, the union of these
+    documents is an approximation, measured by recall.
 
-    An engine that ranks single facets is asked, for every query facet, for the best ``top_k * K`` of them (more where
-    documents have more). By the pigeonhole principle these belong to at least top_k documents if each owns at most K;
-    where long ones fill the list, every facet in reach is looked at. A query of one facet loses nothing but ties by
-    this: were document d of the true top_k missing, all ``top_k * K`` facets in the list would score at least as high,
-    and at least top_k documents other than d would be at least as good. Over several facets the union of these
-    documents is an approximation, measured by recall of the score above.
-
-    Not thread-safe: one writer or many readers at a time. An index must add and search; what else it has to say is
-    for one that is placed by training, so that it wears out as documents come and go, or that a snapshot can hold.
+    Not thread-safe: one writer or many readers at a time.
 
     Attributes:
-        kind: Short name for replies and logs, e.g. ``exact``.
-        num_facets: K, facets of a place: of each document but long ones.
-        dim: D, dimensions of each facet.
-        trained_documents: Documents at the last training, which the collection outgrows; None: nothing is trained.
-        num_masked: Removed documents whose facets are still compared and skipped, until :meth:`purge`.
+        kind: Short name for results and logs, e.g. ``exact``.
+        num_facets: K, facets of a place.
+        dim: D.
+        trained_documents: Documents at the last training; None: the index is not trained.
+        num_masked: Removed documents whose facets are still compared, until :meth:`purge`.
         num_holes: Places of removed documents.
     """
 
@@ -72,7 +67,6 @@ class FacetIndex(ABC):
     num_holes = 0
 
     def __init__(self, *, num_facets: int, dim: int) -> None:
-        """Makes an index without documents."""
         self.num_facets = num_facets
         self.dim = dim
         self._num_documents = 0
@@ -80,49 +74,46 @@ class FacetIndex(ABC):
     @property
     @abstractmethod
     def score_error(self) -> float:
-        """Upper bound of the difference between a candidate's score and its true score."""
+        """Upper bound of the difference between a candidate's score and its exact score."""
 
     @property
     @abstractmethod
     def slots(self) -> NDArray[np.int64]:
-        """Row number of every place, ``[S]`` in the order of addition, -1 where the document was removed; a view."""
+        """Row of every place, ``[S]`` in the order of addition, -1 for removed documents; a view."""
 
     @property
     def num_vectors(self) -> int:
-        """Facets in memory, those of removed documents included."""
+        """Facets in memory, including those of removed documents."""
         return len(self.slots) * self.num_facets
 
     def __len__(self) -> int:
-        """Documents in the index."""
+        """Number of documents."""
         return self._num_documents
 
     def rows(self) -> NDArray[np.int64]:
-        """Row numbers of the documents in the index, ``[N]`` int64, in the order of addition."""
-        held = self.slots
-        return held[(held >= 0) & (first_places(held) == np.arange(len(held)))]
+        """Rows of the documents, ``[N]``, in the order of addition."""
+        slots = self.slots
+        return slots[(slots >= 0) & (first_places(slots) == np.arange(len(slots)))]
 
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
         """Adds documents.
 
         Args:
-            rows: ``[S]`` int64, >= 0, not yet in the index.
-            facets_SKD: Unit-norm facets, ``[S, K, D]`` float32 or float16; places of one document side by side.
+            rows: Row of each place, ``[S]``, >= 0, not yet in the index; places of one document are consecutive.
+            facets_SKD: Unit-norm facets, ``[S, K, D]``.
         """
         if len(rows):
             self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents: their places become holes. Rows that are not in the index are ignored.
-
-        ``rows``: ``[N]`` int64. Returns how many were removed.
-        """
-        held = self.slots
-        gone = np.isin(held, rows) & (held >= 0)
-        removed = len(np.unique(held[gone]))
-        held[gone] = -1
-        self.num_holes += int(np.count_nonzero(gone))
-        self._num_documents -= removed
-        return removed
+        """Removes documents, leaving holes; unknown rows are ignored. Returns the number of removed documents."""
+        slots = self.slots
+        is_removed = np.isin(slots, rows) & (slots >= 0)
+        num_removed = len(np.unique(slots[is_removed]))
+        slots[is_removed] = -1
+        self.num_holes += int(np.count_nonzero(is_removed))
+        self._num_documents -= num_removed
+        return num_removed
 
     @abstractmethod
     def search(
@@ -133,33 +124,26 @@ class FacetIndex(ABC):
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidate documents.
+        """Finds at least ``min(top_k, allowed documents)`` candidates for each query.
 
         Args:
-            query_QJD: Weighted facets of the queries, ``[Q, J, D]`` float32; J need not be K.
-            top_k: Documents wanted for each query, >= 1.
-            allowed_rows: Sorted ``[M]`` int64: only these documents may be found. None allows all.
-            exhaustive: Compare every document even where the index could skip some.
-
-        Returns:
-            At least ``min(top_k, documents allowed)`` candidates for every query.
+            query_QJD: Weighted facets of the queries, ``[Q, J, D]``; J need not be K.
+            top_k: Number of documents, >= 1.
+            allowed_rows: Sorted rows that may be found. None: all.
+            exhaustive: Compare every allowed document.
         """
 
     def allowed_slots(self, allowed_rows: NDArray[np.int64] | None) -> NDArray[np.bool_]:
-        """Places whose document may be found, ``[S]``; see :meth:`search`."""
-        held = self.slots
-        return held >= 0 if allowed_rows is None else (held >= 0) & np.isin(held, allowed_rows)
+        """Places whose document may be found, ``[S]``."""
+        slots = self.slots
+        return slots >= 0 if allowed_rows is None else (slots >= 0) & np.isin(slots, allowed_rows)
 
     def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The slow part of adding these documents, safe beside searches: a line a place, for :meth:`add_prepared`."""
+        """The slow part of an addition, safe during searches; returns a row for each place for :meth:`add_prepared`."""
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
     def make_room(self, prepared: NDArray[np.int64]) -> bool:
-        """Makes some of the room for these documents, so little that searches can wait for it.
-
-        Returns:
-            Whether there is room for all of them; else let searches through and call again.
-        """
+        """Allocates memory for an addition in small steps; False: call again after letting searches through."""
         return True
 
     def add_prepared(
@@ -168,141 +152,121 @@ class FacetIndex(ABC):
         """Adds documents; row i of ``prepared`` belongs to place i."""
         self.add(rows, facets_SKD)
 
-    def purge(self) -> None:  # noqa: B027 - nothing to do where nothing is masked
-        """Takes the facets of removed documents out."""
-
-    def settle(self) -> None:  # noqa: B027 - most have nothing to do
-        """Comes after some were added, beside searches: what makes the next ones faster."""
+    def purge(self) -> None:  # noqa: B027 - optional
+        """Removes the facets of removed documents."""
 
     def describe(self) -> dict[str, int | float | str] | None:
-        """For a snapshot: the small numbers that the backend needs to read it; None: it is not saved.
-
-        ``num_facets`` and ``dim`` are among them. :attr:`slots` and what :meth:`write` gives are the rest.
-        """
+        """Numbers for the header of a snapshot, with ``num_facets`` and ``dim``; None: the index cannot be saved."""
         return None
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
-        """Streams to ``sink`` what a snapshot holds beside places and description."""
+        """Writes the content of a snapshot except :attr:`slots` and :meth:`describe`."""
         raise NotImplementedError(f"{self.kind} is not saved")
 
 
 class IndexBackend(ABC):
-    """Makes the indexes of large collections; one line in ``facets.index.backends``."""
+    """Makes the indexes of large collections."""
 
-    dependency = ""  # who else must answer for it to be searched, as health names it; empty: nobody
+    dependency = ""  # name of an external service for health checks; empty: none
 
-    def check(self) -> None:  # noqa: B027 - most depend on nobody
-        """Asks whoever it depends on whether they answer, within a second or so; for health.
+    def check(self) -> None:  # noqa: B027 - optional
+        """Checks the external service within about a second.
 
         Raises:
-            StorageError: They do not.
+            StorageError: It does not answer.
         """
 
     @abstractmethod
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FacetIndex | None:
-        """Makes and fills an index; None when the chunks turn out to be empty.
+        """Builds an index; None if there are no documents.
 
-        ``chunks``: gives the documents from the beginning each time it is called: ``[S]`` rows, ``[S, K, D]`` facets.
-        ``num_documents``: how many there are, about; at least 1.
+        ``chunks``: returns all documents from the beginning: rows ``[S]`` and facets ``[S, K, D]``.
+        ``num_documents``: their approximate number, at least 1.
         """
 
-    def of(self, name: str, folder: Path) -> "IndexBackend":
-        """The backend of one collection.
-
-        ``name``: of the collection, different in every store. ``folder``: where indexes may keep files.
-        """
+    def of(self, name: str) -> "IndexBackend":
+        """The backend of one collection; ``name`` is unique among all stores."""
         return self
 
     def open(self, source: FacetSource) -> FacetIndex | None:
-        """What it keeps of the collection by itself; None: nothing, or a snapshot has it.
+        """The index that the backend itself stores; None if there is none.
 
         Raises:
             StorageError: It cannot be read.
         """
         return None
 
-    def drop(self) -> None:  # noqa: B027 - most keep nothing
-        """Deletes what it keeps of the collection by itself."""
-
-    def close(self) -> None:  # noqa: B027 - most hold nothing
-        """Lets go of what it holds of all collections."""
+    def drop(self) -> None:  # noqa: B027 - optional
+        """Deletes the index that the backend itself stores."""
 
     def read(
         self, file: "MappedFile", slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FacetIndex:
-        """Restores an index from what a snapshot holds.
+        """Restores an index from a snapshot.
 
         Raises:
-            IndexFormatError: It cannot be restored, as by a backend that saves none; the index is built anew.
+            IndexFormatError: It cannot be restored; the index is built again.
         """
-        raise IndexFormatError(f"{type(self).__name__} keeps no snapshot; this one is of another backend")
+        raise IndexFormatError(f"{type(self).__name__} cannot read snapshots; this one is from another backend")
 
-    def enter_background(self) -> None:  # noqa: B027 - most have nothing to do
-        """The calling thread will train and fill beside requests: it must leave them room."""
+    def enter_background(self) -> None:  # noqa: B027 - optional
+        """Called by the maintenance thread, which must leave resources to requests."""
 
 
 class MappedFile:
-    """The first bytes of a file, mapped; what is wanted of them is compared with its checksums the first time.
-
-    A file that was replaced stays as it was for who has it mapped. Thread-safe.
-
-    Attributes:
-        path: Of the file.
-        num_bytes: How many.
-    """
+    """The beginning of a file, mapped into memory and verified when it is first used; thread-safe."""
 
     BLOCK_BYTES = 65_536
 
     def __init__(self, path: Path, num_bytes: int, checksums_B: NDArray[np.uint32]) -> None:
-        """Maps it; ``checksums_B`` are the CRC-32 of each block."""
+        """``checksums_B``: CRC-32 of each block."""
         self.path = path
         self.num_bytes = num_bytes
         self._bytes: NDArray[np.uint8] = np.memmap(path, np.uint8, "r", shape=(num_bytes,))
         self._checksums = checksums_B
-        self._is_unseen = np.ones(len(checksums_B), dtype=np.bool_)
+        self._is_unverified = np.ones(len(checksums_B), dtype=np.bool_)
 
     def up_to(self, num_bytes: int) -> "MappedFile":
-        """The same with fewer bytes."""
-        fewer = copy(self)
-        fewer.num_bytes = num_bytes
-        return fewer
+        """The same file with fewer bytes."""
+        shorter = copy(self)
+        shorter.num_bytes = num_bytes
+        return shorter
 
     def view(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
-        """Bytes that :meth:`check` must have seen before they are looked at."""
+        """A range that must be verified by :meth:`check` before it is used."""
         return np.asarray(self._bytes[start : start + num_bytes])
 
     def read(self, start: int, num_bytes: int) -> NDArray[np.uint8]:
-        """Bytes, compared and copied."""
+        """A verified copy of a range."""
         self.check(np.array([start]), num_bytes)
         return self.view(start, num_bytes).copy()
 
     def check(self, starts_R: NDArray[np.int64], sizes_R: NDArray[np.int64] | int) -> None:
-        """Compares the blocks that ranges of bytes touch, unless they were compared before.
+        """Verifies the blocks that ranges touch, unless they were verified before.
 
         Raises:
-            IndexFormatError: One of them is damaged.
+            IndexFormatError: A block is damaged.
         """
-        if not self._is_unseen.any():
+        if not self._is_unverified.any():
             return
         ends_R = np.minimum(starts_R + np.maximum(sizes_R, 1), self.num_bytes)
-        wanted = np.zeros(len(self._is_unseen) + 1, dtype=np.int64)
-        np.add.at(wanted, starts_R // self.BLOCK_BYTES, 1)
-        np.add.at(wanted, (ends_R - 1) // self.BLOCK_BYTES + 1, -1)
-        for block in np.flatnonzero((np.cumsum(wanted)[:-1] > 0) & self._is_unseen).tolist():
+        changes = np.zeros(len(self._is_unverified) + 1, dtype=np.int64)
+        np.add.at(changes, starts_R // self.BLOCK_BYTES, 1)
+        np.add.at(changes, (ends_R - 1) // self.BLOCK_BYTES + 1, -1)
+        for block in np.flatnonzero((np.cumsum(changes)[:-1] > 0) & self._is_unverified).tolist():
             start = block * self.BLOCK_BYTES
             if zlib.crc32(self._bytes[start : start + self.BLOCK_BYTES].data) != self._checksums[block]:
                 raise IndexFormatError(f"snapshot is damaged: the checksum of its bytes from {start} on differs")
-            self._is_unseen[block] = False
+            self._is_unverified[block] = False
 
 
 def paged(
     rows_N: NDArray[np.int64], facets_TD: NDArray[np.floating], starts_N1: NDArray[np.int64], *, num_facets: int
 ) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
-    """Cuts the facets of each document into places of K.
+    """Divides the facets of each document into places of K; the last place is filled with zeros.
 
-    ``facets_TD``: facets of all documents, one document after another. ``starts_N1``: where the facets of each document
-    begin, and T; each has at least one. Returns the row number of every place, ``[S]``, places of a document side by
-    side; and their facets ``[S, K, D]``, zero where the last place of a document is not full.
+    ``starts_N1``: offset of each document's facets; each has at least one. Returns the row of each place, ``[S]``, and
+    its facets, ``[S, K, D]``.
 
     Example:
         >>> facets = np.array([[1.0], [2.0], [3.0], [4.0]])
@@ -322,23 +286,23 @@ def paged(
 
 
 def first_places(rows_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first place of the document of every place, ``[S]``; negative rows are places without a document.
+    """The first place of the document of every place, ``[S]``; places with negative rows have no document.
 
     Example:
         >>> first_places(np.array([7, 7, -1, -1, 9])).tolist()
         [0, 0, 2, 3, 4]
     """
-    begins_S = np.ones(len(rows_S), dtype=np.bool_)
-    begins_S[1:] = (rows_S[1:] != rows_S[:-1]) | (rows_S[1:] < 0)
-    firsts: NDArray[np.int64] = np.maximum.accumulate(np.where(begins_S, np.arange(len(rows_S)), 0))
+    is_first_S = np.ones(len(rows_S), dtype=np.bool_)
+    is_first_S[1:] = (rows_S[1:] != rows_S[:-1]) | (rows_S[1:] < 0)
+    firsts: NDArray[np.int64] = np.maximum.accumulate(np.where(is_first_S, np.arange(len(rows_S)), 0))
     return firsts
 
 
 class ReadWriteLock:
-    """Many readers or one writer. Not reentrant.
+    """Many readers or one writer; not reentrant.
 
-    A waiting writer goes before new readers, and readers that waited for a writer go before the next one: a thread
-    that writes again and again stops nobody for longer than one of its writes.
+    A waiting writer precedes new readers, and readers that waited for a writer precede the next writer. So a thread
+    that writes repeatedly blocks no reader for longer than one write.
     """
 
     def __init__(self) -> None:
@@ -351,7 +315,7 @@ class ReadWriteLock:
 
     @contextmanager
     def read(self) -> Iterator[None]:
-        """Holds the lock beside other readers."""
+        """Holds the lock together with other readers."""
         with self._changed:
             self.num_waiting_readers += 1
             try:
@@ -373,7 +337,7 @@ class ReadWriteLock:
 
     @contextmanager
     def write(self) -> Iterator[None]:
-        """Holds the lock alone."""
+        """Holds the lock exclusively."""
         with self._changed:
             self._num_waiting_writers += 1
             try:

@@ -1,4 +1,4 @@
-"""Candidate documents: what a search finds, cut to what may belong to the best, and scored exactly.
+"""Candidate documents: selection of those that may belong to the best, exact scores, and diverse results.
 
 Shape letters: N documents, Q queries, J facets of a query, K facets of a document, D dimensions, C candidates,
 T facets of all of them.
@@ -10,41 +10,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-# Rounding a unit vector to float16 changes each component by at most 2**-11 of itself, hence its norm too;
-# the rest is room for float32 sums.
+# Rounding a unit vector to float16 changes each component by at most 2**-11 of itself; the rest covers float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
-_SHARPNESS = 4  # of what diversity takes for an answer to a facet of the query
-_PASS_FACETS = 1024  # facets of queries compared at a time: bounds the memory of an exhaustive search
+_ANSWER_EXPONENT = 4  # cosines of documents that do not answer a facet are not small
+_PASS_FACETS = 1024  # query facets compared at a time: bounds the memory of an exhaustive search
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidates:
-    """Documents found for every query, best first."""
+    """Candidate documents for every query, best first."""
 
-    # `[Q, C]` int64 row numbers, C >= top_k; -1 where fewer documents were found (always at the end of a line).
-    rows: NDArray[np.int64]
-    # `[Q, C]` float32, `-inf` where `rows` is -1; each differs from the true score by at most `score_error` of the
-    # index.
-    scores: NDArray[np.float32]
-    # True when every allowed document was compared: then every document that may belong to the top_k is among the
-    # candidates, ties at the cut included, given `score_error`.
-    exhaustive: bool
+    rows: NDArray[np.int64]  # `[Q, C]`; -1 at the end if a query has fewer candidates
+    scores: NDArray[np.float32]  # `[Q, C]`, exact up to the `score_error` of the index; `-inf` where `rows` is -1
+    exhaustive: bool  # whether every allowed document was compared, so that none of the best is missing
 
 
 def select_candidates(
     rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], top_k: int, *, margin: float, exhaustive: bool
 ) -> Candidates:
-    """Keeps, for every query, the documents that may belong to the best top_k.
+    """Keeps, for every query, the documents that may belong to the best ``top_k``.
 
     Args:
-        rows_QC: ``[Q, C]`` int64, -1 for none; the rows of one query differ.
-        scores_QC: ``[Q, C]`` float32, ``-inf`` for none.
-        top_k: Documents wanted, >= 1.
-        margin: Everything within this distance of the top_k-th score stays: twice the error of the scores.
-        exhaustive: Passed on.
-
-    Returns:
-        Candidates, best first.
+        rows_QC: ``[Q, C]``, different rows for one query; -1: none.
+        scores_QC: ``[Q, C]``; ``-inf``: none.
+        top_k: Number of documents, >= 1.
+        margin: Documents within this distance of the top_k-th score stay: twice the error of the scores.
+        exhaustive: See :class:`Candidates`.
     """
     num_queries, width = scores_QC.shape
     if width > top_k:
@@ -67,7 +58,7 @@ def select_candidates(
 
 
 def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Runs an exhaustive ``search`` on some queries at a time and puts the answers together."""
+    """Runs an exhaustive ``search`` on some queries at a time and joins the results."""
     per_pass = max(1, _PASS_FACETS // query_QJD.shape[1])
     return join_candidates(
         [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
@@ -75,27 +66,27 @@ def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[n
 
 
 def join_candidates(parts: Sequence[Candidates]) -> Candidates:
-    """The answers of exhaustive searches for some queries each, one below another."""
+    """Joins the results of exhaustive searches for different queries."""
     width = max((part.rows.shape[1] for part in parts), default=0)
     num_queries = sum(len(part.rows) for part in parts)
     rows = np.full((num_queries, width), -1, dtype=np.int64)
     scores = np.full((num_queries, width), -np.inf, dtype=np.float32)
     start = 0
     for part in parts:
-        lines = slice(start, start + len(part.rows))
-        rows[lines, : part.rows.shape[1]] = part.rows
-        scores[lines, : part.rows.shape[1]] = part.scores
+        queries = slice(start, start + len(part.rows))
+        rows[queries, : part.rows.shape[1]] = part.rows
+        scores[queries, : part.rows.shape[1]] = part.scores
         start += len(part.rows)
     return Candidates(rows=rows, scores=scores, exhaustive=True)
 
 
 @dataclass(frozen=True, slots=True)
 class Meetings:
-    """How documents answer one query."""
+    """Scores of documents for the facets of one query."""
 
-    scores: NDArray[np.float32]  # `[C]` float32 in [-1, 1]: the sum over the query's facets of `shares`, or the largest
-    shares: NDArray[np.float32]  # `[C, J]` float32, what each facet of the query adds: its weight times its best cosine
-    document_facets: NDArray[np.int64]  # `[C, J]` int64, the facet of the document that it met; of equal ones the first
+    scores: NDArray[np.float32]  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
+    shares: NDArray[np.float32]  # `[C, J]`, weight of each query facet times its best cosine
+    document_facets: NDArray[np.int64]  # `[C, J]`, the document facet with that cosine; the first one of equal ones
 
 
 def meet(
@@ -105,17 +96,17 @@ def meet(
     *,
     any_suffices: bool = False,
 ) -> Meetings:
-    """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``, or ``max_j`` of the same.
+    """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``, or ``max_j`` instead of the sum.
 
-    Which facets meet is decided in float32; their cosines are computed in float64 and rounded, so equal documents get
-    equal scores wherever they stand. A zero facet is none: it is met only where a document has no other, with cosine 0.
+    The best facets are chosen in float32; their cosines are computed in float64 and rounded, so that equal documents
+    get equal scores. A zero facet counts only if a document has no other one, with cosine 0.
 
     Args:
-        query_JD: Weighted facets of one query, ``[J, D]``: the norm of facet j is its weight, and weights add up to 1,
-            or the largest is 1 where any facet suffices. A facet of weight 0 is none.
-        facets_TD: Facets of the documents as stored, one document after another; norms do not matter.
-        starts_C1: Where the facets of each document begin, and T; each has at least one.
-        any_suffices: Take the best facet of the query for each document in place of the sum.
+        query_JD: Facets of one query with their weights as norms, ``[J, D]``. Weights add up to 1; with
+            ``any_suffices`` the largest is 1.
+        facets_TD: Facets of the documents, one document after another; norms are ignored.
+        starts_C1: Offset of each document's facets; each has at least one.
+        any_suffices: Use the maximum instead of the sum.
 
     Example:
         >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
@@ -142,7 +133,7 @@ def meet(
     if any_suffices:
         scores_C = shares_CJ[:, query_JD.any(axis=1)].max(axis=1)
     else:
-        scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted: the order of facets is no matter
+        scores_C = np.sort(shares_CJ, axis=1).sum(axis=1)  # sorted, so that the order of facets does not matter
     scores_C = np.clip(scores_C, -1.0, 1.0)
     return Meetings(scores_C.astype(np.float32), shares_CJ.astype(np.float32), met_CJ)
 
@@ -157,24 +148,22 @@ def select_diverse(
 ) -> NDArray[np.int64]:
     """Chooses documents one by one: the next has the largest ``(1 - diversify) score + diversify novelty``.
 
-    Scores are scaled to [0, 1] over the candidates. What novelty is, in [0, 1], depends on the query:
+    Scores are scaled to [0, 1] over the candidates. Novelty, in [0, 1], depends on the query:
 
-    - one facet or none: ``1 - max similarity with those chosen``: maximal marginal relevance;
-    - several facets: the mean of that and of ``sum_j w_j r_j prod (1 - r_j of those chosen)``, so that results cover
-      the facets of the query. ``r_j`` says how well a document answers facet j, scaled to [0, 1] over the candidates
-      and raised to the 4th power (cosines of what does not answer are not small), and the weights ``w_j`` are the
-      facets' largest shares.
+    - up to one facet: ``1 - max similarity with those chosen`` (maximal marginal relevance);
+    - several facets: the mean of that and ``sum_j w_j r_j prod (1 - r_j of those chosen)``, so that results cover the
+      facets of the query. ``r_j`` is how well a document answers facet j: its share, scaled to [0, 1] over the
+      candidates and raised to the 4th power. The weights ``w_j`` are the largest shares.
 
     Args:
-        scores_C: What the candidates are ranked by without diversity.
-        shares_CJ: What each facet of the query adds to the score of its facets; a facet that adds nothing anywhere
-            does not count.
+        scores_C: Ranking scores.
+        shares_CJ: What each query facet adds to the score; facets that add nothing are ignored.
         similarities_CC: Of the candidates with each other, in [0, 1].
-        diversify: 0 keeps the order of scores, 1 looks at novelty alone; the first document is the best one anyway.
-        top_k: How many.
+        diversify: 0 keeps the order of scores, 1 uses novelty only; the first document is always the best one.
+        top_k: Number of documents.
 
     Returns:
-        Places of the documents, in order; of equal ones the first comes first.
+        Positions of the documents, in order.
 
     Example:
         >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])
@@ -186,7 +175,7 @@ def select_diverse(
     """
     relevance_C = _scaled(scores_C)
     used_J = np.flatnonzero(shares_CJ.max(axis=0, initial=0.0) > 0) if len(shares_CJ) else np.empty(0, dtype=np.int64)
-    answers_CJ = _scaled(shares_CJ[:, used_J]) ** _SHARPNESS
+    answers_CJ = _scaled(shares_CJ[:, used_J]) ** _ANSWER_EXPONENT
     weights_J = shares_CJ[:, used_J].max(axis=0, initial=0.0)
     weights_J = weights_J / (weights_J.sum() or 1.0)
     left_J, nearest_C = np.ones(len(used_J)), np.zeros(len(relevance_C))
@@ -206,7 +195,7 @@ def select_diverse(
 
 
 def _scaled(values: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Each column to [0, 1]: from the least to the largest; all 1 where these are equal."""
+    """Scales each column to [0, 1]; all 1 if its values are equal."""
     if not len(values):
         return values.astype(np.float64)
     least, most = values.min(axis=0), values.max(axis=0)

@@ -1,9 +1,8 @@
 """Brute-force search over codes: the index of small collections and the tail of large ones.
 
-A facet is held as the store holds it by default: one byte a number, the largest 127, and the inverse of its norm. Of a
-query the processor takes codes of seven bits a number, compares them with everything by products of integers, and what
-may be among the best again as floats. On a GPU codes are multiplied as floats at once: it is the index of collections
-of any size there, for a product of matrices beats skipping.
+A facet is kept as int8 codes, the largest being 127, and the inverse of their norm. On the CPU, a query is encoded with
+seven bits a number and compared with everything by integer products; documents that may be among the best are compared
+again as floats. On a GPU, codes are multiplied as floats at once; there it is the index of collections of any size.
 
 Shape letters: N documents, S places, Q queries, J facets of a query, K facets of a place, D dimensions, C candidates.
 """
@@ -24,27 +23,21 @@ from facets.index.candidates import Candidates, join_candidates, search_in_passe
 
 logger = logging.getLogger(__name__)
 
-# Facets of the largest block, each of which is twice the one before; and compared at a time, which fit a cache.
+# Facets of the largest block (each block is twice as large as the one before), and facets compared at a time.
 BLOCK_FACETS = {"cpu": 1 << 20, "cuda": 1 << 17}
 _FIRST_BLOCK_FACETS = 1024
 _PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
-_MIN_HOLES = 1024  # fewer holes are not worth closing
-_MANY_FACETS = 4096  # of which codes are compared before floats
-_LARGEST = 127  # of the codes of documents
-# Of those of queries: without VNNI two products are added up in 16 bits, which 2 * 255 * 63 just fits. oneDNN adds 128
-# to the codes of documents.
-_LARGEST_OF_QUERIES = 63
+_MIN_HOLES = 1024  # fewer holes are not worth compacting
+_MANY_FACETS = 4096  # from this number on codes are compared before floats
+_MAX_DOCUMENT_CODE = 127
+# Without VNNI, two products are added in 16 bits, which just holds 2 * 255 * 63; oneDNN adds 128 to document codes.
+_MAX_QUERY_CODE = 63
 
 
 def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
-    """``sum_j w_j max_k cos(q_j, F_k)`` the obvious way, ``[Q, N]``: what every index is tested against.
+    """``sum_j w_j max_k cos(q_j, F_k)`` computed directly, ``[Q, N]`` in [-1, 1]; indexes are tested against it.
 
-    Args:
-        query_QJD: ``[Q, J, D]``; norms are the weights, which add up to 1.
-        facets_NKD: ``[N, K, D]``, norms do not matter; a zero facet is none, and a document without any scores 0.
-
-    Returns:
-        ``[Q, N]`` float32 scores in [-1, 1].
+    ``query_QJD``: norms are weights, which add up to 1. ``facets_NKD``: norms are ignored; zero facets are ignored.
     """
     scores = np.zeros((len(query_QJD), len(facets_NKD)))
     for q, query in enumerate(query_QJD.astype(np.float64)):
@@ -56,14 +49,13 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
 
 
 def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
-    """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]``, 0 for zero facets, and the largest error of a facet.
+    """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]`` (0 for zero facets), and the largest error of a facet.
 
-    Facets that the store decoded from such codes give the same codes again: rounding to half precision moves none by
-    more than an eighth.
+    Facets that the store decoded from such codes give the same codes again.
     """
     facets = facets_SKD.astype(np.float32)
     largest = np.maximum(facets.max(axis=2), -facets.min(axis=2))
-    codes = facets * (_LARGEST / np.where(largest > 0, largest, 1))[:, :, None]
+    codes = facets * (_MAX_DOCUMENT_CODE / np.where(largest > 0, largest, 1))[:, :, None]
     np.rint(codes, out=codes)
     norms = np.sqrt(np.einsum("skd,skd->sk", codes, codes))
     inverse = (1 / np.where(norms > 0, norms, np.inf)).astype(np.float32)
@@ -73,12 +65,12 @@ def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], 
 
 
 class CodedQuery:
-    """Facets of queries, as codes or as floats, to be multiplied with those of documents.
+    """Facets of queries, as codes or floats.
 
     Attributes:
-        facets: ``[D, Q J]``, floats or codes.
-        scales: What products are multiplied with, ``[Q J]``.
-        error: Of a score, of each query, ``[Q, 1]``.
+        facets: ``[D, Q J]``.
+        scales: Factors of the products, ``[Q J]``.
+        error: Largest error of a score for each query, ``[Q, 1]``.
     """
 
     def __init__(self, query_QJD: NDArray[np.float32], device: torch.device, *, as_codes: bool) -> None:
@@ -86,7 +78,7 @@ class CodedQuery:
         scales, codes = np.ones(len(flat), dtype=np.float32), flat
         if as_codes:
             largest = np.abs(flat).max(axis=1)
-            scales = (np.where(largest > 0, largest, 1) / _LARGEST_OF_QUERIES).astype(np.float32)
+            scales = (np.where(largest > 0, largest, 1) / _MAX_QUERY_CODE).astype(np.float32)
             codes = np.rint(flat / scales[:, None])
         errors = np.linalg.norm(flat - codes * scales[:, None], axis=1)
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
@@ -101,7 +93,7 @@ class CodedQuery:
 
 
 def _integer_product(codes_TD: Tensor, query_DJ: Tensor) -> Tensor:
-    if len(query_DJ) == 1:  # which PyTorch gets wrong, for the strides of one column say nothing
+    if len(query_DJ) == 1:  # PyTorch computes this case wrongly, because the strides of one column are ambiguous
         return codes_TD.int() * query_DJ.int()
     return torch._int_mm(codes_TD, query_DJ)
 
@@ -109,9 +101,8 @@ def _integer_product(codes_TD: Tensor, query_DJ: Tensor) -> Tensor:
 class ExactIndex(FacetIndex):
     """Compares every document, block by block.
 
-    A document of more than K facets takes several slots side by side. Removed documents leave holes, which are closed
-    when they outnumber the rest. On a GPU only what may be among the best comes back; blocks that do not fit in its
-    memory stay with the processor, and go to the GPU for each search: slower, and the same results.
+    Removed documents leave holes, which are compacted when they outnumber the rest. On a GPU, only scores of candidates
+    are copied back; blocks that do not fit in its memory stay in main memory and are copied there for each search.
     """
 
     def __init__(
@@ -126,8 +117,13 @@ class ExactIndex(FacetIndex):
     ) -> None:
         """Makes an empty index.
 
-        ``device``: whose memory it is in, by torch's name. ``preselect``: whether it works as on a device that is not
-        the processor; None: where it is none. ``keeps_places``: whether holes stay, so that a place keeps its number.
+        Args:
+            num_facets: K.
+            dim: D.
+            device: PyTorch device for the codes.
+            preselect: Whether to work as on a GPU; None: if the device is one.
+            keeps_places: Whether to keep holes, so that places keep their numbers.
+            room: Places to allocate at once.
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
@@ -135,20 +131,20 @@ class ExactIndex(FacetIndex):
         self._preselect = self._device.type != "cpu" if preselect is None else preselect
         self._keeps_places = keeps_places
         self._room = room
-        self.code_error = 0.0  # the largest of a code
+        self.code_error = 0.0  # largest error of a facet
         self._clear()
 
     @property
     def score_error(self) -> float:
-        """The largest error of a code, and of sums of floats."""
+        """Largest error of codes and of float sums."""
         return self.code_error + 1e-5
 
     def _clear(self) -> None:
         self._blocks: list[tuple[Tensor, Tensor]] = []  # codes [n, K, D], inverse norms [n, K]
         self._starts: list[int] = []  # first slot of each block
-        self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1 marks a hole
+        self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1: hole
         self._num_slots = self._num_documents = self.num_holes = 0
-        self._has_long = False  # documents of several places
+        self._has_long = False  # whether there are documents of several places
         self._touch: Callable[[NDArray[np.int64]], None] = lambda slots_S: None
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
@@ -159,15 +155,15 @@ class ExactIndex(FacetIndex):
                     sink(block[part][: self._num_slots - start].numpy().data)
 
     def map(self, file: MappedFile, first_byte: int, rows_S: NDArray[np.int64], *, code_error: float) -> None:
-        """Takes the documents of a snapshot into an empty index; codes stay in the file and are compared when wanted.
+        """Opens the documents of a snapshot; codes stay in the file and are verified when they are first used.
 
-        ``first_byte``: where in it :meth:`write` began. ``rows_S``: row number of each slot, -1 marks a hole.
+        ``first_byte``: where :meth:`write` began. ``rows_S``: row of each place, -1: hole.
         """
         places, width = len(rows_S), self.num_facets * self.dim
         inverse = file.read(first_byte + places * width, 4 * places * self.num_facets).view("<f4")
         codes = file.view(first_byte, places * width).view(np.int8)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # that nobody may write to it
+            warnings.simplefilter("ignore", UserWarning)  # the array is read-only
             block = torch.from_numpy(codes.reshape(places, self.num_facets, self.dim))
         self._blocks, self._starts = [(block, torch.from_numpy(inverse.reshape(places, -1).astype(np.float32)))], [0]
         self._rows, self._num_slots, self.code_error = rows_S, places, code_error
@@ -183,7 +179,7 @@ class ExactIndex(FacetIndex):
 
     @property
     def slots(self) -> NDArray[np.int64]:
-        """Row number of every place in memory, -1 marks a hole."""
+        """Row of every place, -1: hole."""
         return self._rows[: self._num_slots]
 
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
@@ -209,14 +205,14 @@ class ExactIndex(FacetIndex):
             done += count
         self._rows[start:end] = rows
         self._num_slots = end
-        # Compacting may add the places of one document in two calls.
+        # Compaction may add the places of one document in two calls.
         before = np.concatenate([self._rows[start - 1 : start] if start else [-1], rows[:-1]])[: len(rows)]
         added = int(np.count_nonzero(rows != before))
         self._num_documents += added
         self._has_long |= added < len(rows)
 
     def _new_block(self) -> None:
-        """Appends an empty block, in the memory of the device while there is room."""
+        """Appends an empty block, in the memory of the device if there is space."""
         largest = BLOCK_FACETS[self._device.type] // self.num_facets
         places = 2 * len(self._blocks[-1][0]) if self._blocks else _FIRST_BLOCK_FACETS // self.num_facets
         places, device = max(1, self._room - self._num_slots, min(places, largest)), self._device
@@ -229,12 +225,12 @@ class ExactIndex(FacetIndex):
                 return
             except torch.OutOfMemoryError:
                 logger.warning("the memory of %s is full: searches are slower from here on", device)
-        # NumPy asks for large pages, which are read faster; what nobody has written to takes no memory.
+        # NumPy requests large pages, which are faster; unused parts take no memory.
         codes, inverse = (torch.from_numpy(np.empty(shape, dtype=dtype)) for shape, dtype in shapes)
         self._blocks.append((codes, inverse))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents and closes their holes when there are many; see :meth:`FacetIndex.remove`."""
+        """Removes documents and compacts when there are many holes; see :meth:`FacetIndex.remove`."""
         removed = super().remove(rows)
         if self._keeps_places:
             return removed
@@ -247,7 +243,7 @@ class ExactIndex(FacetIndex):
         return removed
 
     def _drop_front(self) -> None:
-        """Forgets blocks of holes at the front: where the oldest documents go elsewhere, nothing is copied."""
+        """Drops leading blocks of holes: no copying when the oldest documents move to another index."""
         block = bisect_right(self._starts, int(np.argmax(self.slots >= 0))) - 1
         if block:
             slots = self._starts[block]
@@ -265,7 +261,7 @@ class ExactIndex(FacetIndex):
             self._add(mine[mine >= 0], codes.index_select(0, kept), inverse.index_select(0, kept))
 
     def oldest(self, limit: int) -> NDArray[np.int64]:
-        """Rows of the oldest documents, of about ``limit`` places, ascending."""
+        """Rows of the oldest documents with about ``limit`` places, ascending."""
         slots = np.flatnonzero(self.slots >= 0)[:limit]
         return np.unique(self._rows[slots])
 
@@ -298,20 +294,20 @@ class ExactIndex(FacetIndex):
         if scores.shape[1] > top_k:
             kth = np.partition(scores, scores.shape[1] - top_k, axis=1)[:, scores.shape[1] - top_k, None]
             scores[scores < kth - 2 * (self.score_error + query.error)] = -np.inf
-        lines = [firsts_N[np.flatnonzero(np.isfinite(line))] for line in scores]
-        return self.compared(query_QJD, lines, top_k, exhaustive=True)
+        candidate_firsts = [firsts_N[np.isfinite(of_query)] for of_query in scores]
+        return self.compared(query_QJD, candidate_firsts, top_k, exhaustive=True)
 
     def compared(
-        self, query_QJD: NDArray[np.float32], lines: list[NDArray[np.int64]], top_k: int, *, exhaustive: bool
+        self, query_QJD: NDArray[np.float32], candidate_firsts: list[NDArray[np.int64]], top_k: int, *, exhaustive: bool
     ) -> Candidates:
-        """Candidates among some documents of each query.
+        """Candidates among given documents for each query.
 
-        ``lines``: the first slots of the documents, ascending.
+        ``candidate_firsts``: first places of the documents, ascending.
         """
-        width = max((len(line) for line in lines), default=0)
-        rows_QC = np.full((len(lines), width), -1, dtype=np.int64)
-        scores_QC = np.full((len(lines), width), -np.inf, dtype=np.float32)
-        for number, (query_JD, firsts) in enumerate(zip(query_QJD, lines, strict=True)):
+        width = max(map(len, candidate_firsts), default=0)
+        rows_QC = np.full((len(candidate_firsts), width), -1, dtype=np.int64)
+        scores_QC = np.full((len(candidate_firsts), width), -np.inf, dtype=np.float32)
+        for number, (query_JD, firsts) in enumerate(zip(query_QJD, candidate_firsts, strict=True)):
             if len(firsts) * self.num_facets > _MANY_FACETS and len(firsts) > top_k:
                 firsts = self._near_best(query_JD, firsts, top_k)
             if len(firsts):
@@ -320,7 +316,7 @@ class ExactIndex(FacetIndex):
         return select_candidates(rows_QC, scores_QC, top_k, margin=2 * self.score_error, exhaustive=exhaustive)
 
     def _near_best(self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
-        """Those of many documents that may be among the best: as codes they are read in a fraction of the time."""
+        """Those of many documents that may be among the best, found by codes, which is several times faster."""
         scores, error = self._scores_of(query_JD, firsts_C, as_codes=True)
         kth = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
         return firsts_C[scores >= kth - 2 * (self.score_error + error)]
@@ -328,7 +324,7 @@ class ExactIndex(FacetIndex):
     def _scores_of(
         self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], *, as_codes: bool
     ) -> tuple[NDArray[np.float32], float]:
-        """Scores of the documents that begin at these slots, ascending, and the error that the query adds to them."""
+        """Scores of the documents that start at these places, ascending, and the error that the query adds."""
         query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
         slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
         self._touch(slots)
@@ -338,7 +334,7 @@ class ExactIndex(FacetIndex):
         for start, end, (codes, norms) in zip(self._starts, ends, self._blocks, strict=True):
             if end > done:
                 taken = torch.from_numpy(slots[done:end] - start)
-                facets[done:end] = codes.index_select(0, taken)  # indexing by [] takes ten times as long
+                facets[done:end] = codes.index_select(0, taken)  # ten times as fast as indexing by []
                 inverse[done:end], done = norms.index_select(0, taken), end
         best = _best_of_places(query, facets, inverse)
         if starts is not None:
@@ -346,7 +342,7 @@ class ExactIndex(FacetIndex):
         return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
 
     def _places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All slots of the documents that begin at these, and where those of each begin."""
+        """All places of the documents that start at these, and the offset of each document."""
         held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
         growing = np.arange(len(firsts_C))
         while len(growing):
@@ -359,7 +355,7 @@ class ExactIndex(FacetIndex):
         return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
 
     def _scores(self, query: CodedQuery, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
-        """Scores of the documents that begin at these slots, holes included, ``[Q, N]``."""
+        """Scores of the documents that start at these places, including holes, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
         self._touch(np.arange(self._num_slots))
         scores = torch.empty(num_queries, self._num_slots, device=device)
@@ -369,11 +365,11 @@ class ExactIndex(FacetIndex):
             for first in range(0, min(len(codes), self._num_slots - start), places):
                 last = min(first + places, len(codes), self._num_slots - start)
                 some, norms = codes[first:last].to(device), inverse[first:last].to(device)
-                found = _best_of_places(query, some.float() if self._preselect else some, norms)
+                products = _best_of_places(query, some.float() if self._preselect else some, norms)
                 if self._has_long:
-                    best[start + first : start + last] = found
+                    best[start + first : start + last] = products
                 else:
-                    scores[:, start + first : start + last] = _sums(found, num_queries)
+                    scores[:, start + first : start + last] = _sums(products, num_queries)
         if not self._has_long:
             return scores
         lengths = torch.from_numpy(np.diff(firsts_N, append=self._num_slots)).to(device)
@@ -381,7 +377,7 @@ class ExactIndex(FacetIndex):
 
 
 def _best_of_places(query: CodedQuery, facets_SKD: Tensor, inverse_SK: Tensor) -> Tensor:
-    """The best facet of each place for each facet of the queries, ``[S, Q J]``; ``-inf`` where there is none."""
+    """Best product of each place for each query facet, ``[S, Q J]``; ``-inf`` for a place without facets."""
     places, num_facets, dim = facets_SKD.shape
     # [S * K, D] x [D, Q * J] -> [S, K, Q * J] -> [S, Q * J]
     products = query.times(facets_SKD.reshape(-1, dim)).mul_(inverse_SK.reshape(-1, 1))
@@ -393,17 +389,15 @@ def _best_of_places(query: CodedQuery, facets_SKD: Tensor, inverse_SK: Tensor) -
 
 
 def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:
-    """Over the facets of each query, ``[Q, N]``; a document without any facet has cosine 0."""
-    found = best_NJ.masked_fill_(best_NJ == -torch.inf, 0.0)
-    return found.view(len(best_NJ), num_queries, -1).sum(dim=2).T
+    """Sums over the facets of each query, ``[Q, N]``; a document without facets has cosine 0."""
+    cosines = best_NJ.masked_fill_(best_NJ == -torch.inf, 0.0)
+    return cosines.view(len(best_NJ), num_queries, -1).sum(dim=2).T
 
 
 def best_columns(scores_QN: Tensor, top_k: int, *, margin: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """What may belong to the best ``top_k``, chosen where the scores are.
+    """Documents within ``margin`` of the top_k-th score, selected on the device of the scores.
 
-    ``scores_QN``: ``[Q, N]``, ``-inf`` for none. ``margin``: everything within this distance of the top_k-th score is
-    taken. Returns their columns, ``[Q, C]`` ascending, and their scores; of some queries more than may belong to the
-    best.
+    Returns their columns, ``[Q, C]`` ascending, and their scores; for some queries there are more than necessary.
     """
     num_documents = scores_QN.shape[1]
     if num_documents > top_k:
@@ -415,10 +409,10 @@ def best_columns(scores_QN: Tensor, top_k: int, *, margin: float) -> tuple[NDArr
 
 
 def search_in_halves(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Fewer queries at a time, down to one, where the device has no memory for all of them.
+    """Searches fewer queries at a time if the device has not enough memory for all of them.
 
     Raises:
-        OverloadedError: Not even for one.
+        OverloadedError: There is not enough memory for one query.
     """
     try:
         return search(query_QJD)

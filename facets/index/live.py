@@ -1,7 +1,7 @@
-"""The index of one collection while it is written: the backend's index for the bulk, an exact tail for what came last.
+"""The index of one collection while it is written: an index of the backend, and an exact tail of recent documents.
 
-New documents go to the tail, which is searched exactly, so a write is visible at once and costs no training.
-Maintenance folds the tail into the index of the backend, and builds that anew when the collection has outgrown it.
+New documents go to the tail, which is searched exactly, so a write is visible at once. Maintenance folds the tail into
+the index of the backend, and builds that again when the collection has outgrown it.
 Shape letters: N documents, Q queries, J facets of a query, D dimensions.
 """
 
@@ -16,31 +16,33 @@ from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 
-_RETRAIN_GROWTH = 4  # train anew when the collection is this many times larger than at the last training
-_FOLD_SHARE = 8  # fold when the tail costs an eighth of the largest exact search
-_MIN_HOLES = 10_000  # places of removed documents, more of which than of others are built away
-_CHUNK = 1024  # documents read at a time: bounds how long a writer waits
-FOLD_FACETS = 4096  # added to the index of the backend under one lock: bounds how long a search waits
-_PURGE_SHARE = 8  # purge when an eighth of what the index compares is removed documents
+_RETRAIN_GROWTH = 4  # train again when the collection is this many times larger than at the last training
+_FOLD_SHARE = 8  # fold when the tail has an eighth of `exact_max_facets`
+_MIN_HOLES = 10_000  # build again when more places than this, and more than half of all, are holes
+_DOCUMENTS_AT_A_TIME = 1024  # read: bounds how long a writer waits
+FOLD_FACETS = 4096  # added under one lock: bounds how long a search waits
+_PURGE_SHARE = 8  # purge when an eighth of the compared documents is removed
 
 
-class Stopped(Exception):  # noqa: N818 - not an error: the engine closes and maintenance gives up
-    """Maintenance was asked to stop; the index is as it was."""
+class Stopped(Exception):  # noqa: N818 - not an error
+    """Maintenance was stopped because the engine closes; the index is unchanged."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LiveFound:
-    """What a search of the live index gave."""
+class LiveResult:
+    """The result of a search."""
 
-    candidates: Candidates  # of both parts
-    kind: str  # of index that was searched
-    revision: int  # of the collection that the index had reached
+    candidates: Candidates
+    kind: str  # of the index
+    revision: int  # of the collection
 
 
 class LiveIndex:
     """An index of the backend and an exact tail behind one lock; thread-safe.
 
-    ``backend``: builds the index once the collection is large. ``base``: what a snapshot gave; None without one.
+    Attributes:
+        num_unsaved: Documents in the index of the backend that are in no snapshot.
+        revision: Revision of the collection that the index has reached.
     """
 
     def __init__(
@@ -58,8 +60,8 @@ class LiveIndex:
         self._lock = ReadWriteLock()
         self._base = base
         self._tail = ExactIndex(num_facets=source.num_facets, dim=source.dim)
-        self.num_unsaved = 0  # documents in the index of the backend that no snapshot holds
-        self.revision = revision  # of the collection that it has reached
+        self.num_unsaved = 0
+        self.revision = revision
 
     @property
     def _parts(self) -> list[FacetIndex]:
@@ -68,17 +70,17 @@ class LiveIndex:
 
     @property
     def kind(self) -> str:
-        """``exact`` until the collection is large enough for the backend."""
+        """Kind of the index of the backend; ``exact`` if there is none yet."""
         return self._parts[0].kind
 
     @property
     def num_vectors(self) -> int:
-        """Facets in memory, those of removed documents included until they are taken out."""
+        """Facets in memory, including those of removed documents."""
         return sum(part.num_vectors for part in self._parts)
 
     @property
     def num_pending(self) -> int:
-        """Documents, stored and found, that the index of the backend, or one to be built, does not have yet."""
+        """Documents that will move from the tail to the index of the backend."""
         return len(self._tail) if self._base is not None or self._wants_building() else 0
 
     def __len__(self) -> int:
@@ -86,7 +88,7 @@ class LiveIndex:
             return self._size()
 
     def rows(self) -> NDArray[np.int64]:
-        """Row numbers of everything in the index, ascending."""
+        """Rows of all documents, ascending."""
         with self._lock.read():
             return np.sort(self._held())
 
@@ -97,18 +99,18 @@ class LiveIndex:
         return sum(map(len, self._parts))
 
     def catch_up(self) -> None:
-        """Makes the index agree with its source, which nobody may change meanwhile.
+        """Makes the index equal to its source, which must not change during the call.
 
-        A row number stands for one unchanging set of facets, so comparing row numbers is enough.
+        A row identifies one unchanging set of facets, so comparing rows is enough.
         """
         rows = self._source.rows()
         with self._lock.write():
-            held = self._tail.rows() if self._base is None else self._base.rows()
+            known = self._tail.rows() if self._base is None else self._base.rows()
             if self._base is not None:
-                self._base.remove(np.setdiff1d(held, rows, assume_unique=True))
-            missing = np.setdiff1d(rows, held, assume_unique=True)
-            for start in range(0, len(missing), _CHUNK):
-                self._tail.add(*self._source.read(missing[start : start + _CHUNK]))
+                self._base.remove(np.setdiff1d(known, rows, assume_unique=True))
+            missing = np.setdiff1d(rows, known, assume_unique=True)
+            for start in range(0, len(missing), _DOCUMENTS_AT_A_TIME):
+                self._tail.add(*self._source.read(missing[start : start + _DOCUMENTS_AT_A_TIME]))
 
     def apply(
         self,
@@ -118,10 +120,10 @@ class LiveIndex:
         removed: NDArray[np.int64],
         units_SKD: NDArray[np.float16] | None = None,
     ) -> None:
-        """Repeats a write of the source.
+        """Repeats a write of the store.
 
-        ``revision``: of the collection after the write. ``added``: rows added, one a place of theirs, ``[S]``.
-        ``units_SKD``: unit-norm facets of these places; None when there are none.
+        ``revision``: of the collection after the write. ``added``: rows added, one for each place. ``units_SKD``:
+        unit-norm facets of these places; None: nothing was added.
         """
         with self._lock.write():
             for part in self._parts if len(removed) else ():
@@ -131,34 +133,34 @@ class LiveIndex:
             self.revision = revision
 
     def discard(self, rows: NDArray[np.int64]) -> None:
-        """Leaves rows of the source out, which it has but cannot read."""
+        """Removes rows that are damaged in the store."""
         with self._lock.write():
             for part in self._parts:
                 part.remove(rows)
 
     def search(
         self, query_QJD: NDArray[np.float32], top_k: int, *, allowed_rows: NDArray[np.int64] | None, exhaustive: bool
-    ) -> LiveFound:
-        """Candidates of both parts."""
+    ) -> LiveResult:
+        """Candidates of index and tail."""
         with self._lock.read():
             revision = self.revision
             parts = self._parts
-            found = [
+            results = [
                 part.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
                 for part in parts
                 if len(part)
             ]
             kind, error = parts[0].kind, max(part.score_error for part in parts)
         empty = np.empty((len(query_QJD), 0))
-        exhaustive = all(part.exhaustive for part in found)
+        exhaustive = all(part.exhaustive for part in results)
         merged = select_candidates(
-            np.concatenate([empty.astype(np.int64), *(part.rows for part in found)], axis=1),
-            np.concatenate([empty.astype(np.float32), *(part.scores for part in found)], axis=1),
+            np.concatenate([empty.astype(np.int64), *(part.rows for part in results)], axis=1),
+            np.concatenate([empty.astype(np.float32), *(part.scores for part in results)], axis=1),
             top_k,
             margin=2 * error,
             exhaustive=exhaustive,
         )
-        return LiveFound(candidates=merged, kind=kind, revision=revision)
+        return LiveResult(candidates=merged, kind=kind, revision=revision)
 
     def is_due(self) -> bool:
         """Whether :meth:`maintain` has something to do."""
@@ -166,7 +168,7 @@ class LiveIndex:
             return self._wants_building() or self._wants_fold() or self._wants_purge()
 
     def maintain(self, stopping: Callable[[], bool]) -> None:
-        """Builds, folds or purges when due; only one thread at a time may call it.
+        """Builds, folds or purges if due; for one thread at a time.
 
         Raises:
             Stopped: ``stopping`` returned True.
@@ -183,17 +185,17 @@ class LiveIndex:
                     self._base = self._base if len(self._base) else None
 
     def save(self, write: Callable[[FacetIndex], None]) -> None:
-        """Hands what the backend has built to ``write``, if it can be saved; only for the thread that maintains.
+        """Calls ``write`` with the index of the backend if it can be saved; only for the maintenance thread.
 
-        Needs no lock: only maintenance changes the lists. A document removed meanwhile may or may not be in
-        what is written; :meth:`catch_up` removes it.
+        No lock is needed: only maintenance changes the lists. A document removed during the call may be in the
+        snapshot; :meth:`catch_up` removes it.
         """
         if self._base is not None and self._base.describe() is not None:
             write(self._base)
         self.num_unsaved = 0
 
     def _wants_building(self) -> bool:
-        base = self._base  # maintenance may take it away meanwhile
+        base = self._base  # another thread may replace it
         if base is None:
             return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
         trained, holes = base.trained_documents, base.num_holes
@@ -213,17 +215,17 @@ class LiveIndex:
             return
 
         def chunks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float16]]]:
-            for start in range(0, len(rows), _CHUNK):
+            for start in range(0, len(rows), _DOCUMENTS_AT_A_TIME):
                 if stopping():
                     raise Stopped
-                yield self._source.read(rows[start : start + _CHUNK])
+                yield self._source.read(rows[start : start + _DOCUMENTS_AT_A_TIME])
 
         index = self._backend.build(chunks, num_documents=len(rows), num_facets=self._source.num_facets)
         if index is None:
             return
         with self._lock.write():
-            # Writes went on meanwhile. A row that was removed must go from the new index too; rows that came
-            # later are in the tail; a row committed but not yet applied here will be applied to the tail.
+            # Writes went on during the build. Rows removed since must be removed from the new index; rows added since
+            # are in the tail, or will be applied to it.
             index.remove(np.setdiff1d(rows, self._held()))
             self._tail.remove(rows)
             self._base = index
@@ -235,8 +237,8 @@ class LiveIndex:
             if stopping():
                 raise Stopped
             with self._lock.read():
-                asked = self._tail.oldest(limit)
-            rows, units = self._source.read(asked)
+                oldest = self._tail.oldest(limit)
+            rows, units = self._source.read(oldest)
             prepared, has_room = base.prepare(rows, units), False
             while not has_room:
                 with self._lock.write():
@@ -244,7 +246,5 @@ class LiveIndex:
             with self._lock.write():
                 kept = np.isin(rows, self._tail.rows())
                 base.add_prepared(rows[kept], units[kept], prepared[kept])
-                self._tail.remove(asked)
+                self._tail.remove(oldest)
                 self.num_unsaved += int(np.count_nonzero(kept))
-        if base is not None:
-            base.settle()

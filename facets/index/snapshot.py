@@ -1,9 +1,9 @@
-"""Snapshots of indexes: one file, mapped into memory, whose bytes are compared with checksums before they are believed.
+"""Snapshots of indexes: one file, mapped into memory and verified by checksums.
 
-What the index wrote; the row number of every slot, int64 little-endian; the header, JSON in UTF-8; the CRC-32 of every
-64 KiB of what stands before the header; and at the end magic, version, lengths and the CRC-32 of header, list and end
-(``<8sIIQI``). Header and list are compared when a snapshot is opened, everything else when it is first wanted, so
-opening takes as long however many documents there are, and what no search has met takes no memory.
+Layout: what the index wrote; the row of every place, int64 little-endian; the header, JSON in UTF-8; the CRC-32 of each
+64 KiB block before the header; magic, version, lengths, and the CRC-32 of header, checksums and these (``<8sIIQI``).
+Header and checksums are verified when a snapshot is opened, everything else when it is first used. So opening takes the
+same time for any number of documents.
 """
 
 import json
@@ -32,19 +32,17 @@ _BUFFER = 1024 * 1024
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SnapshotIdentity:
-    """What a snapshot belongs to; one that differs is foreign."""
+    """What a snapshot belongs to."""
 
     store_id: str  # of the document store
     collection: int  # number of the collection
     num_facets: int  # K
     dim: int  # D
-    # Revision of the data directory that the index had reached. When reading: the store's, which the snapshot's must
-    # not exceed.
-    revision: int
+    revision: int  # of the data directory that the index had reached; when reading, the maximum
 
 
-class _Checked:
-    """Writes to a file, and keeps the checksum of every block of what was written."""
+class _ChecksummedFile:
+    """Writes to a file and computes the checksum of every block."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
@@ -65,7 +63,7 @@ class _Checked:
 
 
 def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) -> None:
-    """Writes a snapshot atomically: a crash leaves the old file or the new one.
+    """Writes a snapshot atomically.
 
     Raises:
         StorageError: The disk is full or cannot be written; the old snapshot stays.
@@ -79,7 +77,7 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
     }
     slots = index.slots.astype("<i8").tobytes()
     with write_atomically(path, durable=True, private=True) as part, open(part, "wb", buffering=_BUFFER) as file:
-        body = _Checked(file)
+        body = _ChecksummedFile(file)
         index.write(body)
         body(slots)
         encoded = json.dumps(header, sort_keys=True).encode()
@@ -89,32 +87,32 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
 
 
 def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
-    """Opens a snapshot after verifying whose it is; see the module for what is verified when.
+    """Opens a snapshot of this identity; see the module for what is verified when.
 
     Raises:
-        IndexFormatError: Damaged, truncated, foreign, or of an unknown version.
+        IndexFormatError: It is damaged, has an unknown version, or belongs to something else.
         FileNotFoundError: There is none.
     """
     file, header = _open(path)
     description = header["index"]
-    found = SnapshotIdentity(
+    actual = SnapshotIdentity(
         store_id=header["store_id"],
         collection=header["collection"],
         num_facets=description["num_facets"],
         dim=description["dim"],
         revision=header["revision"],
     )
-    if replace(found, revision=identity.revision) != identity:
-        raise IndexFormatError(f"snapshot belongs to {found}, expected {identity}")
-    if found.revision > identity.revision:
-        raise IndexFormatError(f"snapshot is of revision {found.revision}, newer than the store's {identity.revision}")
+    if replace(actual, revision=identity.revision) != identity:
+        raise IndexFormatError(f"snapshot belongs to {actual}, expected {identity}")
+    if actual.revision > identity.revision:
+        raise IndexFormatError(f"snapshot is of revision {actual.revision}, newer than the store's {identity.revision}")
     size = 8 * header["num_slots"]
     slots = file.read(file.num_bytes - size, size).view("<i8").astype(np.int64)
     return backend.read(file.up_to(file.num_bytes - size), slots, description)
 
 
 def load_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex | None:
-    """Opens a snapshot, or sets it aside when it cannot be trusted; None then, or without one."""
+    """Opens a snapshot; None if there is none, or if it cannot be trusted and was set aside."""
     try:
         return read_snapshot(path, identity, backend)
     except FileNotFoundError:
@@ -133,7 +131,7 @@ def set_aside(path: Path, error: Exception) -> None:
 
 
 def check_snapshot(path: Path) -> None:
-    """Compares all of a snapshot with its checksums.
+    """Verifies a whole snapshot.
 
     Raises:
         IndexFormatError: It is damaged or truncated.
@@ -144,13 +142,13 @@ def check_snapshot(path: Path) -> None:
 
 
 def _open(path: Path) -> tuple[MappedFile, dict[str, Any]]:
-    """The mapped body of a snapshot and its header, which is verified."""
+    """The mapped content of a snapshot and its verified header."""
     with open(path, "rb") as file:
         size = file.seek(0, os.SEEK_END)
         file.seek(max(0, size - _END.size - _CHECKSUM.size))
         end = file.read(_END.size)
         if len(end) < _END.size or not end.startswith(_MAGIC):
-            raise IndexFormatError("file is no Facets index snapshot, or it is truncated")
+            raise IndexFormatError("file is not a Facets index snapshot, or it is truncated")
         _, version, header_bytes, body_bytes = _END.unpack(end)
         if version != _VERSION:
             raise IndexFormatError(f"snapshot has version {version}, expected {_VERSION}")

@@ -1,4 +1,4 @@
-"""Durable files: one SQLite opener, one atomic write, one lock of a directory, errors of their own."""
+"""Durable storage: SQLite and PostgreSQL databases, atomic files, locked data directories, backups."""
 
 from facets.storage.backup import (
     BACKUP_MANIFEST,
@@ -14,8 +14,8 @@ from facets.storage.backup import (
     remove_older,
     restore,
 )
-from facets.storage.checksums import add_checksums, row_checksum, tables_with_checksums
-from facets.storage.database import Database, Migration, Schema
+from facets.storage.checksums import row_checksum, tables_with_checksums
+from facets.storage.database import Database, Schema
 from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import (
     clear_errors,
@@ -42,7 +42,6 @@ __all__ = [
     "DirectoryManifest",
     "HighWaterMark",
     "LogisticCurves",
-    "Migration",
     "News",
     "PostgresDatabase",
     "PostgresSchema",
@@ -53,7 +52,6 @@ __all__ = [
     "SqlConnection",
     "SqlCursor",
     "SqlDatabase",
-    "add_checksums",
     "back_up",
     "backups_in",
     "check_backup",

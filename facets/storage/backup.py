@@ -1,4 +1,4 @@
-"""Copies of a data directory: taken while it is in use, checked, and put back whole; and stores looked through."""
+"""Backups of a data directory: taken while it is in use, verified, restored; and verification of single stores."""
 
 import hashlib
 import json
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.database import Schema
+from facets.storage.database import VERSION, Schema
 from facets.storage.directory import LOCK, MANIFEST, UNFINISHED_RESTORE, DirectoryLock
 from facets.storage.files import (
     clear_errors,
@@ -28,73 +28,74 @@ from facets.storage.files import (
 from facets.storage.mark import HighWaterMark
 
 BACKUP_MANIFEST = "backup.json"
-_VERIFIED = "verified"  # an empty file in a backup in which everything was compared
-_LAST_BACKUP = "last-backup.json"  # in the data directory: when the last one was taken
+_VERIFIED = "verified"  # empty file in a backup that was completely verified
+_LAST_BACKUP = "last-backup.json"  # in the data directory: when the last backup was taken
 _FORMAT = 1
-_MAY_BE_THERE = {LOCK, "lost+found", UNFINISHED_RESTORE}  # in a directory that counts as empty
-_BUFFER = 1024 * 1024
+_IGNORED_NAMES = {LOCK, "lost+found", UNFINISHED_RESTORE}  # a directory with only these counts as empty
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, what only SQLite needs, application id
-_MOST = 20  # problems of its pages that SQLite names
+_SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, fields of SQLite, application id
+_MAX_PAGE_PROBLEMS = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BackupFile:
     """One store in a backup."""
 
-    num_bytes: int  # size
-    sha256: str  # of its bytes
-    writes: int | None  # how many writes it had seen, of a document store its revision; None: nobody counts
+    num_bytes: int
+    sha256: str
+    writes: int | None  # number of writes it had seen, for a document store its revision; None: not counted
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Backup:
-    """A backup that was taken."""
+    """A backup in a folder."""
 
-    folder: str  # its whole path
+    folder: str  # absolute path
     made: datetime  # UTC
-    num_bytes: int  # of its stores
+    num_bytes: int  # total size of its stores
 
 
 def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:
-    """Copies stores of a directory that may be in use; writers are not held up.
+    """Copies stores of a directory that may be in use, without blocking writers.
 
-    Each store is copied as it was at one moment, one after the other in the order given: what points at another store
-    comes before it. ``backup.json`` is written last and the folder named last, so a folder of that name is whole.
+    Each store is copied in one consistent state, one after the other: list a store that refers to another one first.
+    The folder gets its name last, so a folder of that name is a complete backup.
 
     Args:
         directory: The data directory.
         destination: A new folder.
-        stores: Path of each store, and the statement that counts its writes (``Schema.counter``).
+        stores: Path of each store, and the query that counts its writes (``Schema.counter``).
 
     Returns:
-        What was copied, by path in the directory.
+        The copied files by their path in the directory.
 
     Raises:
         ConflictError: The destination exists.
-        DiskFullError: There is no room; the destination is not made.
+        DiskFullError: There is no space; the destination is not created.
         StoreInUseError: Another process is taking the same backup.
-        StorageError: A store cannot be read, or the copy not written.
+        StorageError: A store cannot be read or the copy cannot be written.
     """
     part = destination.with_name(f"{destination.name}.part")
     with clear_errors(f"cannot write {destination}"):
         if destination.exists():
             raise ConflictError(f"{destination} exists: expected the name of a new folder")
-        _clear_abandoned(destination.parent)
+        _remove_abandoned(destination.parent)
         make_private_directory(part)
         lock = DirectoryLock(part)
         try:
             files = {}
             for store, counter in stores:
-                copy = part / store.relative_to(directory)
-                _make_private_parents(copy, part)
-                writes = _copy(store, copy, counter)
-                files[str(store.relative_to(directory))] = BackupFile(
-                    num_bytes=copy.stat().st_size, sha256=_digest(copy), writes=writes
-                )
-            made = datetime.now(tz=UTC).isoformat(timespec="seconds")
-            copied = {name: asdict(file) for name, file in files.items()}
-            content = {"format": _FORMAT, "made": made, "store_id": _store_id(directory / MANIFEST), "files": copied}
+                name = str(store.relative_to(directory))
+                _make_private_parents(part / name, part)
+                writes = _copy(store, part / name, counter)
+                num_bytes = (part / name).stat().st_size
+                files[name] = BackupFile(num_bytes=num_bytes, sha256=_digest(part / name), writes=writes)
+            content = {
+                "format": _FORMAT,
+                "made": datetime.now(tz=UTC).isoformat(timespec="seconds"),
+                "store_id": _store_id(directory / MANIFEST),
+                "files": {name: asdict(file) for name, file in files.items()},
+            }
             write_whole(part / BACKUP_MANIFEST, json.dumps(content, indent=2) + "\n", durable=True, private=True)
             for folder in {(part / name).parent for name in files}:
                 sync_directory(folder)
@@ -110,10 +111,10 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
 
 
 def note_backup(directory: Path, source: Path) -> None:
-    """Writes into a data directory when its last backup was taken, for whoever asks the server.
+    """Records in a data directory when its last backup was taken.
 
     Raises:
-        StorageError: It cannot be written, say because only the server's user may; the backup is good all the same.
+        StorageError: The record cannot be written, e.g. for lack of permission; the backup itself is complete.
     """
     with clear_errors(f"cannot write {directory / _LAST_BACKUP}"):
         made = json.loads((source / BACKUP_MANIFEST).read_text(encoding="utf-8"))["made"]
@@ -121,7 +122,7 @@ def note_backup(directory: Path, source: Path) -> None:
 
 
 def last_backup(directory: Path) -> datetime | None:
-    """When the last backup of a data directory was taken; None: nobody knows of any."""
+    """When the last backup of a data directory was taken; None if there is no record of one."""
     try:
         made = json.loads((directory / _LAST_BACKUP).read_text(encoding="utf-8"))["made"]
         return datetime.fromisoformat(made)
@@ -130,49 +131,52 @@ def last_backup(directory: Path) -> datetime | None:
 
 
 def backups_in(folder: Path) -> list[Backup]:
-    """The backups of a folder, the newest first; what is no backup is passed over, none is compared."""
-    found = []
+    """The backups in a folder, newest first, without verifying them."""
+    backups = []
     for manifest in folder.glob(f"*/{BACKUP_MANIFEST}"):
         with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
             content = json.loads(manifest.read_text(encoding="utf-8"))
             num_bytes = sum(int(file["num_bytes"]) for file in content["files"].values())
             made = datetime.fromisoformat(content["made"]).astimezone(UTC)
-            found.append(Backup(folder=str(manifest.parent.absolute()), made=made, num_bytes=num_bytes))
-    return sorted(found, key=lambda one: (one.made, one.folder), reverse=True)
+            backups.append(Backup(folder=str(manifest.parent.absolute()), made=made, num_bytes=num_bytes))
+    return sorted(backups, key=lambda backup: (backup.made, backup.folder), reverse=True)
 
 
 def mark_verified(source: Path) -> None:
-    """Notes in a backup that everything in it was compared and is what was written."""
+    """Records in a backup that everything in it was verified."""
     write_whole(source / _VERIFIED, "", durable=True, private=True)
 
 
 def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
-    """Removes backups beside one that was marked as verified, the oldest first, until so many are left with it.
+    """Removes old backups beside a verified one, oldest first, until ``keep`` backups remain; yields removed folders.
 
-    Only those go that are of the same store, are marked as verified, and have a name of the pattern. Killed at any
-    moment it leaves a whole backup, or half of one that the next backup removes.
+    Only verified backups of the same store whose name matches the pattern are removed. A kill at any moment leaves
+    complete backups, or a partial folder that the next backup removes.
 
     Args:
-        newest: The backup that stays whatever the clock said; not marked: nothing is removed.
-        pattern: Of the names, as of ``glob``.
-        keep: How many stay, at least 1.
-
-    Returns:
-        The folders that are gone, as they go.
+        newest: A backup that always stays; if it is not verified, nothing is removed.
+        pattern: Glob pattern of the names.
+        keep: Number of backups to keep, at least 1.
 
     Raises:
-        StorageError: One cannot be removed, say because another process is doing so.
+        StorageError: A backup cannot be removed, e.g. because another process is removing it.
     """
     store_id = _store_id(newest / BACKUP_MANIFEST)
     if store_id is None or not (newest / _VERIFIED).exists():
         return
-    found = [Path(backup.folder) for backup in backups_in(newest.parent) if Path(backup.folder) != newest.absolute()]
-    like = [one for one in found if one.match(pattern) and (one / _VERIFIED).exists()]
-    same = [one for one in like if _store_id(one / BACKUP_MANIFEST) == store_id]
-    for old in reversed(same[keep - 1 :]):
+    folders = [Path(backup.folder) for backup in backups_in(newest.parent)]
+    removable = [
+        folder
+        for folder in folders
+        if folder != newest.absolute()
+        and folder.match(pattern)
+        and (folder / _VERIFIED).exists()
+        and _store_id(folder / BACKUP_MANIFEST) == store_id
+    ]
+    for old in reversed(removable[keep - 1 :]):
         part = old.with_name(f"{old.name}.part")
         with clear_errors(f"cannot remove {old}"):
-            os.replace(old, part)  # from here on it is half a backup for everybody
+            os.replace(old, part)  # from here on it does not count as a backup
         sync_directory(old.parent)
         with closing(DirectoryLock(part)):
             _remove(part)
@@ -180,124 +184,125 @@ def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
 
 
 def check_backup(source: Path) -> dict[str, BackupFile]:
-    """Compares every file of a backup with what was written.
+    """Compares every file of a backup with its checksum.
 
     Raises:
-        DamagedError: A file is missing or has changed, or the folder is no backup.
-        StorageError: It is of a newer version, or cannot be read.
+        DamagedError: A file is missing or has changed, or the folder is not a backup.
+        StorageError: The backup has another format or cannot be read.
     """
     manifest = source / BACKUP_MANIFEST
     with clear_errors(f"cannot read backup {source}"):
         try:
             content = json.loads(manifest.read_text(encoding="utf-8"))
-            number = content["format"]
+            format_number = content["format"]
             files = {str(name): BackupFile(**values) for name, values in content["files"].items()}
         except FileNotFoundError as error:
-            raise DamagedError(f"{source} is no whole backup: it has no {BACKUP_MANIFEST}") from error
+            raise DamagedError(f"{source} is not a complete backup: it has no {BACKUP_MANIFEST}") from error
         except (ValueError, KeyError, TypeError, AttributeError) as error:
             raise DamagedError(f"{manifest} is damaged: expected what a backup wrote") from error
-        if number != _FORMAT:
-            raise StorageError(f"{manifest} has format {number}, expected {_FORMAT}: use the release that wrote it")
+        if format_number != _FORMAT:
+            raise StorageError(
+                f"{manifest} has format {format_number}, expected {_FORMAT}: use the release that wrote it"
+            )
         for name, file in files.items():
             path = source / name
             if ".." in Path(name).parts or Path(name).is_absolute() or not path.is_file():
                 raise DamagedError(f"{path} is missing in the backup: use another one")
-            if any(place.is_symlink() for place in (path, *path.parents) if source in place.parents):
-                raise DamagedError(f"{path} is a link: a backup holds its files itself; use another one")
+            if any(parent.is_symlink() for parent in (path, *path.parents) if source in parent.parents):
+                raise DamagedError(f"{path} is a link, expected a file: use another backup")
             if path.stat().st_size != file.num_bytes or _digest(path) != file.sha256:
-                raise DamagedError(f"{path} is not what was backed up: its checksum differs; use another backup")
+                raise DamagedError(f"{path} has changed since the backup: its checksum differs; use another backup")
     return files
 
 
 def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], needed: str) -> Mapping[str, BackupFile]:
-    """Puts a backup into an empty directory, which is not to be opened until all of it is there.
+    """Copies a backup into an empty directory; servers refuse the directory until the copy is complete.
 
     Args:
-        source: The backup. Its manifest is not trusted: who can write it could name any file.
-        directory: Where it goes.
-        stores: What it may hold: pattern of the path in the directory, such as ``papers/*/recommendation.sqlite3``,
-            and what files of such a path hold.
-        needed: Path of the store without which the others mean nothing.
+        source: The backup. Its manifest is not trusted, since it could name any file.
+        directory: The target.
+        stores: Allowed content: pattern of the path in the directory, e.g. ``papers/*/recommendation.sqlite3`` ->
+            schema of files of such a path.
+        needed: Path of the store that must be in the backup.
 
     Raises:
-        ConflictError: The directory holds something.
-        DamagedError: The backup is damaged, or holds what is no store; nothing was copied.
-        DiskFullError: There is no room; the same call again goes on.
-        StorageError: The directory is in use, or cannot be written.
+        ConflictError: The directory is not empty.
+        DamagedError: The backup is damaged or contains other files; nothing was copied.
+        DiskFullError: There is no space; the same call again continues.
+        StorageError: The directory is in use or cannot be written.
     """
     files = check_backup(source)
     if needed not in files:
         raise DamagedError(f"{source} is a backup without {needed}: use another one")
     for name in files:
         schemas = [schema for pattern, schema in stores.items() if _matches(name, pattern)]
-        if not any(_is_store(source / name, schema) for schema in schemas):
-            raise DamagedError(f"{source / name} is no store of a data directory: use another backup")
+        if not any(_has_schema(source / name, schema) for schema in schemas):
+            raise DamagedError(f"{source / name} is not a store of a data directory: use another backup")
     with clear_errors(f"cannot write {directory}"):
         make_private_directory(directory)
-        there = {path.name for path in directory.iterdir()}
-        if there - _MAY_BE_THERE and UNFINISHED_RESTORE not in there:
-            held = min(there - _MAY_BE_THERE)
-            raise ConflictError(f"data directory {directory} holds {held}: expected an empty one, or no such folder")
+        names = {path.name for path in directory.iterdir()}
+        if names - _IGNORED_NAMES and UNFINISHED_RESTORE not in names:
+            name = min(names - _IGNORED_NAMES)
+            raise ConflictError(f"data directory {directory} contains {name}: expected an empty one, or no such folder")
         with closing(DirectoryLock(directory)):
             write_whole(directory / UNFINISHED_RESTORE, f"{source}\n", durable=True, private=True)
             for name, file in files.items():
                 _make_private_parents(directory / name, directory)
-                _put_back(source / name, directory / name, file)
+                _restore_file(source / name, directory / name, file)
             (directory / UNFINISHED_RESTORE).unlink()
             sync_directory(directory)
     return files
 
 
 def _store_id(manifest: Path) -> str | None:
-    """Which store a data directory has, or a backup is of; None: it does not say."""
+    """The store id in the manifest of a data directory or backup; None if there is none."""
     with suppress(OSError, ValueError, KeyError, TypeError):
         return json.loads(manifest.read_text(encoding="utf-8"))["store_id"]
     return None
 
 
-def _clear_abandoned(folder: Path) -> None:
-    """Removes what killed backups have left in a folder; one that is being taken holds its lock."""
+def _remove_abandoned(folder: Path) -> None:
+    """Removes partial backups of killed processes; a running backup holds its lock."""
     for part in folder.glob("*.part"):
         if (part / LOCK).is_file() or (part / BACKUP_MANIFEST).is_file():
-            with suppress(StorageError):  # in use, or finished just now
+            with suppress(StorageError):  # in use, or finished in the meantime
                 with closing(DirectoryLock(part)):
                     _remove(part)
 
 
 def _remove(part: Path) -> None:
-    """Removes half a backup, its lock last: without it nobody would know again what is left when this is killed."""
-    for held in part.iterdir():
-        if held.is_dir():
-            shutil.rmtree(held, ignore_errors=True)
-        elif held.name != LOCK:
-            held.unlink(missing_ok=True)
+    """Removes a partial backup, its lock last: the lock identifies what remains if this process is killed."""
+    for path in part.iterdir():
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        elif path.name != LOCK:
+            path.unlink(missing_ok=True)
     shutil.rmtree(part, ignore_errors=True)
 
 
 def _copy(store: Path, copy: Path, counter: str) -> int | None:
-    """Copies a database as it is at one moment; returns how many writes it had seen."""
+    """Copies a database in one consistent state; returns the number of its writes."""
     make_private_file(copy)
     try:
         with _open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
-            source.execute("COMMIT")  # the copy is a read of its own
+            source.execute("COMMIT")  # the copy is a read transaction of its own
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
-            found = target.execute(counter).fetchone() if counter else None
+            count_row = target.execute(counter).fetchone() if counter else None
     except sqlite3.Error as error:
         kind, reason = explain(error, copy)
         raise kind(f"cannot copy {store} to {copy}: {reason}") from error
     with copy.open("rb+") as file:
         os.fsync(file.fileno())
-    return None if found is None else int(found[0])
+    return None if count_row is None else int(count_row[0])
 
 
 def _matches(name: str, pattern: str) -> bool:
-    """Whether a path matches a pattern, part by part."""
     return len(Path(name).parts) == len(Path(pattern).parts) and Path(name).match(pattern)
 
 
-def _is_store(path: Path, schema: Schema) -> bool:
-    """Whether the header of a file says that it is a database of ours that holds such things."""
+def _has_schema(path: Path, schema: Schema) -> bool:
+    """Whether the header of a file says that it is a SQLite database of this schema."""
     with clear_errors(f"cannot read {path}"), path.open("rb") as file:
         header = file.read(_SQLITE_HEADER.size)
     if len(header) < _SQLITE_HEADER.size:
@@ -307,12 +312,11 @@ def _is_store(path: Path, schema: Schema) -> bool:
 
 
 def _make_private_parents(path: Path, directory: Path) -> None:
-    """Makes the folders between a directory and a file in it."""
     for folder in reversed(path.relative_to(directory).parents):
         make_private_directory(directory / folder)
 
 
-def _put_back(copy: Path, path: Path, file: BackupFile) -> None:
+def _restore_file(copy: Path, path: Path, file: BackupFile) -> None:
     for suffix in ("-wal", "-shm", "-mark"):
         path.with_name(path.name + suffix).unlink(missing_ok=True)
     with write_atomically(path, durable=True, private=True) as part:
@@ -322,20 +326,17 @@ def _put_back(copy: Path, path: Path, file: BackupFile) -> None:
 
 
 def _digest(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while data := file.read(_BUFFER):
-            digest.update(data)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager
 def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that sees one state of the file and changes nothing, also beside a process that writes.
+    """A connection that sees one state of the file and changes nothing; another process may be writing.
 
     Raises:
         DamagedError: The file is damaged, empty or missing.
-        StorageError: It cannot be read.
+        StorageError: The file cannot be read.
     """
     with clear_errors(f"cannot read {path}"):
         if not path.exists() or not path.stat().st_size:
@@ -352,35 +353,30 @@ def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def problems_of(path: Path, schema: Schema) -> Iterator[str]:
-    """Everything in a store that is not what was written, a sentence each; reads all of it.
-
-    Args:
-        path: The file; a server may have it open.
-        schema: What it holds.
-    """
+    """Reads a store completely and yields a description of each damage; a server may have it open."""
     try:
-        mark, known = HighWaterMark(path), None
+        mark, expected_writes = HighWaterMark(path), None
         try:
-            known = mark.read() if schema.counter else None  # before the state that is looked at
+            expected_writes = mark.read() if schema.counter else None  # before the store, which may go on
         except DamagedError as error:
             yield str(error)
         with _open_read_only(path) as connection:
-            answers = [str(line) for (line,) in connection.execute(f"PRAGMA integrity_check({_MOST})")]
-            yield from (f"{path}: {' '.join(line.split())}" for line in answers if line != "ok")
+            answers = [str(answer) for (answer,) in connection.execute(f"PRAGMA integrity_check({_MAX_PAGE_PROBLEMS})")]
+            yield from (f"{path}: {' '.join(answer.split())}" for answer in answers if answer != "ok")
             application, version = (
                 int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
             )
-            if application != schema.application_id or version != schema.version:
+            if application != schema.application_id or version != VERSION:
                 yield (
-                    f"{path}: is a {schema.title} of version {version}, expected {schema.version}: only its pages were "
-                    "compared; start a server of this release on it, then verify again"
+                    f"{path}: is not a {schema.title} of version {VERSION} (found version {version}): only its pages "
+                    "were verified; use the release that wrote it"
                 )
                 return
             for table in schema.checked:
                 yield from (f"{path}: {row}: its checksum differs" for row in damaged_rows(connection, table))
             if schema.counter:
                 count = int(connection.execute(schema.counter).fetchone()[0])
-                mark.compare(schema.title, path, count, known)
+                mark.compare(schema.title, path, count, expected_writes)
             if schema.inspect is not None:
                 yield from (f"{path}: {problem}" for problem in schema.inspect(connection))
     except StorageError as error:

@@ -1,6 +1,6 @@
-"""A checksum in every row of a table, kept by SQLite's triggers and compared when the file is opened.
+"""A checksum in every row of a table, written by SQLite triggers and compared when the file is opened.
 
-SQLite itself has none on its pages: a flipped bit inside a value is read as another value.
+SQLite has no checksums on its pages: without one, a flipped bit inside a value is read as another value.
 """
 
 import sqlite3
@@ -11,7 +11,7 @@ Value = None | int | float | str | bytes
 
 
 def row_checksum(*values: Value) -> int:
-    """CRC-32 of the values of a row: their types, lengths and bytes.
+    """CRC-32 of the types, lengths and bytes of the values of a row.
 
     Example:
         >>> row_checksum("goat", 1) == row_checksum("goat", "1")
@@ -26,53 +26,53 @@ def row_checksum(*values: Value) -> int:
 
 
 def register_checksum(connection: sqlite3.Connection) -> None:
-    """Makes :func:`row_checksum` known to the statements and triggers of a connection."""
+    """Makes :func:`row_checksum` available to the statements and triggers of a connection."""
     connection.create_function("row_checksum", -1, row_checksum, deterministic=True)
-    connection.execute("PRAGMA trusted_schema = ON")  # else triggers must not call functions of ours
-
-
-def add_checksums(connection: sqlite3.Connection, *tables: str) -> None:
-    """Gives every row of these tables, those there and those to come, its checksum; part of a migration.
-
-    Writers then name their columns and leave out ``checksum``. The tables have a primary key and no columns later on.
-    """
-    for table in tables:
-        connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
-        columns, keys = _columns(connection, table)
-        values = ", ".join(columns)
-        connection.execute(f"UPDATE {table} SET checksum = row_checksum({values})")
-        same = " AND ".join(f"{key} = NEW.{key}" for key in keys)
-        for event in ("INSERT", f"UPDATE OF {values}"):
-            connection.execute(
-                f"CREATE TRIGGER {table}_checksum_{event.split()[0].lower()} AFTER {event} ON {table} BEGIN "
-                f"UPDATE {table} SET checksum = row_checksum({values}) WHERE {same}; END"
-            )
+    connection.execute("PRAGMA trusted_schema = ON")  # allows triggers to call our function
 
 
 def tables_with_checksums(statements: str, *tables: str) -> Callable[[sqlite3.Connection], None]:
-    """The migration that makes the tables of a new file: SQL statements, then checksums in the rows of these tables."""
+    r"""Returns a function that creates tables by SQL statements, separated by ``;\n``.
 
-    def migrate(connection: sqlite3.Connection) -> None:
-        for statement in statements.split(";\n"):
+    The rows of ``tables`` get checksums. These tables have a primary key; inserts name their columns, without
+    ``checksum``.
+    """
+
+    def create(connection: sqlite3.Connection) -> None:
+        for statement in statements.split(";\n"):  # executescript would commit the transaction
             connection.execute(statement)
-        add_checksums(connection, *tables)
+        for table in tables:
+            _add_checksum(connection, table)
 
-    return migrate
+    return create
+
+
+def _add_checksum(connection: sqlite3.Connection, table: str) -> None:
+    connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+    columns, keys = _columns(connection, table)
+    values = ", ".join(columns)
+    connection.execute(f"UPDATE {table} SET checksum = row_checksum({values})")
+    same = " AND ".join(f"{key} = NEW.{key}" for key in keys)
+    for event in ("INSERT", f"UPDATE OF {values}"):
+        connection.execute(
+            f"CREATE TRIGGER {table}_checksum_{event.split()[0].lower()} AFTER {event} ON {table} BEGIN "
+            f"UPDATE {table} SET checksum = row_checksum({values}) WHERE {same}; END"
+        )
 
 
 def damaged_rows(connection: sqlite3.Connection, table: str) -> Iterator[str]:
-    """Keys of the rows of a table that are not what was written, in words."""
+    """Descriptions of the rows of a table that do not match their checksum."""
     columns, keys = _columns(connection, table)
     statement = f"SELECT {', '.join(keys)} FROM {table} WHERE checksum IS NOT row_checksum({', '.join(columns)})"
     try:
         for values in connection.execute(statement):
             yield f"{table} {', '.join(map(repr, values))}"
-    except (sqlite3.OperationalError, UnicodeDecodeError):  # what stands there cannot even be read as text
-        yield f"{table}, a text that is no Unicode"
+    except (sqlite3.OperationalError, UnicodeDecodeError):  # damaged so much that it cannot be decoded
+        yield f"{table}, text that is not valid Unicode"
 
 
 def _columns(connection: sqlite3.Connection, table: str) -> tuple[list[str], list[str]]:
-    """Columns under the checksum, and those of the primary key."""
-    lines = connection.execute(f"PRAGMA table_info({table})").fetchall()
-    columns = [name for _, name, *_ in lines if name != "checksum"]
-    return columns, [name for _, name, *_, place in lines if place and name != "checksum"]
+    """The columns that the checksum covers, and the columns of the primary key."""
+    table_info = connection.execute(f"PRAGMA table_info({table})").fetchall()
+    columns = [name for _, name, *_ in table_info if name != "checksum"]
+    return columns, [name for _, name, *_, key_position in table_info if key_position and name != "checksum"]

@@ -1,14 +1,13 @@
-"""A data directory: held by one process at a time, and what it must hold, written down in it once.
+"""A data directory: locked by one process at a time, with a manifest that names its store.
 
-The manifest tells an empty store from one that is gone.
+The manifest distinguishes a new, empty store from one that was lost.
 """
 
 import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -20,35 +19,26 @@ logger = logging.getLogger(__name__)
 
 MANIFEST = "directory.json"
 LOCK = "lock"
-UNFINISHED_RESTORE = "restore-unfinished"  # stands in a directory while a backup is copied into it
+UNFINISHED_RESTORE = "restore-unfinished"  # file that exists in a directory while a backup is copied into it
 _FORMAT = 1
 
 
 class DirectoryLock:
-    """Exclusive use of a data directory, held until closed or until the process dies however it dies."""
+    """Exclusive use of a data directory until it is closed or the process dies."""
 
     def __init__(self, data_dir: Path) -> None:
         """Takes the lock.
 
         Raises:
-            StoreInUseError: Another process has it, or has the directory that was deleted here.
+            StoreInUseError: Another process has it.
             StorageError: The directory cannot be written.
         """
         self._path = data_dir / LOCK
-        if (pid := _user_of_deleted(self._path)) is not None:
-            raise StoreInUseError(
-                f"data directory {data_dir} was deleted while process {pid} was using it, and that process still runs: "
-                "stop it first"
-            )
         with clear_errors(f"data directory {data_dir} cannot be written"):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         try:
             with clear_errors(f"data directory {data_dir} cannot be locked"):
                 self._lock(data_dir)
-        except BaseException:
-            os.close(self._file)
-            raise
-        try:
             with clear_errors(f"data directory {data_dir} cannot be written"):
                 os.ftruncate(self._file, 0)
                 os.pwrite(self._file, f"{os.getpid()}\n".encode("ascii"), 0)
@@ -62,24 +52,23 @@ class DirectoryLock:
         except BlockingIOError as error:
             pid = os.pread(self._file, 32, 0).decode("ascii", "replace").strip() or "unknown"
             raise StoreInUseError(
-                f"data directory {data_dir} is in use by process {pid}: expected it free; stop that process or "
-                "choose another directory"
+                f"data directory {data_dir} is in use by process {pid}: stop that process or choose another directory"
             ) from error
 
     def check(self) -> None:
-        """Looks whether the directory is still where it was locked.
+        """Checks that the directory is still the one that was locked.
 
         Raises:
-            StoreGoneError: It was deleted, moved or replaced: another process may take it without our lock.
+            StoreGoneError: It was deleted, moved or replaced; another process could use it without our lock.
         """
         if place_of(self._path) != place_of(self._file):
             raise StoreGoneError(
-                f"data directory {self._path.parent} was deleted, moved or replaced while it was in use: nothing is "
-                "written any more; stop this process, put it back or restore a backup, and start again"
+                f"data directory {self._path.parent} was deleted, moved or replaced while it was in use: writes are "
+                "refused; stop this process, put it back or restore a backup, and start again"
             )
 
     def close(self) -> None:
-        """Gives the directory back. The file stays: removing it would let two processes hold two locks."""
+        """Releases the lock. The file stays: if it were removed, two processes could hold two locks."""
         os.close(self._file)
 
 
@@ -87,66 +76,38 @@ def _checksum(values: Mapping[str, object]) -> int:
     return row_checksum(json.dumps(values, sort_keys=True))
 
 
-def _user_of_deleted(path: Path) -> int | None:
-    """A process that holds open the deleted file of this name, where the system tells (Linux, processes of this user).
-
-    A new file of that name would be another lock.
-    """
-    wanted = f"{path.parent.resolve() / path.name} (deleted)"
-    for process in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):  # it ended, or belongs to another user
-            for handle in os.scandir(process / "fd"):
-                if os.readlink(handle.path) == wanted:
-                    return int(process.name)
-    return None
-
-
 class DirectoryManifest:
-    """The file ``directory.json`` of a data directory.
+    """The file ``directory.json`` of a data directory; ``store`` names the file that holds the documents."""
 
-    Args:
-        directory: The data directory.
-        store: Name of the file that holds the truth.
-        witnesses: Patterns of files that are there only if the store was, for directories made before there were
-            manifests.
-    """
-
-    def __init__(self, directory: Path, store: str, witnesses: Sequence[str]) -> None:
+    def __init__(self, directory: Path, store: str) -> None:
         self._directory = directory
         self._path = directory / MANIFEST
         self._store = directory / store
-        self._witnesses = witnesses
 
     def check(self) -> None:
-        """Refuses a directory whose store is gone; called before the store is opened.
+        """Rejects a directory whose store is lost; called before the store is opened.
 
         Raises:
-            DamagedError: The store is missing or empty although the directory says that there was one.
-            StorageError: A restore was interrupted, the manifest is of a newer version, or something cannot be read.
+            DamagedError: The store is missing or empty although the manifest exists.
+            StorageError: A restore was interrupted, the manifest has another version, or a file cannot be read.
         """
         with clear_errors(f"cannot read data directory {self._directory}"):
             if (self._directory / UNFINISHED_RESTORE).exists():
-                raise StorageError(
-                    f"data directory {self._directory} is half restored: expected a whole one; run the restore again"
-                )
-            values = self._read()
-            if self._store.exists() and self._store.stat().st_size:
+                raise StorageError(f"data directory {self._directory} is only partly restored: run the restore again")
+            if (self._store.exists() and self._store.stat().st_size) or self._read() is None:
                 return
-            found = [self._path] if values is not None else self._found()
-        if found:
             state = "empty" if self._store.exists() else "missing"
-            witness = found[0].relative_to(self._directory)
-            raise DamagedError(
-                f"{self._store} is {state}, but {witness} says that data directory {self._directory} had one: restore "
-                f"it from a backup, or move {witness} and the rest away to begin with an empty store"
-            )
+        raise DamagedError(
+            f"{self._store} is {state}, but {MANIFEST} shows that data directory {self._directory} had one: restore "
+            f"it from a backup, or move {MANIFEST} and the rest away to start with an empty store"
+        )
 
     def agree(self, store_id: str) -> None:
-        """Compares the store that was opened with the manifest, which is written when there is none.
+        """Compares the opened store with the manifest; writes the manifest if there is none.
 
         Raises:
             DamagedError: The manifest is damaged.
-            StorageError: The directory was made with another store.
+            StorageError: The directory was created with another store.
         """
         with clear_errors(f"cannot read {self._path}"):
             values = self._read()
@@ -154,8 +115,8 @@ class DirectoryManifest:
             expected = values.get("store_id")
             if expected != store_id:
                 raise StorageError(
-                    f"{self._store} is another store ({store_id}) than {MANIFEST} says ({expected}): put the right "
-                    f"file back, or delete {self._path} to keep this one"
+                    f"{self._store} is store {store_id}, but {MANIFEST} names store {expected}: put the right file "
+                    f"back, or delete {self._path} to keep this one"
                 )
             return
         made = datetime.now(tz=UTC).isoformat(timespec="seconds")
@@ -167,7 +128,7 @@ class DirectoryManifest:
             logger.warning("%s: the next start tries again", error)
 
     def problems(self) -> Iterator[str]:
-        """What is wrong with the manifest, a sentence; changes nothing."""
+        """Yields what is wrong with the manifest; changes nothing."""
         try:
             with clear_errors(f"cannot read {self._path}"):
                 self._read()
@@ -175,27 +136,22 @@ class DirectoryManifest:
             yield str(error)
 
     def _read(self) -> dict[str, object] | None:
-        """The manifest; None without one."""
+        """The manifest; None if there is none."""
         try:
             values = json.loads(self._path.read_text(encoding="utf-8"))
-            number = values["format"]
-            is_whole = values.pop("checksum", None) == _checksum(values)
+            format_number = values["format"]
+            is_intact = values.pop("checksum", None) == _checksum(values)
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError):
-            number, is_whole = 0, False
-        if isinstance(number, int) and number > _FORMAT:
+            format_number, is_intact = 0, False
+        if isinstance(format_number, int) and format_number > _FORMAT:
             raise StorageError(
-                f"{self._path} has format {number}, expected at most {_FORMAT}: use the release that wrote it, or a "
-                "newer one"
+                f"{self._path} has format {format_number}, expected {_FORMAT}: use the release that wrote it"
             )
-        if not is_whole:
+        if not is_intact:
             raise DamagedError(
-                f"{self._path} is damaged: whether {self._store.name} is the store of this directory cannot be told; "
-                "restore a backup, or delete this file to take the store as it is"
+                f"{self._path} is damaged: cannot tell whether {self._store.name} is the store of this directory; "
+                "restore a backup, or delete this file to accept the store as it is"
             )
         return dict(values)
-
-    def _found(self) -> list[Path]:
-        found = (path for pattern in self._witnesses for path in sorted(self._directory.glob(pattern)))
-        return [path for path in found if path.stat().st_size]

@@ -1,4 +1,4 @@
-"""What was fitted on a model and lies beside it as JSON: the file, and logistic curves as the most frequent content.
+"""JSON files beside a model with values fitted on it; most hold logistic curves.
 
 Shape letters: C candidates, F features.
 """
@@ -24,47 +24,47 @@ _INTERCEPT = "intercept"
 
 
 def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
-    """What was fitted on a model, from the JSON file beside it: ``{"format": 1, "revision": "0123456789ab", ...}``.
+    """Reads fitted values from JSON like ``{"format": 1, "revision": "0123456789ab", ...}``.
 
     Args:
-        file: The file, in the folder of the model.
-        revision: Of the model. What was fitted on another one is left out with a warning: it would be wrong.
-        parse: Makes it of the content; may raise ``ValueError``, ``KeyError``, ``TypeError``, ``AttributeError``.
+        file: A file in the folder of the model.
+        revision: Revision of the model. Values fitted on another revision are ignored with a warning.
+        parse: Converts the content; may raise ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``.
 
     Returns:
-        What ``parse`` made; None without a file, or of another revision.
+        The result of ``parse``; None if there is no file or it is for another revision.
 
     Raises:
-        CheckpointError: The file is damaged or of an unknown format.
+        CheckpointError: The file is damaged or has an unknown format.
     """
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
         if content["format"] != FITTED_FORMAT:
             raise CheckpointError(f"expected format {FITTED_FORMAT}, got {content['format']!r}")
-        made, fitted_on = parse(content), str(content["revision"])
+        parsed, fitted_on = parse(content), str(content["revision"])
     except FileNotFoundError:
         return None
     except (OSError, ValueError, KeyError, TypeError, AttributeError, CheckpointError) as error:
-        raise CheckpointError(f"{file}: expected what was fitted on a model, got a damaged file: {error}") from error
+        raise CheckpointError(f"{file}: expected values fitted on a model, got a damaged file: {error}") from error
     if fitted_on != revision:
-        logger.warning("%s is left out: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
+        logger.warning("%s is ignored: it was fitted on revision %s, the model is %s", file, fitted_on, revision)
         return None
-    return made
+    return parsed
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LogisticCurves:
-    """Weights of logistic curves by name, in ``relevance.json`` of a model's folder; a subclass says what they weigh.
+    """Weights of logistic curves by name, in ``relevance.json`` of a model's folder.
 
-    ::
+    A subclass defines group, names and features::
 
         {"format": 1, "revision": "0123456789ab", "source": "judgements they were fitted on",
          GROUP: {NAME: {"intercept": -5.6, FEATURE: 7.2, ...}, ...}}
 
     Attributes:
-        revision: Of the model they were fitted on.
-        weights: Name of a curve -> name of a feature, or ``intercept`` -> weight; features left out weigh 0.
-        source: What they were fitted on, for readers of the file.
+        revision: Revision of the model they were fitted on.
+        weights: Name of a curve -> name of a feature or ``intercept`` -> weight; missing features weigh 0.
+        source: Data they were fitted on, for readers of the file.
     """
 
     FILE: ClassVar[str] = "relevance.json"
@@ -88,7 +88,7 @@ class LogisticCurves:
                     raise CheckpointError(f"{curve}.{name}: expected a finite number, got {weight}")
 
     def probabilities(self, curve: str, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
-        """What a curve gives, ``[C]`` in [0, 1]; None where there is none of that name."""
+        """Values of a curve, ``[C]`` in [0, 1]; None if there is no curve of that name."""
         weights = self.weights.get(curve)
         if weights is None:
             return None
@@ -98,10 +98,10 @@ class LogisticCurves:
 
     @classmethod
     def read(cls, folder: Path, revision: str) -> Self | None:
-        """The curves of a model's folder; None when there are none, or, with a warning, only those of another revision.
+        """The curves in a model's folder; None if there are none for this revision.
 
         Raises:
-            CheckpointError: The file is damaged or of an unknown format.
+            CheckpointError: The file is damaged or has an unknown format.
         """
         return read_fitted(folder / cls.FILE, revision, cls._parse)
 
@@ -111,7 +111,7 @@ class LogisticCurves:
         return cls(revision=str(content["revision"]), weights=weights, source=str(content.get("source", "")))
 
     def write(self, folder: Path) -> Path:
-        """Writes the file, which appears whole or not at all."""
+        """Writes the file atomically; returns its path."""
         rounded = {curve: {name: round(w, 6) for name, w in of.items()} for curve, of in sorted(self.weights.items())}
         content = {"format": FITTED_FORMAT, "revision": self.revision, "source": self.source, self.GROUP: rounded}
         with write_atomically(folder / self.FILE, durable=False) as part:

@@ -1,7 +1,7 @@
-"""How many writes of a store were acknowledged, in a file beside it: tells when the end of its log is gone.
+"""The number of acknowledged writes of a store, in a file beside it: detects when the end of the SQLite log is lost.
 
-SQLite reads its log up to the first frame that is not whole and forgets the rest without a word, because after a power
-cut that rest was never acknowledged. A cut or damaged log looks the same, except to somebody who has counted.
+SQLite reads its log up to the first incomplete frame and ignores the rest, because after a power cut that rest was
+never acknowledged. A cut or damaged log looks the same unless the writes are counted elsewhere.
 """
 
 import logging
@@ -15,19 +15,16 @@ from facets.storage.files import clear_errors, write_whole
 
 logger = logging.getLogger(__name__)
 
-_LINE = struct.Struct("<8sQI")  # magic, count, CRC-32 of both
+_CONTENT = struct.Struct("<8sQI")  # magic, count, CRC-32 of both
 _MAGIC = b"FACETSHW"
-_LOOKS = 3
+_READ_ATTEMPTS = 3
 
 
 class HighWaterMark:
-    """The count of acknowledged writes of one store.
+    """The number of acknowledged writes of one store, in the file ``NAME-mark`` beside it.
 
-    It is written in place after each write, without waiting for the disk: that takes microseconds. A kill of the
-    process leaves it exact; after a power cut it may be behind, never ahead.
-
-    Args:
-        store: The file of the store; the mark is ``NAME-mark`` beside it.
+    It is written in place after each write without syncing, which takes microseconds. It is exact after a kill of the
+    process; after a power cut it may be too low, never too high.
     """
 
     def __init__(self, store: Path) -> None:
@@ -38,51 +35,51 @@ class HighWaterMark:
         """The count; None when there is no file.
 
         Raises:
-            DamagedError: It is not what was written; looked at again, as its server may just write it.
-            StorageError: It cannot be read.
+            DamagedError: The content is invalid, also after several attempts (a server may be writing it).
+            StorageError: The file cannot be read.
         """
-        for _ in range(_LOOKS):
+        for _ in range(_READ_ATTEMPTS):
             with clear_errors(f"cannot read {self.path}"):
                 try:
-                    line = self.path.read_bytes()
+                    content = self.path.read_bytes()
                 except FileNotFoundError:
                     return None
-            if len(line) == _LINE.size:
-                magic, count, checksum = _LINE.unpack(line)
-                if magic == _MAGIC and zlib.crc32(line[:-4]) == checksum:
+            if len(content) == _CONTENT.size:
+                magic, count, checksum = _CONTENT.unpack(content)
+                if magic == _MAGIC and zlib.crc32(content[:-4]) == checksum:
                     return int(count)
         raise DamagedError(
-            f"{self.path} is damaged: whether the store has lost its last writes cannot be told; restore a backup, or "
-            "delete this file to go on with what the store holds"
+            f"{self.path} is damaged: cannot tell whether the store has lost its last writes; restore a backup, or "
+            "delete this file to continue with what the store holds"
         )
 
-    def compare(self, title: str, store: Path, count: int, known: int | None) -> None:
-        """Compares the store with a count that :meth:`read` gave: a store that is in use goes on meanwhile.
+    def compare(self, title: str, store: Path, count: int, expected: int | None) -> None:
+        """Compares the writes of a store with the count that :meth:`read` returned earlier.
 
         Raises:
             DamagedError: The store holds fewer writes than were acknowledged.
         """
-        if known is not None and known > count:
+        if expected is not None and expected > count:
             raise DamagedError(
-                f"{title} {store} has lost its last {known - count} writes: it holds {count}, {known} were "
+                f"{title} {store} has lost its last {expected - count} writes: it holds {count}, {expected} were "
                 "acknowledged; its log was cut, damaged or deleted, or an older copy was put in its place. Restore a "
-                f"backup, or delete {self.path} to go on without them"
+                f"backup, or delete {self.path} to continue without them"
             )
 
     def advance(self, count: int) -> None:
-        """Notes the count; a mark that cannot be made, on a full disk, is made by a later call."""
+        """Writes the count; if the disk is full, a later call does it."""
         head = struct.pack("<8sQ", _MAGIC, count)
-        line = head + struct.pack("<I", zlib.crc32(head))
+        content = head + struct.pack("<I", zlib.crc32(head))
         try:
             if self._file is None:
-                write_whole(self.path, line, durable=True, private=True)
+                write_whole(self.path, content, durable=True, private=True)
                 with clear_errors(f"cannot open {self.path}"):
                     self._file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
             else:
                 with clear_errors(f"cannot write {self.path}"):
-                    os.pwrite(self._file, line, 0)
+                    os.pwrite(self._file, content, 0)
         except DiskFullError as error:
-            logger.warning("%s: until there is room, a damaged log would not be noticed", error)
+            logger.warning("%s: a damaged log cannot be detected until there is space", error)
 
     def close(self) -> None:
         """Closes the file."""

@@ -1,16 +1,14 @@
-"""PostgreSQL as the database of many servers: a pool, durable transactions in turn, errors by cause, word of writes.
+"""PostgreSQL as the database of several servers: connection pool, durable serialized writes, errors with their cause.
 
-No message holds more of the address than host, port and name of the database.
+Messages show host, port and database name of the address, never user or password.
 """
 
 import logging
-import re
 import threading
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
@@ -31,12 +29,16 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 _MAX_CONNECTIONS = 16  # of one server, besides the one that listens
-_WAIT_S = 5.0  # for a connection, and for PostgreSQL to answer while one is made
-_LOCK_SPACE = 0x46414345  # "FACE": of our advisory locks; the other half of their key is the table of the store
-_SETTINGS = {"connect_timeout": str(int(_WAIT_S)), "application_name": "facets-server", "tcp_user_timeout": "10000"}
-_CHECKED_AT = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
-# Whose database a connection leads to: cluster, store, table; and the history of the cluster, which a standby that is
-# promoted begins anew, as does one restored to a point in time.
+_TIMEOUT_S = 5.0  # for a connection from the pool and for connecting
+_LOCK_SPACE = 0x46414345  # "FACE": first half of our advisory lock keys; the other half is the oid of the table `meta`
+_LIBPQ_SETTINGS = {
+    "connect_timeout": str(int(_TIMEOUT_S)),
+    "application_name": "facets-server",
+    "tcp_user_timeout": "10000",
+}
+_IS_READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
+# Which database a connection leads to: cluster, store, table; and the history of the cluster. A promoted standby starts
+# a new history, and so does a cluster that was restored to a point in time.
 _IDENTITY = """
 SELECT pg_is_in_recovery(), system_identifier::text, value, 'meta'::regclass::oid::text,
     CASE WHEN NOT pg_is_in_recovery()
@@ -44,67 +46,34 @@ SELECT pg_is_in_recovery(), system_identifier::text, value, 'meta'::regclass::oi
     (SELECT value FROM meta WHERE key = 'history')
 FROM pg_control_system(), meta WHERE key = 'store_id'
 """
-# The lock of a server whose machine is gone must not be held for hours.
+# Keepalives release the lock of a server whose machine is gone. Disabling synchronous_commit globally trades durability
+# for speed; our acknowledged writes must be on disk (and on a synchronous standby), so we turn it back on.
 _SESSION = (
     "SELECT set_config('tcp_keepalives_idle', '10', FALSE), set_config('tcp_keepalives_interval', '5', FALSE), "
     "set_config('tcp_keepalives_count', '3', FALSE), set_config('synchronous_commit', "
-    # Who turns it off for all trades writes for speed; an acknowledged one of ours is on disk, and on the standby.
     "replace(replace(current_setting('synchronous_commit'), 'off', 'on'), 'local', 'on'), FALSE)"
 )
-
-# What SQLite calls otherwise: pattern -> PostgreSQL's words, see `reworded`.
-_WORDS = {
-    r"\brow IN \(SELECT value FROM json_each\(\?\)\)": "row = ANY(translate(?, '[]', '{}')::bigint[])",
-    r"\bIN \(SELECT value FROM json_each\(\?\)\)": "IN (SELECT json_array_elements_text(?::json))",
-    r"json_each\(\?\) AS wanted": "unnest(translate(?, '[]', '{}')::bigint[]) AS wanted(value)",
-    r"\bCROSS JOIN (\w+) ON\b": r"JOIN \1 ON",
-    r"\blength\(CAST\(([\w.]+) AS BLOB\)\)": r"octet_length(\1)",
-    r"\bCAST\(([\w.]+) AS BLOB\)": r"\1",
-    r"\bvalue = value \+ 1\b": "value = (value::bigint + 1)::text",
-    r"\bsqlite_sequence\b": "row_sequence",
-    r"\?": "%s",
-}
-# What else a store may be than ready.
-_STATES = {
+_STATE_PROBLEMS = {
     None: "holds a store already: expected an empty database",
-    "filling": "is being filled: run facets-server migrate again, to its end",
-    "moved": "was moved into a data directory: use that, or another database",
+    "filling": "is being filled: run facets-server migrate again until it finishes",
+    "moved": "was moved into a data directory: use that directory, or another database",
 }
-_INSERT = re.compile(r"INSERT INTO (\w+) \(([^)]*)\) VALUES")
-
-
-@lru_cache(maxsize=1024)
-def translated(statement: str) -> str:
-    """A statement in PostgreSQL's words.
-
-    Example:
-        >>> translated("SELECT row FROM facets WHERE row IN (SELECT value FROM json_each(?))")
-        "SELECT row FROM facets WHERE row = ANY(translate(%s, '[]', '{}')::bigint[])"
-    """
-    return reworded(statement, _WORDS)
-
-
-def reworded(statement: str, words: Mapping[str, str]) -> str:
-    """What SQLite calls otherwise, as PostgreSQL does: pattern -> words, one after another."""
-    for pattern, replacement in words.items():
-        statement = re.sub(pattern, replacement, statement, flags=re.MULTILINE)
-    return statement
 
 
 @dataclass(frozen=True, kw_only=True)
 class PostgresSchema:
-    """What a store keeps in PostgreSQL."""
+    """The content of a store in PostgreSQL."""
 
-    title: str  # what messages call it
-    tables: Sequence[str]  # the statements that make it; the first table is `meta` with `key` and `value`
-    version: int  # of the tables; stands in `meta`
-    # Statements that are run once when a standby was promoted, or a backup restored: what was written last may be lost,
-    # and what others have seen of it must not be taken for what is written next.
+    title: str  # used in messages
+    tables: Sequence[str]  # statements that create it; the first table is `meta` with `key` and `value`
+    version: int  # stored in `meta`
+    # Statements that run once after a standby was promoted or a backup restored. The last writes may be lost then, and
+    # what other servers have seen of them must not be confused with later writes.
     renewal: Sequence[str] = ()
 
 
 def _register_types(connection: "psycopg.Connection[Any]") -> None:
-    """Text goes into jsonb as it stands, and into bytea, which unlike text may hold a NUL."""
+    """Sends text unchanged to jsonb columns, and to bytea columns, which may hold NUL unlike text."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
@@ -124,56 +93,52 @@ def _register_types(connection: "psycopg.Connection[Any]") -> None:
     connection.adapters.register_dumper(None, TextOrBytes)
 
 
-class _Connection:
-    """A connection that takes SQLite's statements."""
+_COLUMN_TYPES: dict[tuple[str, str], list[int]] = {}  # cache: table, columns -> type oids
 
-    def __init__(self, real: "psycopg.Connection[Any]") -> None:
-        self._real = real
+
+class PostgresConnection:
+    """See :class:`facets.storage.SqlConnection`."""
+
+    def __init__(self, connection: "psycopg.Connection[Any]") -> None:
+        self._connection = connection
 
     def execute(self, statement: str, values: Any = (), /) -> "psycopg.Cursor[Any]":
-        return self._real.execute(translated(statement), values or None, binary=True)
+        """Runs a statement; each ``?`` in it is replaced by a value."""
+        return self._connection.execute(statement.replace("?", "%s"), values or None, binary=True)
 
-    def executemany(self, statement: str, lines: Iterable[Any], /) -> None:
-        """By COPY, which takes a fraction of the time."""
-        found = _INSERT.match(statement)
-        if found is None or not (lines := list(lines)):
+    def insert_rows(self, table: str, columns: str, rows: Iterable[Any]) -> None:
+        """Inserts many rows by COPY, which takes a fraction of the time of INSERT."""
+        rows = list(rows)
+        if not rows:
             return
-        with self._real.cursor() as cursor:
-            types = _types_of(self._real, *found.groups())
-            with cursor.copy(f"COPY {found[1]} ({found[2]}) FROM STDIN (FORMAT BINARY)") as copy:
-                copy.set_types(types)
-                for line in lines:
-                    copy.write_row(line)
-
-
-_KNOWN_TYPES: dict[tuple[str, str], list[int]] = {}  # of the columns of our tables
-
-
-def _types_of(connection: "psycopg.Connection[Any]", table: str, columns: str) -> list[int]:
-    if (table, columns) not in _KNOWN_TYPES:
-        cursor = connection.execute(f"SELECT {columns} FROM {table} LIMIT 0")
-        _KNOWN_TYPES[table, columns] = [column.type_code for column in cursor.description or ()]
-    return _KNOWN_TYPES[table, columns]
+        if (table, columns) not in _COLUMN_TYPES:
+            description = self._connection.execute(f"SELECT {columns} FROM {table} LIMIT 0").description
+            _COLUMN_TYPES[table, columns] = [column.type_code for column in description or ()]
+        with self._connection.cursor() as cursor:
+            with cursor.copy(f"COPY {table} ({columns}) FROM STDIN (FORMAT BINARY)") as copy:
+                copy.set_types(_COLUMN_TYPES[table, columns])
+                for row in rows:
+                    copy.write_row(row)
 
 
 class PostgresDatabase:
-    """The tables of one store in one schema of a database; as :class:`facets.storage.Database`, for many processes."""
+    """The tables of one store in one schema of a database; shared by several processes, thread-safe."""
 
-    def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False, make: bool = True) -> None:
-        """Connects, and makes the tables where there are none.
+    def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False, create: bool = True) -> None:
+        """Connects and creates missing tables.
 
         Args:
             url: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
-                in turn. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
-            schema: What is kept there.
-            filling: Take it for the target of a move, which nobody else opens until it is whole.
-            make: Whether to make tables; else their absence is an error.
+                in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
+            schema: Content of the store.
+            filling: Open it as the target of a move; servers refuse it until the move is complete.
+            create: False: missing tables are an error.
 
         Raises:
             ImportError: The extra ``postgres`` is not installed.
             ConfigError: The address cannot be read.
-            StoreAwayError: Nobody answers there, or not in time.
-            StorageError: The database is read-only, of another encoding, or its tables are of another version.
+            StoreAwayError: The server does not answer in time.
+            StorageError: The database is read-only, has another encoding, or its tables have another version.
         """
         require_extra("postgres", "psycopg", "psycopg_pool")
         from psycopg_pool import ConnectionPool
@@ -183,81 +148,81 @@ class PostgresDatabase:
         self._conninfo = conninfo
         self._identity: tuple[str, ...] | None = None
         self._renewal = schema.renewal
-        self._refused: tuple[float, StorageError] | None = None  # why the last connection was of no use, and when
+        self._refused: tuple[float, StorageError] | None = None  # when and why the last connection was rejected
         self._holding = threading.local()
         self._closed = False
         with self._clear_errors("open"):
-            self._prepare(schema, filling, make)
+            self._prepare(schema, filling, create)
         self._pool: ConnectionPool[Any] = ConnectionPool(
             conninfo,
             min_size=1,
             max_size=_MAX_CONNECTIONS,
             kwargs={"autocommit": True},
             configure=self._check_connection,
-            timeout=_WAIT_S,
-            reconnect_timeout=_WAIT_S / 2,
+            timeout=_TIMEOUT_S,
+            reconnect_timeout=_TIMEOUT_S / 2,
             open=True,
         )
 
-    def _prepare(self, schema: PostgresSchema, filling: bool, make: bool) -> None:
-        """Makes the tables under a lock, or checks whose they are."""
+    def _prepare(self, schema: PostgresSchema, filling: bool, create: bool) -> None:
+        """Creates the tables under a lock, or checks existing ones."""
         import psycopg
 
         with psycopg.connect(self._conninfo, autocommit=True) as connection:
             encoding = connection.info.parameter_status("server_encoding")
             if encoding != "UTF8":
-                raise StorageError(f"{self._name()} has encoding {encoding}, expected UTF8: make a database in UTF8")
+                raise StorageError(f"{self._name()} has encoding {encoding}, expected UTF8: create a database in UTF8")
             self._refuse_read_only(connection)
             with connection.transaction():
                 connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK_SPACE,))
-                if _one(connection, "SELECT to_regclass('meta') IS NULL"):
-                    if not make:
-                        raise StorageError(f"{self._name()} has no tables yet: the first server makes them")
+                if _value(connection, "SELECT to_regclass('meta') IS NULL"):
+                    if not create:
+                        raise StorageError(f"{self._name()} has no tables yet: the first server creates them")
                     for statement in schema.tables:
                         connection.execute(statement)
                     connection.execute("INSERT INTO meta VALUES ('version', %s)", (str(schema.version),))
                     if filling:
                         connection.execute("INSERT INTO meta VALUES ('state', 'filling')")
-                state = _one(connection, "SELECT value FROM meta WHERE key = 'state'")
-                version = int(_one(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
+                state = _value(connection, "SELECT value FROM meta WHERE key = 'state'")
+                version = int(_value(connection, "SELECT value FROM meta WHERE key = 'version'") or 0)
             if version != schema.version:
                 raise StorageError(
                     f"{self._name()} has tables of version {version}, expected {schema.version}: use the release that "
                     f"wrote them{'' if version < schema.version else ', or a newer one'}"
                 )
             if state != ("filling" if filling else None):
-                raise ConflictError(f"{self._name()} {_STATES[state]}")
+                raise ConflictError(f"{self._name()} {_STATE_PROBLEMS[state]}")
             self._check_connection(connection)
 
     def filled(self) -> None:
-        """Everything has been moved here: servers may open it."""
+        """Marks the end of a move into this database: servers may open it."""
         with self.write() as connection:
             connection.execute("DELETE FROM meta WHERE key = 'state'")
 
     def moved(self) -> None:
-        """Everything has been moved away: nobody opens it any more."""
+        """Marks the database as moved away: servers refuse it from now on."""
         with self.write() as connection:
             connection.execute("INSERT INTO meta (key, value) SELECT 'state', 'moved'")
 
     def _refuse_read_only(self, connection: "psycopg.Connection[Any]") -> None:
-        if _one(connection, _CHECKED_AT):
+        if _value(connection, _IS_READ_ONLY):
             raise StorageError(
                 f"{self._name()} is read-only: expected the primary; name all hosts and "
                 "target_session_attrs=read-write in the address, and libpq finds it"
             )
 
     def _check_connection(self, connection: "psycopg.Connection[Any]") -> None:
-        """Looks where a new connection leads to: never to another store unnoticed, nor to a standby."""
+        """Checks that a new connection leads to the same store as before, and not to a standby."""
         _register_types(connection)
         try:
             is_standby, *identity, history, known = connection.execute(_IDENTITY).fetchone() or (False, "", "")
             if self._identity is None:
                 self._identity, self._lock_key = tuple(identity), (_LOCK_SPACE, int(identity[2]) % 2**31)
             elif tuple(identity) != self._identity:
-                logger.error("%s is another one than when this server started", self._name())
+                logger.error("%s is not the database that this server opened", self._name())
                 raise StoreGoneError(
-                    f"{self._name()} is another one than when this server started: two clusters answer at one address, "
-                    "or it was made anew; nothing is written any more: put that right, then start again"
+                    f"{self._name()} is not the database that this server opened: two clusters answer at one address, "
+                    "or it was created again; writes are refused: fix the address, then start again"
                 )
             if is_standby:
                 self._refuse_read_only(connection)
@@ -270,36 +235,36 @@ class PostgresDatabase:
         connection.execute(_SESSION)
 
     def _renew(self, connection: "psycopg.Connection[Any]", history: str) -> None:
-        """The first one to see that the cluster goes on as another one notes it."""
+        """Records a new history of the cluster; done by the first server that sees it."""
         with connection.transaction():
             connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
-            known = _one(connection, "SELECT value FROM meta WHERE key = 'history'")
+            known = _value(connection, "SELECT value FROM meta WHERE key = 'history'")
             if known is None:
                 connection.execute("INSERT INTO meta VALUES ('history', %s)", (history,))
             elif known != history:
-                logger.warning("%s was promoted or restored: it goes on as %s", self._name(), history)
+                logger.warning("%s was promoted or restored: its history is now %s", self._name(), history)
                 connection.execute("UPDATE meta SET value = %s WHERE key = 'history'", (history,))
                 for statement in self._renewal:
                     connection.execute(statement)
 
     @contextmanager
-    def read(self) -> Iterator[_Connection]:
-        """One consistent state, see :class:`facets.storage.SqlDatabase`."""
+    def read(self) -> Iterator[PostgresConnection]:
+        """One consistent state; see :class:`facets.storage.SqlDatabase`."""
         with self._transaction("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
-            yield _Connection(connection)
+            yield PostgresConnection(connection)
 
     @contextmanager
-    def write(self) -> Iterator[_Connection]:
-        """One durable transaction. Revisions are in the order of commits, so all servers' writers take turns."""
+    def write(self) -> Iterator[PostgresConnection]:
+        """One durable transaction. A lock serializes the writes of all servers, so revisions follow commit order."""
         with self._transaction("write", "BEGIN") as connection:
             if not getattr(self._holding, "depth", 0):
                 connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
-            yield _Connection(connection)
+            yield PostgresConnection(connection)
             connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
 
     @contextmanager
     def hold_writes(self) -> Iterator[None]:
-        """Lets the writes of all others wait, those of other threads too; they go on when this process dies."""
+        """Blocks the writes of other processes and threads until the block ends or this process dies."""
         depth = getattr(self._holding, "depth", 0)
         if depth:
             yield
@@ -314,14 +279,14 @@ class PostgresDatabase:
 
     @contextmanager
     def alone(self, key: int) -> Iterator[bool]:
-        """Whether this process has what the key stands for to itself until the block ends, or it dies."""
+        """Tries to take an advisory lock until the block ends or this process dies; yields whether it was taken."""
         with self._transaction("lock", "BEGIN") as connection:
             statement = "SELECT pg_try_advisory_xact_lock(%s, %s)"
-            found = connection.execute(statement, (self._lock_key[1], key % 2**31)).fetchone()
-            yield bool(found and found[0])
+            lock_taken = connection.execute(statement, (self._lock_key[1], key % 2**31)).fetchone()
+            yield bool(lock_taken and lock_taken[0])
 
     def writes(self, timeout_s: float) -> Iterator[None]:
-        """Word of writes, of whichever server: after each one, and at least so often; for one thread, for ever."""
+        """Yields after each write of any server (NOTIFY) and at least every ``timeout_s`` seconds; for one thread."""
         import psycopg
 
         while not self._closed:
@@ -338,10 +303,10 @@ class PostgresDatabase:
                 yield
 
     def check_place(self) -> None:
-        """Asks it for its clock.
+        """Opens a transaction.
 
         Raises:
-            StorageError: It does not answer, answers as another one, or takes no writes.
+            StorageError: The database does not answer, is another one than before, or is read-only.
         """
         with self._transaction("find", "BEGIN READ ONLY") as connection:
             self._refuse_read_only(connection)
@@ -366,13 +331,13 @@ class PostgresDatabase:
                 yield connection
                 connection.execute("COMMIT")
             finally:
-                if connection.info.transaction_status:  # not idle: an error, in the middle or of the line
+                if connection.info.transaction_status:  # not idle: an error occurred
                     with suppress(Exception):
                         connection.execute("ROLLBACK")
                 self._pool.putconn(connection)
 
     def _begun(self, begin: str) -> "psycopg.Connection[Any]":
-        """A connection in a transaction; those that broke while nobody used them are found here."""
+        """A connection in a transaction; replaces connections that broke while idle."""
         import psycopg
 
         for last in (False, True):
@@ -385,7 +350,7 @@ class PostgresDatabase:
                 if last:
                     raise
                 self._pool.check()
-        raise AssertionError("the last one returns or raises")
+        raise AssertionError("the last attempt returns or raises")
 
     def _name(self) -> str:
         return f"PostgreSQL {self._title} {self.address}"
@@ -398,7 +363,7 @@ class PostgresDatabase:
         try:
             yield
         except (PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if self._refused is not None and time.monotonic() - self._refused[0] < 2 * _WAIT_S:
+            if self._refused is not None and time.monotonic() - self._refused[0] < 2 * _TIMEOUT_S:
                 raise type(self._refused[1])(str(self._refused[1])) from None
             kind, reason = _explained(error)
             raise kind(f"cannot {action} {self._name()}: {reason}") from None
@@ -407,48 +372,48 @@ class PostgresDatabase:
             raise kind(f"cannot {action} {self._name()}: {reason}") from error
 
 
-def _one(connection: "psycopg.Connection[Any]", statement: str) -> Any:
-    found = connection.execute(statement).fetchone()
-    return None if found is None else found[0]
+def _value(connection: "psycopg.Connection[Any]", statement: str) -> Any:
+    row = connection.execute(statement).fetchone()
+    return None if row is None else row[0]
 
 
 _CAUSES: dict[str, tuple[type[StorageError], str]] = {
     "53100": (DiskFullError, "its disk is full"),
     "53300": (StoreAwayError, "it has too many connections: raise max_connections, or run fewer servers"),
     "25006": (StorageError, "it is read-only: expected the primary"),
-    "42501": (StorageError, "the user may not do that: it needs to own the tables"),
-    "28P01": (StorageError, "it refuses user or password"),
-    "28000": (StorageError, "it refuses the user"),
+    "42501": (StorageError, "the user lacks the permission: it must own the tables"),
+    "28P01": (StorageError, "it rejects user or password"),
+    "28000": (StorageError, "it rejects the user"),
     "3D000": (StorageError, "there is no such database"),
     "42P01": (StorageError, "its tables are gone"),
-    "40001": (StoreAwayError, "another transaction was in the way: try again"),
-    "40P01": (StoreAwayError, "another transaction was in the way: try again"),
+    "40001": (StoreAwayError, "another transaction conflicted: try again"),
+    "40P01": (StoreAwayError, "another transaction conflicted: try again"),
 }
 
-# While connecting, libpq says some in words only.
-_SAID = {
+# While connecting, libpq reports some errors only as text.
+_MESSAGES = {
     **{"password authentication failed": "28P01", "no pg_hba.conf entry": "28000", 'FATAL:  role "': "28000"},
     **{"does not exist": "3D000"},
 }
 
 
 def _explained(error: Exception) -> tuple[type[StorageError], str]:
-    """What an error of the driver means, without anything of the address or of values."""
+    """Error class and cause of an error of the driver, without address or values."""
     import psycopg
 
     state = getattr(error, "sqlstate", None)
     if state in _CAUSES:
         return _CAUSES[state]
-    for words, code in _SAID.items():
+    for words, code in _MESSAGES.items():
         if words in str(error):
             return _CAUSES[code]
     if state[:2] in ("08", "57") if state else not isinstance(error, psycopg.DataError):
-        return StoreAwayError, "it does not answer; what was being written is there whole or not at all"
-    return StorageError, f"PostgreSQL says {state} ({type(error).__name__})"
+        return StoreAwayError, "it does not answer; a running write was stored completely or not at all"
+    return StorageError, f"PostgreSQL reports {state} ({type(error).__name__})"
 
 
 def _conninfo(url: str) -> tuple[str, str]:
-    """An address for libpq, and what of it may be told."""
+    """Connection string for libpq, and the part of it that messages may show."""
     import psycopg
     from psycopg.conninfo import conninfo_to_dict, make_conninfo
 
@@ -464,5 +429,5 @@ def _conninfo(url: str) -> tuple[str, str]:
     ports = ports * len(hosts) if len(ports) == 1 else ports
     places = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
     return make_conninfo(
-        **(_SETTINGS | {key: str(value) for key, value in given.items()})
+        **(_LIBPQ_SETTINGS | {key: str(value) for key, value in given.items()})
     ), f"{places}/{given.get('dbname', '')}"

@@ -1,9 +1,9 @@
-"""What is added to a model at run time, as records by kind and key: in a file of its own, or in what servers share.
+"""Records that are added to a model at run time, by kind and key: in a file of their own or in a shared database.
 
-A write has a number, the next one of its owner; who follows reads what was written beyond the last number that he has.
+Each write has a number, the next one of its owner. A server that follows the store reads what was written after the
+last number it knows.
 """
 
-import json
 import logging
 import threading
 import time
@@ -24,32 +24,32 @@ logger = logging.getLogger(__name__)
 _TABLES = """
 CREATE TABLE record_owners (
     owner TEXT PRIMARY KEY, writes INTEGER NOT NULL,
-    -- Who has not followed up to here has to forget what he has: some of it is gone.
+    -- A follower that has not reached this number must read everything again: some of what it has is gone.
     renewed INTEGER NOT NULL
 ) WITHOUT ROWID;
--- Without a value: was taken away.
+-- A record without a value was removed.
 CREATE TABLE records (
     owner TEXT NOT NULL, kind TEXT NOT NULL, key TEXT NOT NULL, written INTEGER NOT NULL, value BLOB,
     PRIMARY KEY (owner, kind, key)
 )
 """
-_LOOK_EVERY_S = 0.2  # for what other servers wrote
-_WAIT_S = 0.05  # before another try to be alone
+_FOLLOW_EVERY_S = 0.2
+_LOCK_RETRY_S = 0.05
 
 
 def record_schema(title: str, application_id: int) -> Schema:
-    """A file of records."""
+    """The schema of a file of records."""
     return Schema(
         title=title,
         application_id=application_id,
-        migrations=(tables_with_checksums(_TABLES, "record_owners", "records"),),
+        create=tables_with_checksums(_TABLES, "record_owners", "records"),
         checked=("record_owners", "records"),
         counter="SELECT coalesce(max(writes), 0) FROM record_owners",
     )
 
 
 class Record(NamedTuple):
-    """One thing that was added, or taken away: then it has no value; keys hold no NUL."""
+    """A record that was added, or removed if it has no value; keys contain no NUL."""
 
     kind: str
     key: str
@@ -57,11 +57,11 @@ class Record(NamedTuple):
 
 
 class News(NamedTuple):
-    """What was written, the oldest first, up to the number ``writes``; ``is_all``: all that there is."""
+    """Records in the order of their writes."""
 
-    writes: int
+    writes: int  # number of the last write
     records: Sequence[Record]
-    is_all: bool
+    is_all: bool  # True: these are all records of the owner, not only those written later
 
 
 NO_NEWS = News(0, (), is_all=True)
@@ -70,41 +70,38 @@ NO_NEWS = News(0, (), is_all=True)
 class RecordStore:
     """The records of one owner; thread-safe.
 
-    Args:
-        place: The file, in a folder that is made when absent, or the database that servers share.
-        owner: Whose records; a file has one owner's.
-        schema: Of the file.
-
     Attributes:
-        is_shared: Whether other processes write, too.
-
-    Raises:
-        DamagedError: The file is damaged, or is missing or empty although it was there.
-        StorageError: It cannot be opened, or is another owner's.
+        is_shared: Whether other processes may write, too.
     """
 
     def __init__(self, place: Path | SqlDatabase, owner: str, schema: Schema) -> None:
+        """Opens the file, creating it and its folder when missing, or uses the database that servers share.
+
+        Raises:
+            DamagedError: The file is damaged, or was there before and is missing or empty.
+            StorageError: The file cannot be opened or belongs to another owner.
+        """
         self._owner = owner
         self.is_shared = not isinstance(place, Path)
         if not isinstance(place, Path):
             self._database: SqlDatabase = place
             return
-        with clear_errors(f"cannot make the folder {place.parent} of additions"):
+        with clear_errors(f"cannot create the folder {place.parent} of additions"):
             make_private_directory(place.parent)
         self._database = Database(place, schema)
         with self._database.read() as connection:
             owners = [name for (name,) in connection.execute("SELECT owner FROM record_owners")]
         if owners not in ([], [owner]):
             self._database.close()
-            raise StorageError(f"{place}: expected additions to {owner!r}, got those to {owners[0]!r}")
+            raise StorageError(f"{place}: expected additions to {owner!r}, got additions to {owners[0]!r}")
 
     def close(self) -> None:
-        """Closes the file; what servers share stays open."""
+        """Closes the file; a shared database stays open."""
         if not self.is_shared:
             self._database.close()
 
     def news(self, after: int = 0) -> News:
-        """What was written beyond a number; everything where it is 0, or some of what was there is gone.
+        """Records written after a write; all records if it is 0 or if writes were lost since.
 
         Raises:
             StorageError: The store cannot be read.
@@ -112,102 +109,98 @@ class RecordStore:
         with self._database.read() as connection:
             writes, renewed = self._numbers(connection) or (0, 0)
             after = 0 if after < renewed else after
-            found = connection.execute(
+            cursor = connection.execute(
                 "SELECT kind, key, value FROM records WHERE owner = ? AND written > ? ORDER BY written, kind, key",
                 (self._owner, after),
             )
-            return News(writes, [Record(*line) for line in found], is_all=not after)
+            return News(writes, [Record(*row) for row in cursor], is_all=not after)
 
     def write(self, records: Sequence[Record], *, after: int | None = None) -> int:
-        """Writes records, in the place of those of the same kind and key, in one durable transaction.
+        """Writes records in one durable transaction, replacing those of the same kind and key.
 
         Args:
-            records: What is added or taken away.
-            after: The last write that the caller knows of; None: that does not matter.
+            records: Records to add or remove.
+            after: The last write that the caller knows of; the call fails if there was a later one. None: no check.
 
         Returns:
-            The number of the write.
+            The number of this write.
 
         Raises:
             StorageError: Nothing was written.
         """
-        lines = {(record.kind, record.key): record.value for record in records}
+        values = {(record.kind, record.key): record.value for record in records}
         with self._database.write() as connection:
-            known = self._numbers(connection)
-            writes = 0 if known is None else known[0]
+            numbers = self._numbers(connection)
+            writes = 0 if numbers is None else numbers[0]
             if after is not None and writes != after:
-                raise StoreAwayError(f"another server added to {self._owner} meanwhile: try again")
-            if known is None:
-                connection.executemany(
-                    "INSERT INTO record_owners (owner, writes, renewed) VALUES (?, ?, ?)", [(self._owner, 0, 0)]
-                )
-            for kind in dict.fromkeys(kind for kind, _ in lines):
-                keys = json.dumps([key for one, key in lines if one == kind], ensure_ascii=False)
+                raise StoreAwayError(f"another server added to {self._owner} at the same time: try again")
+            if numbers is None:
+                connection.insert_rows("record_owners", "owner, writes, renewed", [(self._owner, 0, 0)])
+            for kind, key in values:
                 connection.execute(
-                    "DELETE FROM records WHERE owner = ? AND kind = ? AND key IN (SELECT value FROM json_each(?))",
-                    (self._owner, kind, keys),
+                    "DELETE FROM records WHERE owner = ? AND kind = ? AND key = ?", (self._owner, kind, key)
                 )
-            connection.executemany(
-                "INSERT INTO records (owner, kind, key, written, value) VALUES (?, ?, ?, ?, ?)",
-                [(self._owner, kind, key, writes + 1, value) for (kind, key), value in lines.items()],
-            )
+            rows = [(self._owner, kind, key, writes + 1, value) for (kind, key), value in values.items()]
+            connection.insert_rows("records", "owner, kind, key, written, value", rows)
             connection.execute("UPDATE record_owners SET writes = ? WHERE owner = ?", (writes + 1, self._owner))
         return writes + 1
 
     @contextmanager
     def alone(self, check: Callable[[], None]) -> Iterator[None]:
-        """Other servers add nothing to the same owner until the block ends; ``check`` may end the wait for them."""
+        """Waits until no other server adds to this owner, and excludes them until the block ends.
+
+        ``check``: called while waiting; ends the wait by raising.
+        """
         while True:
             check()
             with self._database.alone(zlib.crc32(self._owner.encode())) as is_alone:
                 if is_alone:
                     yield
                     return
-            time.sleep(_WAIT_S)
+            time.sleep(_LOCK_RETRY_S)
 
     def _numbers(self, connection: SqlConnection) -> tuple[int, int] | None:
         statement = "SELECT writes, renewed FROM record_owners WHERE owner = ?"
-        found = connection.execute(statement, (self._owner,)).fetchone()
-        return None if found is None else (int(found[0]), int(found[1]))
+        row = connection.execute(statement, (self._owner,)).fetchone()
+        return None if row is None else (int(row[0]), int(row[1]))
 
 
 StoreT = TypeVar("StoreT", bound=RecordStore)
 
 
 class RecordFollower(Generic[StoreT]):
-    """What is made of a record store in memory; others may write to it. Readers never wait for writers.
-
-    Args:
-        store: None: nothing is kept.
+    """Base of the state in memory that is made from a record store. Readers never wait for writers.
 
     Attributes:
-        store: See above.
-        seen: The last write that is taken in.
-        lock: Of writers.
+        store: The store; None: nothing is stored.
+        seen: Number of the last write that was taken in.
+        lock: Held by writers.
     """
 
     def __init__(self, store: StoreT | None) -> None:
         self.store = store
         self.seen = 0
         self.lock = threading.RLock()
-        self._look_at = 0.0
+        self._follow_at = 0.0
 
     def close(self) -> None:
-        """Closes the file."""
+        """Closes the store."""
         if self.store is not None:
             self.store.close()
 
     def take(self, news: News) -> None:
-        """Makes of what was written what it means; the lock is held."""
+        """Updates the state; called with the lock held."""
         raise NotImplementedError
 
     def follow(self, *, now: bool = False) -> None:
-        """Takes in what other servers wrote: surely, or where nobody has looked for a while and the store answers.
+        """Takes in what other servers wrote.
+
+        ``now``: always, waiting for writers; otherwise only if the last look was some time ago and no writer is active.
 
         Raises:
-            StorageError: ``now``, and it does not answer.
+            StorageError: ``now`` is set and the store does not answer.
         """
-        if self.store is None or not (now or (self.store.is_shared and time.monotonic() > self._look_at)):
+        if self.store is None or not (now or (self.store.is_shared and time.monotonic() > self._follow_at)):
             return
         if not self.lock.acquire(blocking=now):
             return
@@ -216,11 +209,11 @@ class RecordFollower(Generic[StoreT]):
             if news.writes != self.seen:
                 self.take(news)
                 self.seen = news.writes
-            self._look_at = time.monotonic() + _LOOK_EVERY_S
+            self._follow_at = time.monotonic() + _FOLLOW_EVERY_S
         except StorageError as error:
-            self._look_at = time.monotonic() + 10 * _LOOK_EVERY_S
+            self._follow_at = time.monotonic() + 10 * _FOLLOW_EVERY_S
             if now:
                 raise
-            logger.warning("what other servers added is not known: %s", error)
+            logger.warning("cannot read what other servers added: %s", error)
         finally:
             self.lock.release()

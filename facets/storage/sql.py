@@ -1,71 +1,65 @@
-"""What the stores need of a database, whichever it is.
+"""The contract between a store and its database: SQLite in this process, or PostgreSQL shared by several servers."""
 
-Statements are written once, in the words of SQLite; :mod:`facets.storage.postgres` says the few of them that PostgreSQL
-has others for.
-"""
-
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
-Values = Sequence[Any]
-
 
 class SqlCursor(Protocol):
-    """What a statement found, line by line, or how many lines it changed."""
+    """The result of one statement."""
 
     @property
     def rowcount(self) -> int:
-        """Lines that it changed."""
+        """Number of rows that the statement changed."""
 
     def fetchone(self) -> Any:
-        """The next line; None: there is no other."""
+        """The next row, or None."""
 
     def fetchall(self) -> list[Any]:
-        """All further lines."""
+        """All remaining rows."""
 
     def __iter__(self) -> Iterator[Any]:
-        """Line by line."""
+        """The remaining rows, one at a time."""
 
 
 class SqlConnection(Protocol):
-    """One state of a database to read, or one transaction to write."""
+    """A connection inside one transaction."""
 
     def execute(self, statement: str, values: Any = (), /) -> SqlCursor:
-        """Runs one statement; its ``?`` stand for the values."""
+        """Runs a statement; each ``?`` in it is replaced by a value."""
 
-    def executemany(self, statement: str, lines: Iterable[Any], /) -> object:
-        """Runs an ``INSERT INTO table (columns) VALUES (...)`` for every line."""
+    def insert_rows(self, table: str, columns: str, rows: Iterable[Any]) -> None:
+        """Inserts many rows; ``columns`` are their names, separated by commas."""
 
 
 class SqlDatabase(Protocol):
-    """A database that holds a store; thread-safe, writers take turns."""
+    """A database that holds a store; thread-safe. Only one write runs at a time."""
 
     def read(self) -> AbstractContextManager[SqlConnection]:
-        """One consistent state, beside any writer.
+        """A read transaction: one consistent state, not blocked by writers.
 
         Raises:
-            StorageError: It cannot be read; its subclasses say why.
+            StorageError: The database cannot be read; the subclass gives the cause.
         """
 
     def write(self) -> AbstractContextManager[SqlConnection]:
-        """One durable transaction: all of it when the block ends, or nothing after an error.
+        """A durable write transaction: it commits when the block ends and rolls back after an error.
 
         Raises:
-            StorageError: It cannot be written; its subclasses say why.
+            StorageError: The database cannot be written; the subclass gives the cause.
         """
 
     def hold_writes(self) -> AbstractContextManager[None]:
-        """Lets the writes of other processes wait; those of this thread go on."""
+        """Blocks the writes of other processes until the block ends; this thread may still write."""
 
     def alone(self, key: int) -> AbstractContextManager[bool]:
-        """Whether this process has what the key stands for to itself until the block ends; it never waits."""
+        """Tries to take an exclusive lock of this key among all processes; never waits. True if it was taken."""
 
     def writes(self, timeout_s: float) -> Iterator[None]:
-        """Word of writes, of whichever process: after each one, and at least so often; for one thread, for ever."""
+        """Yields after each write of any process and at least every ``timeout_s`` seconds; for one thread."""
 
     def check_place(self) -> None:
-        """Looks whether it is still there, and the same.
+        """Checks that the database is still reachable and still the one that was opened.
 
         Raises:
             StorageError: It is not.

@@ -4,12 +4,14 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 from congruence.combinations import COMBINATIONS, REFERENCE, Combination
 from congruence.corpus import DIM, K, make_corpus
 
 from facets.documents import CollectionEngine, Document, EngineConfig
+from facets.index import qdrant
 
 NAME = "docs"
 
@@ -39,6 +41,23 @@ class Pair:
 def open_engine(folder: Path, combination: Combination) -> CollectionEngine:
     settings = {"background": False, **combination.store(), **combination.index}
     return CollectionEngine.open(folder, EngineConfig(**settings))  # type: ignore[arg-type]  # any setting
+
+
+@pytest.fixture(scope="session", autouse=True)
+def qdrant_in_memory() -> Iterator[None]:
+    """Gives the address qdrant://memory a client in local mode."""
+    connect = qdrant._connect
+
+    def connect_or_make(url: str, timeout_s: int) -> Any:
+        if url != "qdrant://memory":
+            return connect(url, timeout_s)
+        from qdrant_client import QdrantClient
+
+        return QdrantClient(":memory:")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(qdrant, "_connect", connect_or_make)
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -192,7 +192,7 @@ def test_doctor_and_health_say_which_dependency_and_why(
         return examine(config, said.append), "\n".join(said)
 
     server = postgres_server.server()
-    assert look(url)[0] and "takes writes" in look(url)[1] and "no synchronous standby" in look(url)[1]
+    assert look(url)[0] and "accepts writes" in look(url)[1] and "no synchronous standby" in look(url)[1]
     latin = server.new_database("ENCODING 'LATIN1' LC_COLLATE 'C' LC_CTYPE 'C' TEMPLATE template0")
     for store, words in (
         ("postgres://me@127.0.0.1:1/x", "it does not answer"),
@@ -226,7 +226,7 @@ def test_another_cluster_at_the_same_address_is_refused(open_engine: Open, url: 
     engine.close()
     with psycopg.connect(url, autocommit=True) as connection:
         connection.execute("UPDATE meta SET value = 'another' WHERE key = 'store_id'")
-    with pytest.raises(StorageError, match="another store"):
+    with pytest.raises(StorageError, match="names store"):
         open_engine("first")
     (tmp_path / "first" / "documents.sqlite3").touch()
     with pytest.raises(ConflictError, match="expected one of the two"):

@@ -101,7 +101,7 @@ def test_what_a_promotion_lost_is_told_and_no_number_is_given_twice(tmp_path: Pa
         for engine in (first, second):
             wait_until(lambda engine=engine: engine.revision > lost)
             for read in (lambda one: page(one, lost), lambda one: one.count("docs", min_revision=lost)):
-                with pytest.raises(WritesLostError, match=rf"has its writes up to {kept}: write again"):
+                with pytest.raises(WritesLostError, match=rf"has the writes up to {kept}: write again"):
                     read(engine)
             assert engine.count("docs", min_revision=kept).num_documents == len(CORPUS) - 40
         fresh = stack.enter_context(CollectionEngine.open(tmp_path / "fresh", config))

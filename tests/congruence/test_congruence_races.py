@@ -13,7 +13,7 @@ from congruence.corpus import DIM, K, facets_of, make_corpus
 from facets.documents import CollectionEngine, CollectionRecord, EncodedText, EngineConfig, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import DocumentStore
-from facets.documents.views import StoreView
+from facets.documents.view import StoreView
 from facets.errors import FacetsError, NotFoundError, NotReadyError
 from facets.storage import PostgresDatabase
 
@@ -75,14 +75,12 @@ CALLS: dict[str, tuple[type, str, Callable[[CollectionEngine], object]]] = {
     "diagnose": (
         StoreView,
         "collection_unchanged",
-        lambda engine: engine.diagnose(
-            "docs", np.empty((0, DIM), np.float32), lambda texts: np.ones((len(texts), DIM))
-        ),
+        lambda engine: engine.diagnose("docs", np.empty((0, DIM), np.float32)),
     ),
 }
 ACTS: dict[str, tuple[Callable[[CollectionEngine], object], type[FacetsError], str]] = {
-    "moved": (lambda engine: engine.reindex("docs", OTHER), NotReadyError, "moved to another model meanwhile"),
-    "dropped": (lambda engine: engine.delete_collection("docs"), NotFoundError, "'docs' was deleted meanwhile"),
+    "moved": (lambda engine: engine.reindex("docs", OTHER), NotReadyError, "moved to another model during the call"),
+    "dropped": (lambda engine: engine.delete_collection("docs"), NotFoundError, "'docs' was deleted during the call"),
 }
 
 
@@ -105,7 +103,7 @@ def test_nothing_is_asked_of_another_model_than_the_one_that_read_the_questions(
     with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
         two[0].map("docs", seen=seen)
     with pytest.raises(NotReadyError, match="moved to revision 2 of model other"):
-        two[0].diagnose("docs", np.ones((1, DIM), np.float32), lambda texts: np.ones((len(texts), DIM)), seen=seen)
+        two[0].diagnose("docs", np.ones((1, DIM), np.float32), seen=seen)
 
 
 @pytest.mark.parametrize("act", ACTS)

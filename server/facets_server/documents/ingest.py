@@ -260,7 +260,7 @@ class Ingest:
 
     def _texts_to_read(self, document: IncomingDocument, parts: Sequence[DocumentPart]) -> list[str]:
         """The text of each part that the model can read, with the searched fields."""
-        texts = [searched.read for searched in self._record.said(document.text, document.payload, parts)]
+        texts = [searched.read for searched in self._record.searched(document.text, document.payload, parts)]
         return [text for text in texts if not self.served.problem(text)] if parts else texts
 
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
@@ -290,12 +290,12 @@ class Ingest:
         self, document: IncomingDocument, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]
     ) -> Document:
         nothing = EncodedText.of_nothing(self._record.num_facets, self._record.dim)
-        said = self._record.said(document.text, document.payload, parts)
+        said = self._record.searched(document.text, document.payload, parts)
         encoded = [nothing if parts and self.served.problem(part.read) else next(texts) for part in said]
-        return from_encoded(document.id, document.text, document.payload, parts=parts, said=said, encoded=encoded)
+        return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
 
     def _searched(self, document: IncomingDocument) -> SearchedText:
-        return self._record.said(document.text, document.payload)[0]
+        return self._record.searched(document.text, document.payload)[0]
 
 
 def encoded_text(encoded: Encoded, row: int) -> EncodedText:

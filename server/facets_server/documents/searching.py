@@ -16,7 +16,6 @@ from facets.documents import (
     RankedText,
     SearchHit,
     SearchResult,
-    check_search,
     rerank,
 )
 from facets.errors import InvalidInputError
@@ -250,7 +249,6 @@ def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> R
         )
         num_tokens = sum(stats.num_tokens for stats in encoded.stats)
     call.check()
-    checked = check_search(query, dim=documents[0].facet_embeddings.shape[1], curve=served.relevance)
     with call.stages.measured("search", num_items=len(documents)):
-        results = rerank(documents, checked, space=served.model.space)
+        results = rerank(documents, query, space=served.model.space, curve=served.relevance)
     return Reranked(results=results, num_tokens=num_tokens, model=served.model)

@@ -32,7 +32,7 @@ CREATE TABLE streams (
 SCHEMA = Schema(
     title="file of ingest streams",
     application_id=0x46415354,  # "FAST"
-    migrations=(tables_with_checksums(_TABLE, "streams"),),
+    create=tables_with_checksums(_TABLE, "streams"),
     checked=("streams",),
 )
 _KEEP_S = 30 * 24 * 3600.0  # older tokens are deleted when the server starts

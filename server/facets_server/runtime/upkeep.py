@@ -12,7 +12,7 @@ from itertools import chain
 from pathlib import Path
 
 from facets.documents.migration import move_to_directory, move_to_postgres
-from facets.documents.opening import examine_postgres
+from facets.documents.store import examine_postgres
 from facets.errors import ConfigError, ConflictError, DamagedError, IndexFormatError, StorageError, StoreInUseError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
@@ -169,7 +169,7 @@ def _examine_directory(directory: Path, url: str) -> Iterator[str]:
     state = "is there" if directory.exists() else "will be made"
     yield f"{directory} {state}, {free / 1e9:.1f} GB free"
     if url == "sqlite":
-        DirectoryManifest(directory, _DOCUMENTS, ()).check()
+        DirectoryManifest(directory, _DOCUMENTS).check()
     if (directory / "lock").exists():
         try:
             DirectoryLock(directory).close()
@@ -209,7 +209,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
     if not any(path.name == _DOCUMENTS for path, _ in stores):
         beside = f", but {MANIFEST}" if (directory / MANIFEST).exists() else ""
         raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
-    manifest = DirectoryManifest(directory, _DOCUMENTS, ())
+    manifest = DirectoryManifest(directory, _DOCUMENTS)
     num_damaged = 0
     for problem in chain(manifest.problems(), *(problems_of(path, schema) for path, schema in stores)):
         say(problem)

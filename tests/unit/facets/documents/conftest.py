@@ -14,13 +14,17 @@ Facets = NDArray[np.float32]
 
 @pytest.fixture
 def make_facets() -> Callable[..., Facets]:
-    """``make_facets(n, k, d, seed=0)``: clustered facets with magnitudes, ``[n, k, d]`` float32."""
+    """``make_facets(n, k, d, seed=0)``: clustered facets with magnitudes, ``[n, k, d]`` float32.
+
+    Their directions are exact in int8, so that references need not know how they are stored.
+    """
 
     def make(num: int, num_facets: int, dim: int, seed: int = 0) -> Facets:
         rng = np.random.default_rng(seed)
         centers = np.random.default_rng(7).standard_normal((20, dim))
         chosen = centers[rng.integers(0, len(centers), (num, num_facets))]
         facets = chosen + 0.5 * rng.standard_normal(chosen.shape)
+        facets = np.rint(facets * (127 / np.abs(facets).max(axis=2, keepdims=True))) / 127
         return (facets * rng.uniform(0.1, 10.0, (num, num_facets, 1))).astype(np.float32)
 
     return make
@@ -46,14 +50,11 @@ def make_documents(make_facets: Callable[..., Facets]) -> Callable[..., list[Doc
 
 @pytest.fixture
 def open_engine(tmp_path: Path) -> Iterator[Callable[..., CollectionEngine]]:
-    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards.
-
-    Facets are kept in half precision, so that references need not know how they are stored.
-    """
+    """``open_engine(**config)`` opens ``tmp_path/data`` without a background thread; closed afterwards."""
     opened: list[CollectionEngine] = []
 
     def open_(**settings: object) -> CollectionEngine:
-        config = EngineConfig(**{"background": False, "stored_code": "fp16", **settings})  # type: ignore[arg-type]  # any setting
+        config = EngineConfig(**{"background": False, **settings})  # type: ignore[arg-type]  # any setting
         opened.append(CollectionEngine.open(tmp_path / "data", config))
         return opened[-1]
 

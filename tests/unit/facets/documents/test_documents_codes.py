@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import (
-    FacetCode,
     StoredFacets,
+    codes_from_bytes,
+    codes_to_bytes,
     decode_units,
     encode_units,
-    read_codes,
     starts_of,
-    write_codes,
 )
+from facets.errors import DamagedError
 
 
 def unit_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float64]:
@@ -26,50 +26,45 @@ def unit_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.fl
     return np.asarray(facets / np.linalg.norm(facets, axis=2, keepdims=True))
 
 
-def decoded(units: NDArray[np.float64], code: FacetCode) -> NDArray[np.float16]:
+def decoded(units: NDArray[np.float64]) -> NDArray[np.float16]:
     """What the store gives back."""
-    return decode_units(encode_units(units.reshape(-1, units.shape[2]), code)).reshape(units.shape)
+    return decode_units(encode_units(units.reshape(-1, units.shape[2]))).reshape(units.shape)
 
 
-@pytest.mark.parametrize(("code", "bound"), [("fp16", 2e-4), ("int8", 2e-3)])
-def test_cosines_change_little(code: FacetCode, bound: float) -> None:
+def test_cosines_change_little() -> None:
     units = unit_facets(500, 4, 384, seed=0)
     query = unit_facets(1, 1, 384, seed=1)[0, 0]
     query = 0.6 * units[0, 0] + 0.8 * query
-    kept = decoded(units, code).astype(np.float64)
-    assert np.abs(kept @ query - units @ query).max() < bound
+    kept = decoded(units).astype(np.float64)
+    assert np.abs(kept @ query - units @ query).max() < 2e-3
     np.testing.assert_allclose(np.linalg.norm(kept, axis=2), 1.0, atol=2e-3)
 
 
-@given(
-    st.integers(0, 2**32 - 1), st.sampled_from(["fp16", "int8"]), st.lists(st.integers(1, 9), min_size=1, max_size=6)
-)
-def test_codes_come_back_and_zero_facets_take_no_room(seed: int, code: FacetCode, counts: list[int]) -> None:
+@given(st.integers(0, 2**32 - 1), st.lists(st.integers(1, 9), min_size=1, max_size=6))
+def test_codes_come_back_and_zero_facets_take_no_room(seed: int, counts: list[int]) -> None:
     rng = np.random.default_rng(seed)
     starts, dim = starts_of(counts), 7
     units = unit_facets(1, int(starts[-1]), dim, seed)[0]
     norms = rng.uniform(0.5, 2, len(units)).astype(np.float32)
     zero = rng.random(norms.shape) < 0.4
     units[zero], norms[zero] = 0, 0
-    codes = encode_units(units, code)
-    blobs = write_codes(codes, norms, starts)
-    width = dim * (1 if code == "int8" else 2)
-    assert [len(blob) for blob in blobs] == [width * int((~own).sum()) for own in np.split(zero, starts[1:-1])]
-    again = read_codes(blobs, norms, starts, dim=dim, code=code)
-    assert again is not None
-    np.testing.assert_array_equal(again, codes)
+    codes = encode_units(units)
+    blobs = codes_to_bytes(codes, norms, starts)
+    assert [len(blob) for blob in blobs] == [dim * int((~own).sum()) for own in np.split(zero, starts[1:-1])]
+    np.testing.assert_array_equal(codes_from_bytes(blobs, norms, starts, dim=dim), codes)
 
 
 def test_blob_of_another_length_is_refused() -> None:
     norms = np.ones(2, dtype=np.float32)
-    assert read_codes([b"123"], norms, starts_of([2]), dim=8, code="int8") is None
+    with pytest.raises(DamagedError, match="size"):
+        codes_from_bytes([b"123"], norms, starts_of([2]), dim=8)
 
 
 def test_magnitudes_are_kept_and_documents_chosen() -> None:
     units = unit_facets(1, 6, 64, seed=2)[0]
     norms = np.array([1, 2, 0.5, 3, 0, 5], dtype=np.float32)
     units[norms == 0] = 0
-    stored = StoredFacets(encode_units(units, "int8"), norms, starts_of([2, 1, 3]), (None, None, None))
+    stored = StoredFacets(encode_units(units), norms, starts_of([2, 1, 3]), (None, None, None))
     lengths = [np.linalg.norm(facets, axis=1).round(1).tolist() for facets in stored.embeddings]
     assert lengths == [[1.0, 2.0], [0.5], [3.0, 0.0, 5.0]]
     chosen = stored[np.array([2, 0])]
@@ -81,7 +76,7 @@ def test_magnitudes_are_kept_and_documents_chosen() -> None:
 def test_facets_of_any_size_come_back_from_the_store(
     open_engine: Callable[..., CollectionEngine], num_facets: int
 ) -> None:
-    engine = open_engine(stored_code="int8")
+    engine = open_engine()
     engine.create_collection("wide", model="m", model_revision="1", num_facets=num_facets, dim=384)
     units = unit_facets(40, num_facets, 384, seed=3)
     units[5, num_facets // 2 :] = 0
@@ -93,7 +88,7 @@ def test_facets_of_any_size_come_back_from_the_store(
     engine.upsert("wide", documents)
     engine.upsert("wide", documents[::-3])
     engine.delete("wide", ids=["d07", "d08"])
-    expected = decoded(units, "int8").astype(np.float32)
+    expected = decoded(units).astype(np.float32)
     engine.close()
     again = open_engine()
     wanted = [n for n in range(40) if n not in (7, 8)]
@@ -109,7 +104,7 @@ def test_facets_of_any_size_come_back_from_the_store(
 def test_a_passage_takes_at_most_eight_kibibytes_beside_its_text(
     open_engine: Callable[..., CollectionEngine], tmp_path: Path, used: int
 ) -> None:
-    engine = open_engine(stored_code="int8")
+    engine = open_engine()
     engine.create_collection("wide", model="m", model_revision="1", num_facets=16, dim=384)
     num, rng = 600, np.random.default_rng(5)
     units = unit_facets(num, 16, 384, seed=3)

@@ -30,7 +30,7 @@ def test_an_approximate_index_says_what_it_misses(faiss_engine, make_facets):
 
 
 def test_what_nothing_can_be_told_of_is_refused(engine, make_documents):
-    with pytest.raises(InvalidInputError, match="holds no documents"):
+    with pytest.raises(InvalidInputError, match="is empty"):
         engine.diagnose("docs", NONE)
     engine.upsert("docs", make_documents(3))
     with pytest.raises(InvalidInputError, match="dimensions"):
@@ -57,7 +57,7 @@ def test_a_map_of_a_part_is_a_random_sample_and_always_the_same(engine, make_doc
 
 
 def test_what_cannot_be_drawn_is_refused(engine):
-    with pytest.raises(InvalidInputError, match="holds no documents"):
+    with pytest.raises(InvalidInputError, match="is empty"):
         engine.map("docs")
     with pytest.raises(InvalidInputError, match="limit is 100000"):
         engine.map("docs", max_documents=100_001)

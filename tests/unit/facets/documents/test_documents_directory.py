@@ -62,17 +62,12 @@ def test_files_are_for_this_user_alone(open_engine: OpenEngine, make_documents: 
 
 
 @pytest.mark.parametrize("empty", [False, True])
-@pytest.mark.parametrize("left", ["all", "nothing but the manifest", "indexes", "streams"])
+@pytest.mark.parametrize("left", ["all", "nothing but the manifest"])
 def test_directory_without_its_store_is_refused(closed: Path, empty: bool, left: str) -> None:
     for path in closed.glob("documents.sqlite3*"):
         path.unlink()
     if left == "nothing but the manifest":
         shutil.rmtree(closed / "indexes")
-    elif left != "all":
-        (closed / "directory.json").unlink()
-    if left == "streams":
-        shutil.rmtree(closed / "indexes")
-        (closed / "ingest-streams.sqlite3").write_bytes(b"positions")
     if empty:
         (closed / "documents.sqlite3").touch()
     for _ in range(2):
@@ -94,7 +89,7 @@ def test_store_of_another_directory_is_refused(closed: Path, tmp_path: Path) -> 
     open_(tmp_path / "other").close()
     shutil.copy(tmp_path / "other" / "documents.sqlite3", closed)
     (closed / "documents.sqlite3-mark").unlink()
-    with pytest.raises(StorageError, match="is another store"):
+    with pytest.raises(StorageError, match="names store"):
         open_(closed)
     (closed / "directory.json").unlink()
     open_(closed).close()
@@ -106,7 +101,7 @@ def test_damaged_manifest_is_refused_until_it_is_deleted(closed: Path, content: 
     damaged = manifest.read_text().replace('"store_id": "', '"store_id": "f') if content == "flipped" else content
     manifest.write_text(damaged)
     for _ in range(2):
-        with pytest.raises(DamagedError, match=r"directory\.json is damaged: whether .* or delete this file"):
+        with pytest.raises(DamagedError, match=r"directory\.json is damaged: .* or delete this file"):
             open_(closed)
         assert manifest.read_text() == damaged
     manifest.unlink()
@@ -117,7 +112,7 @@ def test_damaged_manifest_is_refused_until_it_is_deleted(closed: Path, content: 
 
 def test_manifest_of_a_newer_release_is_refused(closed: Path) -> None:
     (closed / "directory.json").write_text('{"format": 2}')
-    with pytest.raises(StorageError, match="format 2, expected at most 1"):
+    with pytest.raises(StorageError, match="format 2, expected 1"):
         open_(closed)
 
 
@@ -150,11 +145,9 @@ def test_deleted_directory_takes_no_writes(
         lambda: engine.delete_collection("docs"),
         lambda: engine.create_collection("more", model="toy", model_revision="1", num_facets=2, dim=32),
     ):
-        with pytest.raises(StoreGoneError, match="nothing is written"):
+        with pytest.raises(StoreGoneError, match="writes are refused"):
             write()
     assert engine.get("docs", ["d0000"]).missing_ids == (), "what was read before can still be read, and saved"
-    with pytest.raises(StoreInUseError, match="was deleted while process"):
-        open_(tmp_path / "data")
     engine.close()
     open_(tmp_path / "data").close()
 

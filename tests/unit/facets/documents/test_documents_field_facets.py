@@ -188,7 +188,7 @@ PARTS = (
 
 
 def of_parts(engine: CollectionEngine, title: str) -> Document:
-    said = engine.record("docs").said(LONG, {"title": title}, PARTS)
+    said = engine.record("docs").searched(LONG, {"title": title}, PARTS)
     read = [one.read for one in said]
     wanted = [("Ports", "The boom fell"), ("Harbour", "ferry")]
     spans = [
@@ -231,6 +231,6 @@ def test_every_part_has_the_title_and_its_headings(
 
 def test_long_field_belongs_to_the_first_part_alone(empty_engine: CollectionEngine) -> None:
     empty_engine.create_collection("docs", model="m", model_revision="1", num_facets=2, dim=4)
-    first, second = empty_engine.record("docs").said(LONG, {"title": "Ports " * 60}, PARTS)
+    first, second = empty_engine.record("docs").searched(LONG, {"title": "Ports " * 60}, PARTS)
     assert [one.name for one in first.fields] == ["title"]
     assert [(one.name, one.text) for one in second.fields] == [("headings", "Harbour")]

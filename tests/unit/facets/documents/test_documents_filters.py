@@ -8,7 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
-from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, matches, to_sql, validate
+from facets.documents.dialects import SQLITE
+from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, matches, validate
 from facets.errors import InvalidInputError
 
 KEYS = st.sampled_from(["a", "b", "c.d", "e\u00e9 f"])
@@ -56,7 +57,7 @@ FILTERS = st.recursive(
 
 
 def sql_matches(filter: Filter, payload: object) -> int:
-    expression, parameters = to_sql(filter, "payload")
+    expression, parameters = SQLITE.filter_sql(filter)
     with sqlite3.connect(":memory:") as connection:
         connection.execute("CREATE TABLE t (payload TEXT)")
         connection.execute("INSERT INTO t VALUES (?)", (json.dumps(payload, ensure_ascii=False),))

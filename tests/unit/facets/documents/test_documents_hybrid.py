@@ -9,7 +9,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedText, Equals, SearchMode, SearchRequest, TargetModel
-from facets.documents.ranking import fuse, share_of
+from facets.documents.ranking import facets_share, fuse
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
 
@@ -119,7 +119,7 @@ def test_both_signals_are_exact_whichever_side_found_the_document(engine: Collec
     assert {hit.id: hit.lexical_score for hit in hybrid} == {id: lexical.get(id, 0.0) for id in facets}
     order = [(hit.facets_score, hit.lexical_score) for hit in hybrid]
     most = next(hit.lexical_score / hit.signals["saturation"] for hit in hybrid if hit.lexical_score)
-    fused = fuse(*np.array(order, dtype=np.float32).T, most_lexical=most)
+    fused = fuse(*np.array(order, dtype=np.float32).T, max_lexical=most, share=0.2)
     np.testing.assert_allclose([hit.score for hit in hybrid], fused, atol=1e-6)
 
 
@@ -197,8 +197,8 @@ def test_scores_of_sentence_spaces_are_absolute(open_engine: OpenEngine) -> None
     [same] = [hit for hit in everything if hit.id == "pump"]
     assert alone.score == pytest.approx(same.score, abs=1e-6)
     covered = max(hit.signals["coverage"] for hit in everything)
-    share = share_of("all-MiniLM-L6-v2", covered)
-    assert 0 < covered < 1 and share_of("all-MiniLM-L6-v2", 0.0) > share > share_of("all-MiniLM-L6-v2", 1.0)
+    share = facets_share("all-MiniLM-L6-v2", covered)
+    assert 0 < covered < 1 and facets_share("all-MiniLM-L6-v2", 0.0) > share > facets_share("all-MiniLM-L6-v2", 1.0)
     fused = share * same.facets_score + (1 - share) * same.signals["saturation"]
     assert same.score == pytest.approx(fused, abs=1e-5)
 

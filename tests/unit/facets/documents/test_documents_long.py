@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
-from facets.documents.codes import FacetCode, decode_units, encode_units
+from facets.documents.codes import decode_units, encode_units
 from facets.documents.types import MAX_NUM_FACETS
 from facets.errors import InvalidInputError
 from facets.index.exact import reference_search
@@ -36,22 +36,20 @@ def queries(num: int, num_facets: int) -> NDArray[np.float32]:
     return np.random.default_rng(99).standard_normal((num, num_facets, DIM)).astype(np.float32)
 
 
-def padded(documents: list[Document], code: FacetCode) -> NDArray[np.float64]:
+def padded(documents: list[Document]) -> NDArray[np.float64]:
     """Facets as they are stored."""
     facets = np.zeros((len(documents), 40, DIM))
     for place, document in enumerate(documents):
         units = document.facet_embeddings / np.linalg.norm(document.facet_embeddings, axis=1, keepdims=True)
-        facets[place, : len(units)] = decode_units(encode_units(units, code))
+        facets[place, : len(units)] = decode_units(encode_units(units))
     return facets
 
 
-def assert_found(
-    engine: CollectionEngine, documents: list[Document], *, num_facets: int, exact: bool, code: FacetCode = "fp16"
-) -> float:
+def assert_found(engine: CollectionEngine, documents: list[Document], *, num_facets: int, exact: bool) -> float:
     """Scores and evidence are those of the reference; returns the recall of its best ten."""
     asked = queries(8, num_facets)
     units = asked / np.linalg.norm(asked, axis=2, keepdims=True) / num_facets
-    truth = reference_search(units, padded(documents, code))
+    truth = reference_search(units, padded(documents))
     by_id = {document.id: place for place, document in enumerate(documents)}
     recalls = []
     for line, scores in zip(
@@ -74,16 +72,13 @@ def make_collection(engine: CollectionEngine) -> None:
 
 
 @pytest.mark.parametrize("num_facets", [1, 3])
-@pytest.mark.parametrize("stored_code", ["fp16", "int8"])
-def test_long_documents_are_found_through_every_state_of_the_index(
-    open_engine: OpenEngine, num_facets: int, stored_code: FacetCode
-) -> None:
-    settings = {"exact_max_facets": 900, "stored_code": stored_code}
+def test_long_documents_are_found_through_every_state_of_the_index(open_engine: OpenEngine, num_facets: int) -> None:
+    settings = {"exact_max_facets": 900}
     engine = open_engine(**settings)
     make_collection(engine)
     documents = ragged_documents(250, seed=1)
     engine.upsert("docs", documents)
-    assert assert_found(engine, documents, num_facets=num_facets, exact=True, code=stored_code) >= 0.99
+    assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
     more = ragged_documents(200, seed=2, prefix="m")
     engine.upsert("docs", more)
     engine.maintain()
@@ -94,8 +89,8 @@ def test_long_documents_are_found_through_every_state_of_the_index(
     engine.upsert("docs", changed)
     documents = [document for document in documents if document.id not in {one.id for one in changed}] + changed
     for _ in range(2):
-        assert assert_found(engine, documents, num_facets=num_facets, exact=True, code=stored_code) >= 0.99
-        assert assert_found(engine, documents, num_facets=num_facets, exact=False, code=stored_code) >= 0.9
+        assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
+        assert assert_found(engine, documents, num_facets=num_facets, exact=False) >= 0.9
         engine.maintain()
     engine.upsert("docs", ragged_documents(80, seed=4, prefix="z"))
     documents += ragged_documents(80, seed=4, prefix="z")
@@ -103,12 +98,12 @@ def test_long_documents_are_found_through_every_state_of_the_index(
     for _ in range(2):  # the second one reads the snapshot of the first
         engine.close()
         engine = open_engine(**settings)
-        assert assert_found(engine, documents, num_facets=num_facets, exact=True, code=stored_code) >= 0.99
+        assert assert_found(engine, documents, num_facets=num_facets, exact=True) >= 0.99
         assert engine.count("docs").num_documents == len(documents)
 
 
 def test_facets_of_long_documents_come_back(open_engine: OpenEngine) -> None:
-    engine = open_engine(stored_code="int8")
+    engine = open_engine()
     make_collection(engine)
     documents = ragged_documents(30, seed=5)
     engine.upsert("docs", documents)

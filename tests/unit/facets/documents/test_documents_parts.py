@@ -19,8 +19,8 @@ from facets.documents import (
     SearchMode,
     SearchRequest,
     TargetModel,
-    reading,
 )
+from facets.documents import engine as engine_module
 from facets.documents.store import SCHEMA
 from facets.errors import DamagedDocumentsError, InvalidInputError
 from facets.storage import problems_of
@@ -119,6 +119,9 @@ def test_documents_are_ranked_as_by_comparing_everything(open_engine: OpenEngine
         book(f"d{place:02}", ["some words. "] * int(count), seed=1000 * place)
         for place, count in enumerate(rng.integers(1, 60, 30))
     ]
+    for document in documents:
+        facets = document.facet_embeddings / np.abs(document.facet_embeddings).max(axis=1, keepdims=True)
+        document.facet_embeddings[:] = np.rint(127 * facets)  # exact in int8
     engine.upsert("docs", documents)
     for seed in range(5):
         asked = facets_of(seed + 7)
@@ -157,7 +160,7 @@ def test_a_page_ends_where_its_documents_have_too_many_bytes(
         + (0 if one.facet_embeddings is None else len(one.facet_embeddings) * 4 * (DIM + 2))
         for one in every.documents
     }
-    monkeypatch.setattr(reading, "MAX_READ_BYTES", most)
+    monkeypatch.setattr(engine_module, "MAX_READ_BYTES", most)
     token, pages = "", []
     while token or not pages:
         page = books.list_documents("docs", page_token=token, include_facets=include_facets)
@@ -315,7 +318,7 @@ def test_reindexing_a_long_document_goes_on_where_a_call_ended(books: Collection
         ({"part_facets": [1, 3, 2]}, "has shape"),
         (
             {"parts": [DocumentPart(start=0, end=5), DocumentPart(start=6, end=39), DocumentPart(start=39, end=56)]},
-            "one behind the other",
+            "one part directly after another",
         ),
         (
             {"parts": [DocumentPart(start=0, end=20), DocumentPart(start=20, end=39), DocumentPart(start=39, end=50)]},

@@ -121,11 +121,20 @@ def test_every_revision_that_a_read_returns_may_be_searched_for(filled: Collecti
 def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_gone(tmp_path: Path) -> None:
     store = DocumentStore(Database(tmp_path / "documents", SCHEMA))
     indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection("docs", CollectionModel("toy", "1", "toy", 2, 32, {}), config="{}")
-    copy = store.begin_copy(record, CollectionModel("other", "new", "o", NUM_FACETS, DIM, {}))
+    record = store.create_collection(
+        "docs",
+        CollectionModel(model="toy", model_revision="1", space="toy", num_facets=2, dim=32, search_fields={}),
+        config="{}",
+    )
+    copy = store.begin_copy(
+        record,
+        CollectionModel(
+            model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM, search_fields={}
+        ),
+    )
     store.replace_by_copy(record, copy)
     for _ in range(2):
-        with pytest.raises(NotReadyError, match="send the call again"):
+        with pytest.raises(NotReadyError, match="send it again"):
             indexes.live(record)
         store.delete_retired(10)
     store.close()
@@ -183,7 +192,7 @@ def test_writer_that_never_rests_neither_stops_the_move_nor_loses_a_write(filled
         stop.set()
     assert not writer.is_alive()
     assert written
-    assert "send the call again" in str(refused[0])
+    assert "send it again" in str(refused[0])
     expected = {f"d{n}": f"first text of {n}" for n in range(200)} | written
     assert_moved(filled, dict(sorted(expected.items())))
 

@@ -10,7 +10,6 @@ from facets.documents import (
     RelevanceCurve,
     SearchMode,
     SearchRequest,
-    check_search,
     rerank,
 )
 from facets.errors import InvalidInputError
@@ -56,7 +55,7 @@ def test_reranked_texts_are_those_of_a_search(tmp_path, curve: RelevanceCurve, m
         )
         engine.upsert("few", documents())
         hits = engine.search("few", request(text, mode), curve=curve).hits[0]
-    found = rerank(documents(), check_search(request(text, mode), dim=DIM, curve=curve), space="s")
+    found = rerank(documents(), request(text, mode), space="s", curve=curve)
     assert [str(one.index) for one in found] == [hit.id for hit in hits]
     for one, hit in zip(found, hits, strict=True):
         assert one.score == pytest.approx(hit.score, abs=1e-6)
@@ -67,14 +66,13 @@ def test_reranked_texts_are_those_of_a_search(tmp_path, curve: RelevanceCurve, m
 
 
 def test_equal_texts_keep_their_order_and_the_best_are_cut() -> None:
-    search = check_search(request("hot leaves", "hybrid", top_k=2), dim=DIM, curve=None)
-    found = rerank(documents(), search, space="s")
+    found = rerank(documents(), request("hot leaves", "hybrid", top_k=2), space="s", curve=None)
     assert [one.index for one in found] == [1, 3]
     assert found[0].score == found[1].score and found[0].confidence is None
 
 
 def test_texts_without_a_word_of_the_query_are_left_out_of_the_lexical_order() -> None:
-    found = rerank(documents(), check_search(request("acorns", "lexical"), dim=DIM, curve=None), space="s")
+    found = rerank(documents(), request("acorns", "lexical"), space="s", curve=None)
     assert [one.index for one in found] == [2] and found[0].facets_score == 0
 
 
@@ -82,5 +80,5 @@ def test_bad_facets_are_refused_by_name() -> None:
     bad = documents()
     bad[2].facet_embeddings[0, 0] = np.nan
     with pytest.raises(InvalidInputError, match="NaN") as error:
-        rerank(bad, check_search(request("acorns", "hybrid"), dim=DIM, curve=None), space="s")
+        rerank(bad, request("acorns", "hybrid"), space="s", curve=None)
     assert error.value.path == ("documents", 2, "facet_embeddings")

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, Equals, SearchRequest
-from facets.documents.views import StoreView
+from facets.documents.view import StoreView
 from facets.index.live import LiveIndex
 
 MakeDocuments = Callable[..., list[Document]]

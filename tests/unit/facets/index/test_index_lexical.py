@@ -34,7 +34,7 @@ def test_scores_match_reference_through_writes(seed: int, num_documents: int, ba
     if len(kept):
         expected = reference_bm25(query, [documents[n] for n in kept])
         np.testing.assert_allclose(found.scores, expected, rtol=1e-4, atol=1e-5)
-        assert (found.scores <= found.most).all()
+        assert (found.scores <= found.upper_bound).all()
         held = [{term for term in query if term in documents[n].hashes} for n in kept]
         shares = [sum(found.rarities[term] for term in of) / sum(found.rarities.values()) for of in held]
         np.testing.assert_allclose(found.coverage, shares, rtol=1e-4, atol=1e-5)

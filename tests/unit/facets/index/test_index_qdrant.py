@@ -2,24 +2,21 @@
 
 import os
 from importlib.util import find_spec
-from pathlib import Path
 
 import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
-from facets.index import qdrant_index
+from facets.index import qdrant
 from facets.index.base import FacetSource, paged
 from facets.index.config import EngineConfig as Config
 from facets.index.exact import reference_search
-from facets.index.qdrant_index import QdrantBackend
-from facets.index.qdrant_points import QdrantServer
+from facets.index.qdrant import QdrantBackend, QdrantServer
 
 K, DIM, N = 4, 32, 300
 URL = os.environ.get("FACETS_QDRANT_URL", "")
 KINDS = [
-    pytest.param("edge", marks=pytest.mark.skipif(find_spec("qdrant_edge") is None, reason="no extra 'edge'")),
     pytest.param("memory", marks=pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")),
     pytest.param("server", marks=pytest.mark.skipif(not URL, reason="FACETS_QDRANT_URL names no Qdrant")),
 ]
@@ -56,16 +53,11 @@ class Source(FacetSource):
 
 
 @pytest.fixture(params=KINDS)
-def backend(request, tmp_path):
-    if request.param == "edge":
-        made = QdrantBackend(Config(index="edge")).of("facets-test-1", tmp_path)
-        yield made
-        made.close()
-        return
+def backend(request):
     from qdrant_client import QdrantClient
 
     server = QdrantServer(URL or "qdrant://nowhere", None if request.param == "server" else QdrantClient(":memory:"))
-    made = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-test-1", tmp_path)
+    made = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-test-1")
     made.drop()
     yield made
     made.drop()
@@ -113,7 +105,7 @@ def test_codes_find_nearly_all_and_filters_hold(index):
 def test_the_numbers_of_many_documents_do_not_go_along(index, monkeypatch):
     allowed = ROWS[::3]
     with_numbers = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
-    monkeypatch.setattr(qdrant_index, "MOST_IDS", 5)
+    monkeypatch.setattr(qdrant, "MAX_FILTER_IDS", 5)
     without = index.search(QUERIES, 10, allowed_rows=allowed, exhaustive=True)
     assert [set(line[:10]) for line in with_numbers.rows] == [set(line[:10]) for line in without.rows]
 
@@ -124,14 +116,13 @@ def test_removed_documents_are_hidden_at_once_and_deleted_later(backend, index, 
     assert best not in index.search(QUERIES[:1], 10, exhaustive=True).rows
     index.purge()
     assert index.num_masked == 1 and best in backend.open(Source()).rows()  # for a search that began before
-    monkeypatch.setattr(qdrant_index, "DELETE_AFTER_S", -1.0)
+    monkeypatch.setattr(qdrant, "DELETE_AFTER_S", -1.0)
     index.purge()
     assert index.num_masked == 0 and best not in backend.open(Source()).rows()
     assert len(index) == N - 1 and len(index.slots) == N - 1
 
 
 def test_points_are_found_again_and_those_of_others_are_passed_over(backend, index):
-    index.settle()
     again = backend.open(Source())
     assert again is not None and sorted(again.rows()) == ROWS.tolist()
     one, two = (some.search(QUERIES, 10, exhaustive=True) for some in (index, again))
@@ -157,11 +148,11 @@ def test_a_long_document_is_one_point(backend, index):
 
 
 @pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")
-def test_another_dimension_an_odd_address_and_nobody_there_are_named(tmp_path):
+def test_another_dimension_an_odd_address_and_nobody_there_are_named():
     from qdrant_client import QdrantClient
 
     server = QdrantServer("qdrant://nowhere", QdrantClient(":memory:"))
-    backend = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-x-1", tmp_path)
+    backend = QdrantBackend(Config(index="qdrant://nowhere"), server).of("facets-x-1")
     backend.build(lambda: [(ROWS, UNITS)], num_documents=N, num_facets=K)
 
     class Wider(Source):
@@ -174,12 +165,12 @@ def test_another_dimension_an_odd_address_and_nobody_there_are_named(tmp_path):
             QdrantServer(url)
     with pytest.raises(ValueError, match="index"):
         Config(index="pinecone://host")
-    away = QdrantBackend(Config(index="qdrant://127.0.0.1:1")).of("facets-x-1", tmp_path)
+    away = QdrantBackend(Config(index="qdrant://127.0.0.1:1")).of("facets-x-1")
     for ask in (lambda: away.open(Source()), lambda: away.open(Source()), away.check):  # at once the second time
         with pytest.raises(IndexAwayError, match="does not answer"):
             ask()
     assert backend.dependency == "qdrant" and backend.check() is None
-    with pytest.raises(DiskFullError, match="no room"), server.errors("x"):
+    with pytest.raises(DiskFullError, match="no space"), server.errors("x"):
         raise RuntimeError("Service internal error: No space left on device")
 
 
@@ -190,31 +181,6 @@ def test_points_of_a_store_that_was_restored_since_are_sent_anew(backend, index)
     assert backend.open(Source(revision=8)) is None  # its rows may be given to other documents by now
     again = backend.build(lambda: [(ROWS, UNITS)], num_documents=N, num_facets=K)
     assert len(again) == N and sorted(backend.open(Source(revision=8)).rows()) == ROWS.tolist()
-
-
-@pytest.mark.skipif(find_spec("qdrant_edge") is None, reason="no extra 'edge'")
-def test_a_damaged_shard_is_made_anew(tmp_path):
-    def engine():
-        return CollectionEngine.open(tmp_path, EngineConfig(index="edge", exact_max_facets=100, background=False))
-
-    asked = SearchRequest(facets=QUERIES[:1], top_k=5, exact=True)
-    with engine() as opened:
-        opened.create_collection("docs", model="m", model_revision="1", num_facets=K, dim=DIM)
-        opened.upsert("docs", [Document(id=str(n), text="x", facet_embeddings=FACETS[n]) for n in range(N)])
-        opened.maintain()
-        before = [hit.id for hit in opened.search("docs", asked).hits[0]]
-        assert opened.get_collection("docs").index_kind == "edge"
-    (shard,) = (tmp_path / "indexes").glob("*.edge")
-    with engine() as opened:
-        assert [hit.id for hit in opened.search("docs", asked).hits[0]] == before
-        assert opened.get_collection("docs").index_kind == "edge"  # loaded, not made anew
-    for path in Path(shard).rglob("*"):
-        if path.is_file():
-            path.write_bytes(b"damaged")
-    with engine() as opened:
-        assert [hit.id for hit in opened.search("docs", asked).hits[0]] == before
-        opened.delete_collection("docs")
-    assert not shard.exists()
 
 
 @pytest.mark.skipif(find_spec("qdrant_client") is None, reason="no extra 'qdrant'")

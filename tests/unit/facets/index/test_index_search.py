@@ -236,7 +236,7 @@ def test_facets_that_are_equal_hide_no_other_document() -> None:
 
 def test_codes_of_the_store_are_held_as_they_are() -> None:
     units = unit(np.random.default_rng(8).standard_normal((3000, 96)))
-    codes = encode_units(units, "int8")
+    codes = encode_units(units)
     again, inverse, error = document_codes(decode_units(codes).reshape(500, 6, 96))
     np.testing.assert_array_equal(again.reshape(-1, 96), codes)
     np.testing.assert_allclose(1 / inverse.ravel(), np.linalg.norm(codes.astype(np.float32), axis=1), rtol=1e-6)

@@ -18,22 +18,23 @@ from facets.storage import (
     DirectoryLock,
     DirectoryManifest,
     Schema,
-    add_checksums,
     back_up,
     check_backup,
     mark_verified,
     problems_of,
     remove_older,
     restore,
+    tables_with_checksums,
 )
 
 SCHEMA = Schema(
     title="list of words",
     application_id=77,
-    migrations=(
+    create=tables_with_checksums(
         "CREATE TABLE words (word INTEGER PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
         "INSERT INTO meta VALUES ('writes', 0)",
-        lambda connection: add_checksums(connection, "words", "meta"),
+        "words",
+        "meta",
     ),
     checked=("words", "meta"),
     counter="SELECT value FROM meta WHERE key = 'writes'",
@@ -131,7 +132,7 @@ def test_links_in_a_backup_are_not_followed(data: Path, tmp_path: Path, of: str)
 def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str, content: bytes) -> None:
     backup = take(data)
     with_file(backup, name, content)
-    with pytest.raises(DamagedError, match="is no store"):
+    with pytest.raises(DamagedError, match="is not a store"):
         put_back(backup, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
 
@@ -316,7 +317,7 @@ def test_flipped_bit_in_a_backup_is_told(data: Path, tmp_path: Path) -> None:
 
 
 def test_directory_that_holds_something_is_not_written_over(data: Path) -> None:
-    with pytest.raises(ConflictError, match="holds inner"):
+    with pytest.raises(ConflictError, match="contains inner"):
         put_back(take(data), data)
     assert words(data / "inner" / "words.sqlite3") == list(range(10))
 
@@ -326,10 +327,10 @@ def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: 
     (target / "inner").mkdir(parents=True)
     (target / "restore-unfinished").touch()
     (target / "inner" / "words.sqlite3").write_bytes(b"half")
-    with pytest.raises(StorageError, match="half restored"):
-        DirectoryManifest(target, "inner/words.sqlite3", ()).check()
+    with pytest.raises(StorageError, match="only partly restored"):
+        DirectoryManifest(target, "inner/words.sqlite3").check()
     put_back(backup, target)
-    DirectoryManifest(target, "inner/words.sqlite3", ()).check()
+    DirectoryManifest(target, "inner/words.sqlite3").check()
     assert words(target / "inner" / "words.sqlite3") == list(range(10))
 
 
@@ -370,7 +371,7 @@ def test_inspection_tells_a_damaged_mark(data: Path) -> None:
 
 
 def test_damaged_manifest_is_told(data: Path) -> None:
-    manifest = DirectoryManifest(data, "inner/words.sqlite3", ())
+    manifest = DirectoryManifest(data, "inner/words.sqlite3")
     manifest.agree("a-store")
     assert list(manifest.problems()) == []
     content = (data / "directory.json").read_bytes()

@@ -3,31 +3,22 @@
 import resource
 import shutil
 import sqlite3
-from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
-from facets.storage import Database, Schema
+from facets.storage import Database, Schema, tables_with_checksums
 
-FIRST = "CREATE TABLE words (word TEXT PRIMARY KEY)"
-ONE = Schema(title="list of words", application_id=77, migrations=(FIRST,))
-
-
-def with_counts(*more: str | Callable[[sqlite3.Connection], None]) -> Schema:
-    return Schema(
-        title="list of words",
-        application_id=77,
-        migrations=(FIRST, "ALTER TABLE words ADD COLUMN count INTEGER NOT NULL DEFAULT 1", *more),
-    )
+CREATE = tables_with_checksums("CREATE TABLE words (word TEXT PRIMARY KEY)")
+ONE = Schema(title="list of words", application_id=77, create=CREATE)
 
 
 def fill(path: Path, *words: str) -> None:
     database = Database(path, ONE)
     with database.write() as connection:
-        connection.executemany("INSERT INTO words VALUES (?)", [(word,) for word in words])
+        connection.insert_rows("words", "word", [(word,) for word in words])
     database.close()
 
 
@@ -39,37 +30,25 @@ def test_what_is_written_is_read_after_opening_again(tmp_path: Path) -> None:
     database.close()
 
 
-def test_older_version_is_migrated_and_keeps_its_rows(tmp_path: Path) -> None:
-    fill(tmp_path / "words", "goat")
-    for _ in range(2):
-        database = Database(tmp_path / "words", with_counts())
-        with database.read() as connection:
-            assert connection.execute("SELECT word, count FROM words").fetchall() == [("goat", 1)]
-        database.close()
-
-
-def test_failed_migration_leaves_the_old_version(tmp_path: Path) -> None:
-    fill(tmp_path / "words", "goat")
-
+def test_failed_creation_leaves_no_tables(tmp_path: Path) -> None:
     def fail(connection: sqlite3.Connection) -> None:
-        connection.execute("DELETE FROM words")
+        CREATE(connection)
         raise RuntimeError("power cut")
 
     with pytest.raises(RuntimeError):
-        Database(tmp_path / "words", with_counts(fail))
-    database = Database(tmp_path / "words", ONE)
-    with database.read() as connection:
-        assert connection.execute("SELECT * FROM words").fetchall() == [("goat",)]
-    database.close()
+        Database(tmp_path / "words", Schema(title="list of words", application_id=77, create=fail))
+    fill(tmp_path / "words", "goat")
 
 
-def test_newer_version_is_refused(tmp_path: Path) -> None:
-    Database(tmp_path / "words", with_counts()).close()
-    with pytest.raises(StorageError, match="version 2, expected at most 1"):
+def test_another_version_is_refused(tmp_path: Path) -> None:
+    fill(tmp_path / "words", "goat")
+    with closing(sqlite3.connect(tmp_path / "words")) as connection:
+        connection.execute("PRAGMA user_version = 2")
+    with pytest.raises(StorageError, match="version 2, expected 1"):
         Database(tmp_path / "words", ONE)
 
 
-@pytest.mark.parametrize("statement", ["CREATE TABLE theirs (x)", FIRST])
+@pytest.mark.parametrize("statement", ["CREATE TABLE theirs (x)", "CREATE TABLE words (word TEXT PRIMARY KEY)"])
 def test_file_of_another_program_is_refused(tmp_path: Path, statement: str) -> None:
     with sqlite3.connect(tmp_path / "words") as connection:
         connection.execute(statement)
@@ -91,7 +70,7 @@ def test_block_that_fails_stores_nothing(tmp_path: Path) -> None:
 def test_full_file_is_told_from_other_failures(tmp_path: Path) -> None:
     database = Database(tmp_path / "words", ONE, max_bytes=40_000)
     with pytest.raises(DiskFullError, match="list of words"), database.write() as connection:
-        connection.executemany("INSERT INTO words VALUES (?)", [(f"{n:0500}",) for n in range(1000)])
+        connection.insert_rows("words", "word", [(f"{n:0500}",) for n in range(1000)])
     with database.read() as connection:
         assert connection.execute("SELECT count(*) FROM words").fetchone() == (0,)
     database.close()

@@ -6,15 +6,16 @@ from pathlib import Path
 import pytest
 
 from facets.errors import DamagedError, StoreGoneError
-from facets.storage import Database, HighWaterMark, Schema, add_checksums
+from facets.storage import Database, HighWaterMark, Schema, tables_with_checksums
 
 COUNTED = Schema(
     title="list of words",
     application_id=77,
-    migrations=(
+    create=tables_with_checksums(
         "CREATE TABLE words (word TEXT PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
         "INSERT INTO meta VALUES ('writes', 0)",
-        lambda connection: add_checksums(connection, "words", "meta"),
+        "words",
+        "meta",
     ),
     checked=("words", "meta"),
     counter="SELECT value FROM meta WHERE key = 'writes'",
@@ -110,7 +111,7 @@ def test_damaged_mark_is_refused_and_lost_writes_are_never_silent(killed: Path, 
     if log == "gone":
         killed.with_name("words-wal").unlink()
     for _ in range(2):
-        with pytest.raises(DamagedError, match=r"words-mark is damaged: whether .* restore a backup, or delete"):
+        with pytest.raises(DamagedError, match=r"words-mark is damaged: .* restore a backup, or delete"):
             Database(killed, COUNTED)
         assert mark.read_bytes() == damaged
     mark.unlink()

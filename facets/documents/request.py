@@ -1,0 +1,175 @@
+"""What a search asks for, checked, and prepared for one collection.
+
+Shape letters: Q queries, J facets of a query, D dimensions.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import get_args
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.confidence import RelevanceCurve
+from facets.documents.encoding import check_text, normalize
+from facets.documents.filters import Filter
+from facets.documents.types import Combination, SearchMode
+from facets.errors import InvalidInputError
+from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
+from facets.language.terms import QueryTerms, query_terms
+
+_MIN_DIVERSE_CANDIDATES = 50  # documents among which diverse ones are chosen, at least
+_MIN_HYBRID_CANDIDATES = 50  # with words, candidates of each of facets and words, at least
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SearchRequest:
+    """A search for one or more queries. Ranges are checked here; shapes when the collection is known.
+
+    Attributes:
+        top_k: Hits for each query, 1 to ``MAX_TOP_K``.
+        facets: Facets of the queries, ``[Q, J, D]``, finite; norms are ignored. J need not be the collection's K.
+        weights: Weights of the facets, ``[Q, J]``, >= 0; scaled to add up to 1 for each query. None: all equal.
+        texts: The queries as texts, ``[Q]``, for lexical search; quoted phrases are matched exactly.
+        combine: How the facets of a query make one score. ``sum``: ``sum_j w_j max_k cos(q_j, F_k)``. ``any``:
+            ``max_j w_j max_k cos(q_j, F_k)``, with the largest weight as 1. None: sum.
+        mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ignoring ``facets``. None: hybrid with
+            texts, facets without.
+        where: Only documents whose payload matches; None: all.
+        group: True: hits are documents, each with its best part. False: hits are parts.
+        exact: Compare with every document instead of using an approximate index.
+        min_confidence: Leave out hits of less confidence, in [0, 1]; above 0 it needs a curve for the mode.
+        diversify: How much the hits should differ in what they answer, in [0, 1]; above 0 they are not ordered by
+            score, see :func:`facets.index.candidates.select_diverse`.
+        min_revision: The search must see the writes up to this revision; 0: any.
+        reasons: Whether to compute evidence, answer and matched words, which is most of the work.
+
+    Raises:
+        InvalidInputError: A value is out of range; ``path`` names the field.
+    """
+
+    top_k: int = 10
+    facets: NDArray[np.float32] | None = None
+    weights: NDArray[np.floating] | None = None
+    texts: Sequence[str] | None = None
+    combine: Combination | None = None
+    mode: SearchMode | None = None
+    where: Filter | None = None
+    group: bool = True
+    exact: bool = False
+    min_confidence: float = 0.0
+    diversify: float = 0.0
+    min_revision: int = 0
+    reasons: bool = True
+
+    def __post_init__(self) -> None:
+        """Checks the ranges."""
+        if not 1 <= self.top_k <= MAX_TOP_K:
+            raise InvalidInputError(f"must be 1 to {MAX_TOP_K}, got {self.top_k}", path="top_k")
+        for name in ("min_confidence", "diversify"):
+            value = getattr(self, name)
+            if not 0 <= value <= 1:
+                raise InvalidInputError(f"must be in [0, 1], got {value:g}", path=name)
+        for name, allowed in (("mode", get_args(SearchMode)), ("combine", get_args(Combination))):
+            value = getattr(self, name)
+            if value is not None and value not in allowed:
+                raise InvalidInputError(f"must be one of {', '.join(allowed)}, got {value!r}", path=name)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PreparedSearch:
+    """A request whose queries were checked against a collection."""
+
+    request: SearchRequest
+    mode: SearchMode
+    # Facets of the queries with their weights as norms, `[Q, J, D]`, see `facets.index.candidates.meet`; J = 0 in mode
+    # lexical.
+    facets: NDArray[np.float32]
+    terms: tuple[QueryTerms, ...]  # of each query; empty in mode facets
+    curve: RelevanceCurve | None  # gives hits their confidence
+
+    @property
+    def any_suffices(self) -> bool:
+        """Whether the best facet of the query decides instead of the sum."""
+        return self.request.combine == "any"
+
+    @property
+    def num_ranked(self) -> int:
+        """Documents to rank by score for each query: ``top_k``, or more to choose diverse ones from."""
+        top_k = self.request.top_k
+        return max(_MIN_DIVERSE_CANDIDATES, 2 * top_k) if self.request.diversify else top_k
+
+    @property
+    def num_candidates(self) -> int:
+        """Candidate documents to find by each of facets and words."""
+        return self.num_ranked if self.mode == "facets" else max(self.num_ranked, _MIN_HYBRID_CANDIDATES)
+
+
+def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | None) -> PreparedSearch:
+    """Checks the queries of a search in a collection of ``dim`` dimensions.
+
+    Raises:
+        InvalidInputError: Shape or values of the queries are wrong, or the mode lacks what it needs; ``path`` names
+            the field.
+    """
+    mode = request.mode or ("facets" if request.texts is None else "hybrid")
+    terms = () if mode == "facets" else _query_terms(request.texts, mode)
+    facets_QJD = np.empty((len(terms), 0, dim), dtype=np.float32)
+    if mode != "lexical":
+        if request.facets is None:
+            raise InvalidInputError(f"must be given in mode {mode}", path="facets")
+        facets_QJD = weighted_queries(
+            request.facets, dim, weights=request.weights, any_suffices=request.combine == "any"
+        )
+    if terms and len(terms) != len(facets_QJD):
+        raise InvalidInputError(f"has {len(terms)} items, expected {len(facets_QJD)}, one a query", path="texts")
+    if request.min_confidence > 0 and (curve is None or mode not in curve.weights):
+        raise InvalidInputError(
+            f"needs a model whose confidence was calibrated for mode {mode}, got {request.min_confidence} without one",
+            path="min_confidence",
+        )
+    return PreparedSearch(request=request, mode=mode, facets=facets_QJD, terms=terms, curve=curve)
+
+
+def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTerms, ...]:
+    if texts is None or isinstance(texts, str) or not texts:
+        raise InvalidInputError(f"must be a sequence of at least one str in mode {mode}", path="texts")
+    for position, text in enumerate(texts):
+        check_text(text, path=("texts", position), max_bytes=MAX_TEXT_BYTES)
+    return tuple(query_terms(text) for text in texts)
+
+
+def weighted_queries(
+    facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None, any_suffices: bool = False
+) -> NDArray[np.float32]:
+    """Gives every facet of the queries its weight as norm, ``[Q, J, D]`` float32.
+
+    Args:
+        facets: ``[Q, J, D]``, finite.
+        dim: D of the collection.
+        weights: ``[Q, J]``, >= 0, at least one of each query above 0; scaled to add up to 1. None: all equal.
+        any_suffices: Scale the largest weight to 1 instead.
+
+    Raises:
+        InvalidInputError: Wrong shape, values that are not finite, or invalid weights.
+    """
+    if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
+        raise InvalidInputError("must be an array of floats", path="facets")
+    if facets.ndim != 3 or facets.shape[2] != dim or not facets.size:
+        raise InvalidInputError(
+            f"has shape {list(facets.shape)}, expected [queries, facets, {dim}], none of them 0", path="facets"
+        )
+    units_QJD, norms_QJ = normalize(facets.astype(np.float64))
+    if not np.isfinite(norms_QJ).all():
+        query = int(np.argwhere(~np.isfinite(norms_QJ))[0][0])
+        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=("facets", query))
+    weights_QJ = np.ones(facets.shape[:2]) if weights is None else np.asarray(weights, dtype=np.float64)
+    if weights_QJ.shape != facets.shape[:2]:
+        raise InvalidInputError(
+            f"has shape {list(weights_QJ.shape)}, expected [queries, facets] = {list(facets.shape[:2])}", path="weights"
+        )
+    totals_Q = weights_QJ.sum(axis=1)
+    if not (np.isfinite(weights_QJ).all() and (weights_QJ >= 0).all() and (totals_Q > 0).all()):
+        raise InvalidInputError("must be finite, >= 0, and above 0 for one facet of every query", path="weights")
+    scales_Q = weights_QJ.max(axis=1) if any_suffices else totals_Q
+    return (units_QJD * (weights_QJ / scales_Q[:, None])[:, :, None]).astype(np.float32)

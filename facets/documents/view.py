@@ -1,0 +1,494 @@
+"""Reading the document store: one consistent state at a time.
+
+Every value is compared with its checksum. Shape letters: N documents, T facets of all documents, D dimensions.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from facets.documents.codes import (
+    CHUNKS_PER_ROW,
+    StoredFacets,
+    codes_from_bytes,
+    count_terms,
+    document_checksum,
+    facets_checksum,
+    part_checksum,
+    starts_of,
+    terms_from_bytes,
+)
+from facets.documents.dialects import KEPT_WRITES, SQLITE, Dialect
+from facets.documents.fields import SearchedText, searched_text
+from facets.documents.filters import Filter, is_path
+from facets.documents.records import (
+    COLLECTION_COLUMNS,
+    CollectionRecord,
+    CollectionState,
+    DocumentRows,
+    LostRevisions,
+    StoreWrite,
+    check_revision,
+    collection_from,
+    deleted_meanwhile,
+)
+from facets.documents.types import MAX_PARTS, DocumentPart, JsonValue, StoredDocument
+from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
+from facets.index.lexical import TermCounts
+from facets.storage import SqlConnection, SqlCursor, row_checksum
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Passage:
+    """A part of a document with the properties of the document; a document of one part is one passage."""
+
+    first_row: int  # of the document
+    number: int  # which part it is, from 1
+    num_parts: int  # of the document
+    part: DocumentPart
+    id: str
+    text: str  # of the part
+    payload: dict[str, JsonValue]
+    revision: int
+    num_tokens: int | None
+    num_read: int | None
+
+    def searched(self, fields: Mapping[str, float]) -> SearchedText:
+        """Its text and the searched fields."""
+        return searched_text(self.text, self.payload, fields, part=self.part if self.num_parts > 1 else None)
+
+
+class _PassageRow(NamedTuple):
+    """A part and its document as read from the tables, not yet verified."""
+
+    row: int
+    first_row: int
+    collection: int
+    revision: int
+    checksum: int
+    num_tokens: int | None
+    num_read: int | None
+    num_parts: int
+    id: bytes | str
+    payload: bytes | str
+    document_text: bytes
+    part_checksum: int | None
+    start: int | None
+    page: int | None
+    headings: bytes | str | None
+    part_text: bytes | None
+
+    def document_is_intact(self) -> bool:
+        checksum = document_checksum(
+            _decoded(self.document_text),
+            id=_decoded(self.id),
+            payload=_decoded(self.payload),
+            num_tokens=self.num_tokens,
+            num_read=self.num_read,
+            num_parts=self.num_parts,
+        )
+        return self.checksum == row_checksum(checksum, self.first_row, self.collection, self.revision)
+
+    def part_is_intact(self) -> bool:
+        if self.num_parts == 1:
+            return True
+        text, headings = _decoded(self.part_text), _decoded(self.headings)
+        checksum = part_checksum(text, start=self.start or 0, headings=headings, page=self.page or 0)
+        return self.part_checksum == row_checksum(checksum, self.row, self.first_row)
+
+    def passage(self) -> Passage:
+        text, start = _decoded(self.document_text if self.num_parts == 1 else self.part_text), self.start or 0
+        headings = tuple(json.loads(self.headings)) if self.headings else ()
+        return Passage(
+            first_row=self.first_row,
+            number=self.row - self.first_row + 1,
+            num_parts=self.num_parts,
+            part=DocumentPart(start=start, end=start + len(text), headings=headings, page=self.page or 0),
+            id=_decoded(self.id),
+            text=text,
+            payload=json.loads(self.payload),
+            revision=self.revision,
+            num_tokens=self.num_tokens,
+            num_read=self.num_read,
+        )
+
+
+class StoreView:
+    """One consistent state of the store; for one thread, within a transaction."""
+
+    def __init__(self, connection: SqlConnection, dialect: Dialect = SQLITE) -> None:
+        self._connection = connection
+        self._sql = dialect
+        self._existing = (
+            f"SELECT row FROM documents WHERE {dialect.row_in} "
+            f"UNION SELECT row FROM document_parts WHERE {dialect.row_in}"
+        )
+        self._given_with_documents = (
+            f"FROM {dialect.given_rows} LEFT JOIN document_parts ON document_parts.row = given.value "
+            f"{dialect.join} documents ON documents.row = coalesce(document_parts.document, given.value)"
+        )
+
+    def meta(self, key: str) -> str | int:
+        """A property of the store.
+
+        Raises:
+            DamagedError: It is missing.
+        """
+        row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
+        if row is None:
+            raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
+        value: str | int = row[0]
+        return value
+
+    def revision(self) -> int:
+        """Revision of this state."""
+        return int(self.meta("revision"))
+
+    def lost(self) -> LostRevisions:
+        """Revisions that were lost by promotions of a standby."""
+        if not self._sql.is_shared:
+            return ()
+        return tuple(self._connection.execute("SELECT after, revision FROM promotions ORDER BY revision").fetchall())
+
+    def check_revision(self, min_revision: int | None) -> int:
+        """Revision of this state; see :func:`facets.documents.records.check_revision`."""
+        return check_revision(self.revision(), min_revision, () if min_revision is None else self.lost())
+
+    def writes_after(self, revision: int) -> dict[int, list[StoreWrite]] | None:
+        """The writes after a revision by collection number; None if the log does not reach back that far."""
+        if self.revision() - revision > KEPT_WRITES or any(after < revision < next for after, next in self.lost()):
+            return None
+        writes = dict[int, list[StoreWrite]]()
+        statement = "SELECT collection, revision, added, removed FROM writes WHERE revision > ? ORDER BY revision"
+        for collection, write_revision, added, removed in self._connection.execute(statement, (revision,)):
+            write = StoreWrite(
+                revision=write_revision, added=np.frombuffer(added, "<i8"), removed=np.frombuffer(removed, "<i8")
+            )
+            writes.setdefault(collection, []).append(write)
+        return writes
+
+    def collections(self) -> list[CollectionRecord]:
+        """Every live collection, ordered by name."""
+        return [record for record in self.all_collections() if record.state is CollectionState.LIVE]
+
+    def all_collections(self) -> list[CollectionRecord]:
+        """Every collection in any state, ordered by name."""
+        cursor = self._connection.execute(f"SELECT {COLLECTION_COLUMNS} FROM collections ORDER BY name")
+        return [collection_from(values) for values in cursor]
+
+    def collection(self, name: str) -> CollectionRecord:
+        """The live collection of that name.
+
+        Raises:
+            NotFoundError: There is none.
+        """
+        record = self._collection("name = ? AND state = ?", name, CollectionState.LIVE)
+        if record is None:
+            raise NotFoundError(f"collection {name!r} does not exist", resource_type="collection", resource_name=name)
+        return record
+
+    def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
+        """The current record of a collection read earlier.
+
+        Raises:
+            NotFoundError: It was deleted.
+            NotReadyError: It moved to another model.
+        """
+        current = self._collection("number = ?", record.number)
+        if current is None or current.state is not record.state:
+            raise self._changed_meanwhile(record)
+        return current
+
+    def copy_of(self, record: CollectionRecord) -> CollectionRecord | None:
+        """The collection that is being built to replace this one."""
+        return self._collection("replaces = ?", record.number)
+
+    def _collection(self, where: str, *values: str | int) -> CollectionRecord | None:
+        statement = f"SELECT {COLLECTION_COLUMNS} FROM collections WHERE {where}"
+        row = self._connection.execute(statement, values).fetchone()
+        return None if row is None else collection_from(row)
+
+    def _changed_meanwhile(self, record: CollectionRecord) -> FacetsError:
+        """The error of a call whose collection was deleted or moved while it ran."""
+        where = "name = ? AND created_us = ? AND state = ?"  # a moved collection keeps its creation time
+        if self._collection(where, record.name, record.created_us, CollectionState.LIVE) is None:
+            return deleted_meanwhile(record)
+        return NotReadyError(f"collection {record.name!r} moved to another model during the call: send it again")
+
+    def uncopied(
+        self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
+    ) -> tuple[NDArray[np.int64], int]:
+        """Documents of a collection whose current version is not in its copy.
+
+        Returns the first rows of at most ``limit`` such documents beyond row ``after``, ascending, and the row up to
+        which there are no others.
+        """
+        cursor = self._connection.execute(
+            # "+" keeps SQLite from using the index of ids: rows come in their order
+            "SELECT row FROM documents AS original WHERE row > ? AND +collection = ? AND NOT EXISTS "
+            "(SELECT 1 FROM documents AS copy WHERE copy.collection = ? AND copy.id = original.id "
+            "AND copy.revision = original.revision) ORDER BY row LIMIT ?",
+            (after, record.number, copy.number, limit),
+        )
+        rows = _first_column(cursor)
+        return rows, int(rows[-1]) if len(rows) == limit else self.last_row()
+
+    def outdated(self, record: CollectionRecord, copy: CollectionRecord) -> DocumentRows:
+        """Documents of the copy whose version is no longer in the collection; compares all of them."""
+        cursor = self._connection.execute(
+            "SELECT row, num_parts FROM documents AS copy WHERE collection = ? AND NOT EXISTS "
+            "(SELECT 1 FROM documents AS original WHERE original.collection = ? AND original.id = copy.id "
+            "AND original.revision = copy.revision)",
+            (copy.number, record.number),
+        )
+        return document_rows_from(cursor)
+
+    def last_row(self) -> int:
+        """The last row number that was given to a document."""
+        row = self._connection.execute(f"SELECT seq FROM {self._sql.row_sequence} WHERE name = 'documents'").fetchone()
+        return int(row[0]) if row else 0
+
+    def count(self, record: CollectionRecord, where: Filter) -> int:
+        """Number of documents that match; evaluates the filter on all of them."""
+        condition, parameters = self._condition(record, where)
+        cursor = self._connection.execute(f"SELECT count(*) FROM documents WHERE {condition}", parameters)
+        return int(cursor.fetchone()[0])
+
+    def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
+        """JSON types, as the database names them, of a payload field in the first ``limit`` documents."""
+        expression, parameters = self._sql.json_type(field)
+        some_documents = "(SELECT * FROM documents WHERE collection = ? LIMIT ?) AS some_documents"
+        cursor = self._connection.execute(
+            f"SELECT DISTINCT {expression} FROM {some_documents}", (*parameters, record.number, limit)
+        )
+        return {name for (name,) in cursor if name is not None}
+
+    def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
+        """Paths of the payload fields of the first ``limit`` documents, as filters write them."""
+        cursor = self._connection.execute(self._sql.field_names, (record.number, limit))
+        return [path for (full_path,) in cursor if is_path(path := full_path[2:].replace('"', ""))]
+
+    def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
+        """Rows of the parts of the documents that match, ascending."""
+        return np.sort(self.document_rows(record, where).parts)
+
+    def document_rows(self, record: CollectionRecord, where: Filter | None = None) -> DocumentRows:
+        """The documents that match."""
+        if where is not None:
+            condition, parameters = self._condition(record, where)
+            return document_rows_from(
+                self._connection.execute(f"SELECT row, num_parts FROM documents WHERE {condition}", parameters)
+            )
+        # Two queries that read indexes only.
+        long_documents = self.long_documents(record)
+        cursor = self._connection.execute("SELECT row FROM documents WHERE collection = ?", (record.number,))
+        firsts = np.sort(_first_column(cursor))
+        counts = np.ones_like(firsts)
+        counts[np.searchsorted(firsts, long_documents.firsts)] = long_documents.counts
+        return DocumentRows(firsts, counts)
+
+    def long_documents(self, record: CollectionRecord) -> DocumentRows:
+        """The documents of several parts."""
+        statement = "SELECT row, num_parts FROM documents WHERE collection = ? AND num_parts > 1"
+        return document_rows_from(self._connection.execute(statement, (record.number,)))
+
+    def documents_by_id(self, record: CollectionRecord, ids: Sequence[str]) -> DocumentRows:
+        """The documents of these ids; unknown ids are skipped."""
+        cursor = self._connection.execute(
+            f"SELECT row, num_parts FROM documents WHERE collection = ? AND {self._sql.id_in}",
+            (record.number, json.dumps(list(ids), ensure_ascii=False)),
+        )
+        return document_rows_from(cursor)
+
+    def page(self, record: CollectionRecord, *, after: str, limit: int, where: Filter | None) -> NDArray[np.int64]:
+        """First rows of the next ``limit`` documents whose id is greater than ``after``, ordered by id."""
+        condition, parameters = self._condition(record, where)
+        cursor = self._connection.execute(
+            f"SELECT row FROM documents WHERE {condition} AND id > ? ORDER BY id LIMIT ?", [*parameters, after, limit]
+        )
+        return _first_column(cursor)
+
+    def _condition(self, record: CollectionRecord, where: Filter | None) -> tuple[str, list[str | int]]:
+        if where is None:
+            return "collection = ?", [record.number]
+        expression, parameters = self._sql.filter_sql(where)
+        return f"collection = ? AND {expression}", [record.number, *parameters]
+
+    def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
+        """Bytes of text and payload of the documents at these first rows, ``[N]``.
+
+        ``facets``: add facets as float32 of ``dim`` dimensions, and their spans.
+        """
+        parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
+        text, payload = self._sql.num_bytes("text"), self._sql.num_bytes("payload")
+        cursor = self._connection.execute(
+            f"SELECT row, {text} + {payload} "
+            f"+ (SELECT coalesce(sum({text}), 0) FROM document_parts WHERE row {parts}), "
+            f"(SELECT coalesce(sum(length(norms) / 4), 0) FROM facets WHERE row {parts} AND ?) "
+            f"FROM documents WHERE {self._sql.row_in}",
+            (facets, _json_list(rows)),
+        )
+        sizes = {row: size + num_facets * 4 * (dim + 2) for row, size, num_facets in cursor}
+        return np.array([sizes[row] for row in rows.tolist()], dtype=np.int64)
+
+    def first_rows_and_ids(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
+        """First row and id of the document of each of the rows that exists."""
+        statement = f"SELECT given.value, documents.row, {self._sql.blob('documents.id')} {self._given_with_documents}"
+        cursor = self._connection.execute(statement, (_json_list(rows),))
+        return {row: (first_row, _decoded(id)) for row, first_row, id in cursor}
+
+    def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+        """Those of the rows that exist, ascending."""
+        row_list = _json_list(rows)
+        return np.sort(_first_column(self._connection.execute(self._existing, (row_list, row_list))))
+
+    def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
+        """The documents at these first rows, without facets; missing rows are skipped.
+
+        Raises:
+            DamagedDocumentsError: Documents do not match their checksums.
+        """
+        cursor = self._connection.execute(
+            f"SELECT row, num_parts FROM documents WHERE {self._sql.row_in}", (_json_list(rows),)
+        )
+        found = document_rows_from(cursor)
+        passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
+        for _, passage in sorted(self.passages(found.parts).items()):
+            passages[passage.first_row].append(passage)
+        incomplete = {row: parts[0].id for row, parts in passages.items() if len(parts) < parts[0].num_parts}
+        if incomplete:
+            raise DamagedDocumentsError("the text", incomplete)
+        return {row: _whole_document(parts) for row, parts in passages.items()}
+
+    def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
+        """The parts at these rows; missing rows are skipped.
+
+        Raises:
+            DamagedDocumentsError: Documents or parts do not match their checksums.
+        """
+        blob = self._sql.blob
+        columns = (
+            "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
+            f"{blob('documents.id')}, {blob('payload')}, {blob('documents.text')}, document_parts.checksum, "
+            f"start, page, {blob('headings')}, {blob('document_parts.text')}"
+        )
+        cursor = self._connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
+        passages, damaged = {}, {}
+        for passage_row in map(_PassageRow._make, cursor):
+            if not passage_row.document_is_intact():
+                damaged.update(dict.fromkeys(self._rows_of_damaged(passage_row), _decoded(passage_row.id)))
+            elif not passage_row.part_is_intact():
+                damaged[passage_row.row] = _decoded(passage_row.id)
+            else:
+                passages[passage_row.row] = passage_row.passage()
+        if damaged:
+            raise DamagedDocumentsError("the text or the payload", damaged)
+        return passages
+
+    def _rows_of_damaged(self, damaged: _PassageRow) -> list[int]:
+        """Rows of the parts of a damaged document, whose number of parts may be wrong."""
+        if damaged.num_parts == 1:
+            return [damaged.row]
+        first, last = damaged.first_row, damaged.first_row + min(int(damaged.num_parts), MAX_PARTS)
+        statement = "SELECT row FROM document_parts WHERE row BETWEEN ? AND ? AND document = ?"
+        return [damaged.row, *_first_column(self._connection.execute(statement, (first, last, first))).tolist()]
+
+    def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
+        """Those of the rows that exist, ascending, and their terms; damaged terms are counted again from the text.
+
+        Raises:
+            DamagedDocumentsError: The terms and the text of a document are damaged.
+        """
+        row_list = _json_list(rows)
+        cursor = self._connection.execute(
+            f"SELECT row, {self._sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN terms USING (row) "
+            "ORDER BY row",
+            (row_list, row_list),
+        )
+        existing, terms = [], []
+        for row, blob in cursor.fetchall():
+            existing.append(row)
+            try:
+                terms.append(terms_from_bytes(blob or b""))
+            except DamagedError:
+                passage = self.passages(np.array([row]))[row]
+                terms.append(count_terms(passage.searched(record.search_fields)))
+        return np.array(existing, dtype=np.int64), terms
+
+    def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
+        """The facets at these rows, in their order.
+
+        Raises:
+            DamagedDocumentsError: Facets are missing or do not match their checksum.
+            DamagedError: Facets have another size than the collection says.
+        """
+        blob, row_list = self._sql.blob, _json_list(rows)
+        cursor = self._connection.execute(
+            f"SELECT row, checksum, {blob('norms')}, {blob('spans')}, {blob('units')} FROM facets "
+            f"WHERE {self._sql.row_in} ORDER BY row",
+            (row_list,),
+        )
+        facet_rows = cursor.fetchall()
+        codes = {row: [units or b""] for row, _, _, _, units in facet_rows}
+        cursor = self._connection.execute(
+            f"SELECT part, {blob('units')} FROM {self._sql.given_rows} {self._sql.join} facet_parts "
+            f"ON part BETWEEN given.value * {CHUNKS_PER_ROW} AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1}",
+            (json.dumps(list(codes)),),
+        )
+        for part, units in sorted(cursor.fetchall()):
+            codes[part // CHUNKS_PER_ROW].append(units)
+        intact = {
+            row
+            for row, checksum, norms, spans, _ in facet_rows
+            if checksum == row_checksum(facets_checksum(norms or b"", b"".join(codes[row]), spans), row)
+            and len(norms) >= 4 * record.num_facets
+        }
+        damaged = sorted(set(rows.tolist()) - intact)
+        if damaged:
+            ids = self.first_rows_and_ids(np.array(damaged))
+            raise DamagedDocumentsError(
+                "the facets", {row: ids[row][1] if row in ids else f"at row {row}" for row in damaged}
+            )
+        starts = starts_of(len(norms) // 4 for _, _, norms, _, _ in facet_rows)
+        norms_T = np.frombuffer(b"".join(norms for _, _, norms, _, _ in facet_rows), "<f4").astype(np.float32)
+        codes_TD = codes_from_bytes([b"".join(codes[row]) for row, *_ in facet_rows], norms_T, starts, dim=record.dim)
+        spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, _, blob, _ in facet_rows)
+        stored = StoredFacets(codes_TD, norms_T, starts, tuple(spans))
+        order = np.argsort(rows, kind="stable")
+        return stored if (np.diff(order) == 1).all() else stored[np.argsort(order)]
+
+
+def _whole_document(parts: Sequence[Passage]) -> StoredDocument:
+    first = parts[0]
+    return StoredDocument(
+        id=first.id,
+        text=first.text if len(parts) == 1 else "".join(part.text for part in parts),
+        payload=first.payload,
+        revision=first.revision,
+        num_tokens=first.num_tokens,
+        num_read=first.num_read,
+        parts=tuple(passage.part for passage in parts) if len(parts) > 1 else (),
+    )
+
+
+def _decoded(stored: bytes | str | None) -> str:
+    return stored if isinstance(stored, str) else (stored or b"").decode("utf-8", "replace")
+
+
+def _json_list(rows: NDArray[np.int64]) -> str:
+    return json.dumps(rows.tolist())
+
+
+def _first_column(cursor: SqlCursor) -> NDArray[np.int64]:
+    return np.fromiter((row for (row,) in cursor), dtype=np.int64)
+
+
+def document_rows_from(cursor: SqlCursor) -> DocumentRows:
+    """Documents from rows of (first row, number of parts)."""
+    found = np.array(cursor.fetchall(), dtype=np.int64).reshape(-1, 2)
+    firsts, counts = found[np.argsort(found[:, 0])].T
+    return DocumentRows(firsts, counts)
