@@ -46,9 +46,9 @@ _MAP = (
     "import numpy as np; from facets.diagnose import lay_out; "
     "print(lay_out(np.eye(12), num_themes=3, seed=1, on_step=lambda: None).method)"
 )
-_EDGE = (
+_QDRANT = (
     "import tempfile; from facets.documents import CollectionEngine, EngineConfig; "
-    "CollectionEngine.open(tempfile.mkdtemp(), EngineConfig(index='edge')).close(); print('opened')"
+    "CollectionEngine.open(tempfile.mkdtemp(), EngineConfig(index='qdrant://127.0.0.1:1')).close(); print('opened')"
 )
 _POSTGRES = (
     "import tempfile\nfrom facets.documents import CollectionEngine, EngineConfig\n"
@@ -84,7 +84,7 @@ HEAVY_EXTRAS: dict[str, list[Check]] = {
     "backbone": [(("python", "-c", _ENCODE.format("'facets-minilm-en'")), "(1, 10, 256)", 0)],
     "wmd": [(("python", "-c", _WMD), "", 0)],
     "map": [(("python", "-c", _MAP), "t-SNE", 0)],
-    "edge": [(("python", "-c", _EDGE), "opened", 0)],
+    "qdrant": [(("python", "-c", _QDRANT), "opened", 0)],
     "postgres": [(("python", "-c", _POSTGRES), "refused", 0)],
 }
 

@@ -76,7 +76,7 @@ class IngestStream:
             yield _acknowledgement(sequence, stored, already_stored=batch is None)
 
     def _open(self, message: pb.UpsertStreamOpen) -> OpenStream:
-        created = self._engine.record(message.collection).created.isoformat()
+        created = self._engine.record(message.collection).create_time.isoformat()
         if message.resume_token:
             return self._streams.resume(message.resume_token, collection=message.collection, collection_created=created)
         return self._streams.begin(collection=message.collection, collection_created=created)

@@ -69,7 +69,7 @@ class CollectionPapers:
             self._engine.record(collection, record)
             raise
         documents = [document for document in documents if document.id not in excluded]
-        key = (served.info.revision, collection, record.created.isoformat())
+        key = (served.info.revision, collection, record.create_time.isoformat())
         bucket = self._bucket(key, len(documents))
         known = {document.id: bucket.get(document.id) for document in documents}
         encoded = {d.id: entry for d in documents if (entry := known[d.id]) is not None and entry[0] == d.revision}

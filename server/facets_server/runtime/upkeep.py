@@ -180,12 +180,9 @@ def _examine_directory(directory: Path, url: str) -> Iterator[str]:
 
 def _examine_index(config: ServerConfig) -> Iterator[str]:
     backend = make_backend(config.engine)
-    try:
-        if backend.dependency:
-            backend.check()
-        yield config.engine.index.partition("?")[0] + (" answers" if backend.dependency else "")
-    finally:
-        backend.close()
+    if backend.dependency:
+        backend.check()
+    yield config.engine.index.partition("?")[0] + (" answers" if backend.dependency else "")
 
 
 def verify_directory(directory: Path, say: Say) -> bool:

@@ -8,7 +8,6 @@ from facets.index import exact, live
 from facets.index.backends import FaissBackend
 from facets.index.config import EngineConfig
 from facets.index.faiss_index import FaissIndex
-from facets.index.faiss_lists import ListRoom
 from facets.index.live import LiveIndex
 
 
@@ -100,21 +99,6 @@ def test_lists_grow_before_documents_are_added_and_a_little_at_a_time(monkeypatc
     assert answers.count(False) > 10, "each list that moves should have been a step of its own"
     assert answers[-1]
     assert [found(index, source, row) for row in (3, 499, 500, 899)] == [3, 499, 500, 899]
-
-
-def test_a_list_with_room_stays_where_it_is() -> None:
-    faiss = pytest.importorskip("faiss")
-    quantizer = faiss.IndexFlatIP(32)
-    index = faiss.IndexIVFScalarQuantizer(quantizer, 32, 2, faiss.ScalarQuantizer.QT_fp16)
-    vectors = np.random.default_rng(2).standard_normal((100, 32)).astype(np.float32)
-    index.train(vectors)
-    room = ListRoom(index)
-    assert room.make(np.array([100, 100]))
-    places = [int(index.invlists.get_codes(number)) for number in range(2)]
-    index.add(vectors)
-    assert [int(index.invlists.get_codes(number)) for number in range(2)] == places
-    assert not room.make(np.array([1000, 1000]), max_bytes=0), "the second list should wait for the next call"
-    assert room.make(np.array([1000, 1000]), max_bytes=0)
 
 
 def test_the_oldest_documents_leave_the_exact_index_without_a_copy(monkeypatch: pytest.MonkeyPatch) -> None:
