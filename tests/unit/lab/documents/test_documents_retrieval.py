@@ -26,7 +26,7 @@ from source_tree import ROOT
 from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 
-from facets.documents.search import weighted_queries
+from facets.documents.request import weighted_queries
 from facets.index.exact import reference_search
 
 SQUAD = ROOT.parent / "shared" / "data" / "retrieval" / "squad"
