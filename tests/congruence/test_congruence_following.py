@@ -197,7 +197,7 @@ def test_doctor_and_health_say_which_dependency_and_why(
     for store, words in (
         ("postgres://me@127.0.0.1:1/x", "it does not answer"),
         (latin, "encoding LATIN1, expected UTF8"),
-        (server.new_database(), "no tables yet: the first server makes them"),
+        (server.new_database(), "no tables yet: the first server creates them"),
         (f"{url}?options=-cdefault_transaction_read_only%3Don", "read-only: expected the primary"),
         (url.replace("facets@", "nobody_known@"), "it refuses the user"),
     ):
