@@ -190,7 +190,7 @@ def test_a_store_moves_into_postgres_and_back(pair: Pair, corpus: list[Document]
     expected = state(pair.expected)
     pair.expected.close()
     move_to_postgres(tmp_path / "expected", url, {}, say=said.append)
-    assert "all as they were" in said[-2]
+    assert "verified" in said[-2]
     with CollectionEngine.open(tmp_path / "elsewhere", EngineConfig(store=url, background=False)) as engine:
         assert state(engine) == expected
         engine.upsert(NAME, corpus[:3])
@@ -227,6 +227,6 @@ def test_a_move_that_was_cut_off_goes_on(tmp_path: Path, corpus: list[Document])
     with pytest.raises(ConflictError, match="run facets-server migrate again"):
         CollectionEngine.open(tmp_path / "server", EngineConfig(store=url))
     move_to_postgres(tmp_path / "data", url, {}, say=told.append)
-    assert "documents: 0 lines" in told and any(line.startswith("terms: 4") for line in told)
+    assert "documents: 0 rows" in told and any(line.startswith("terms: 4") for line in told)
     with CollectionEngine.open(tmp_path / "server", EngineConfig(store=url, background=False)) as engine:
         assert state(engine) == expected
