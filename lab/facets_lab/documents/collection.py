@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 
 from facets.documents.engine import CollectionEngine
 from facets.documents.parts import EncodedText, from_encoded, split_text
-from facets.documents.ranking import SearchRequest
+from facets.documents.request import SearchRequest
 from facets.documents.types import SearchHit, SearchMode
 from facets.index.config import EngineConfig
 from facets.model.checkpoint import read_settings
@@ -90,10 +90,10 @@ def indexed(
         for start in range(0, len(items), _DOCUMENT_BATCH):
             batch = items[start : start + _DOCUMENT_BATCH]
             parts = [split_text(text) for _, text in batch]
-            read = [record.said(text, {}, own) for (_, text), own in zip(batch, parts, strict=True)]
+            read = [record.searched(text, {}, own) for (_, text), own in zip(batch, parts, strict=True)]
             _encode_new(model, [part.read for texts in read for part in texts], cache)
             stored = [
-                from_encoded(key, text, {}, parts=own, said=texts, encoded=[cache[part.read] for part in texts])
+                from_encoded(key, text, {}, parts=own, searched=texts, encoded=[cache[part.read] for part in texts])
                 for (key, text), own, texts in zip(batch, parts, read, strict=True)
             ]
             engine.upsert(_NAME, stored)

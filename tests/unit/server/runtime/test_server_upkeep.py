@@ -116,9 +116,9 @@ def test_verify_names_everything_that_is_damaged(data, tmp_path, capsys):
         "text or payload",
         "'d8'",
         "facets damaged",
-        "305 documents, 304",
+        "305 documents, found 304",
         """records 'papers/toy', 'paper', '"p1"'""",
-        "305 parts, 304",
+        "305 parts, found 304",
         "5 damaged",
     ):
         assert words in printed, printed
