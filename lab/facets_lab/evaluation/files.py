@@ -10,7 +10,7 @@ from typing import Annotated, Any, TypeVar
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from facets.errors import ConfigError, InvalidInputError
-from facets.language.files import DAMAGED_FILE_ERRORS, open_binary
+from facets_lab.files import DAMAGED_FILE_ERRORS, open_binary
 
 # float() would also accept 1_0, infinity and digits of other scripts.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)

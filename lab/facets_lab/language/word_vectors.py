@@ -24,10 +24,10 @@ from tokenizers import Tokenizer as PieceTokenizer
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.errors import CheckpointError, ConfigError, InvalidInputError
 from facets.extras import require_extra
-from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import PIECE_MARK, Vocabulary
+from facets_lab.files import read_lines
 from facets_lab.training.corpus import PackedCorpus
 
 if TYPE_CHECKING:

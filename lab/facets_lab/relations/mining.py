@@ -19,12 +19,12 @@ from pathlib import Path
 from tqdm import tqdm
 
 from facets.errors import ConfigError
-from facets.language.files import read_lines
 from facets.relations.entities import EntityFinder, EntityType
 from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.storage import write_atomically
 from facets_lab.evaluation.comparison import Report
+from facets_lab.files import read_lines
 from facets_lab.relations.catalogue import read_phrases, relations_by_pattern
 from facets_lab.relations.data import KB_PREFIX, read_cells
 from facets_lab.relations.entity_pairs import DocumentMiner, bare_name, distinctive_names, name_variants

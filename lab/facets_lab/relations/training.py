@@ -16,7 +16,6 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from facets.errors import ConfigError
-from facets.language.files import read_lines
 from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
 from facets.model.passage_encoding import length_batches
@@ -24,6 +23,7 @@ from facets.relations.model import encoder_pieces
 from facets.relations.network import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored
 from facets.relations.scoring import asymmetric_scores
+from facets_lab.files import read_lines
 from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
 from facets_lab.relations.catalogue import LabelledPatterns, RelationCatalogue, label_patterns, read_phrases
 from facets_lab.relations.data import (

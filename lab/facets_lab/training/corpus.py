@@ -27,10 +27,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from facets.errors import CheckpointError, ConfigError
-from facets.language.files import read_lines
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
+from facets_lab.files import read_lines
 
 FORMAT = 1
 _TITLE = "# "

@@ -1,4 +1,4 @@
-"""Opens files that may be compressed."""
+"""Opens text files that may be compressed."""
 
 import gzip
 import lzma
