@@ -128,7 +128,7 @@ def test_wrong_models_are_refused(client):
     with pytest.raises(InvalidArgumentError, match="model for sentences") as raised:
         client.score_relations([BORN], model="toy")
     assert raised.value.field_violations[0].field == "model"
-    with pytest.raises(InvalidArgumentError, match="one for relations"):
+    with pytest.raises(InvalidArgumentError, match="model for relations"):
         client.embed(["a cat"], model="toy-relations")
     with pytest.raises(NotFoundError):
         client.score_relations([BORN], model="nothing")
