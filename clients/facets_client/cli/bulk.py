@@ -1,15 +1,13 @@
 """What the commands that work through a whole file have in common: options, progress, notes, exit codes."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, TypeVar
 
 import typer
-from rich.console import Console
 
-from facets_client.cli.failures import CommandError, ExitCode, Failure, without_grpc_prefix
+from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.options import ProgressOption
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
@@ -43,23 +41,6 @@ class BulkOptions(RunOptions):
 
     batch_size: Annotated[int | None, typer.Option(help="Records of one request.")] = None
     max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for a server that is away or full.")] = None
-
-
-@contextmanager
-def telling_waits(settings: Settings) -> Iterator[Callable[[str], None]]:
-    """Yields a function that takes why the server is waited for, and shows a status line on a terminal."""
-    with ExitStack() as status_line:
-        is_told = False
-
-        def tell(reason: str) -> None:
-            nonlocal is_told
-            if not is_told:
-                settings.note(f"waiting for the server: {without_grpc_prefix(reason)}")
-                if not (settings.json or settings.quiet):
-                    status_line.enter_context(Console(stderr=True).status("waiting, Ctrl-C ends it"))
-            is_told = True
-
-        yield tell
 
 
 class BulkInput:
@@ -118,7 +99,7 @@ class BulkInput:
                 description = f"{_progress_text(place, position, size, verb)} {waiting}".strip()
                 bar.update(bar_task, completed=position, description=description)
                 if waiting and not is_waiting:
-                    self.settings.note(f"waiting for the server: {without_grpc_prefix(waiting)}")
+                    self.settings.note_waiting(waiting)
                 is_waiting = bool(waiting)
 
             runner = BulkRunner(

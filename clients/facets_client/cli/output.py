@@ -2,9 +2,10 @@
 
 import json
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import asdict, is_dataclass
 from datetime import datetime
+from typing import Literal
 
 import numpy as np
 import typer
@@ -24,7 +25,7 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from facets_client.generated.types import FacetMatch, NearestWord, TokenAttention
+from facets_client.generated.types import Document, FacetMatch, NearestWord, TokenAttention
 from facets_client.texts.results import Explanation
 
 _PIPED_WIDTH = 120
@@ -75,26 +76,34 @@ def shortened(text: str, max_chars: int) -> str:
     return text if len(text) <= max_chars else text[: max_chars - 3] + "..."
 
 
-def table(*columns: str, right: Sequence[str] = ()) -> Table:
-    """An empty table; columns named in ``right`` are aligned to the right."""
-    empty = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+def print_table(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, right: Sequence[str] = (), no_wrap: str = ""
+) -> None:
+    """Prints rows of plain values, without markup, on standard output.
+
+    Args:
+        columns: Headings.
+        rows: Values, or ``Text`` with styles.
+        right: Columns that are aligned to the right.
+        no_wrap: A column whose values stay on one line.
+    """
+    shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in columns:
-        empty.add_column(column, justify="right" if column in right else "left", overflow="fold")
-    return empty
+        justify: Literal["left", "right"] = "right" if column in right else "left"
+        shown.add_column(column, justify=justify, overflow="fold", no_wrap=column == no_wrap)
+    for row in rows:
+        shown.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in row))
+    stdout().print(shown)
 
 
-def add_row(rows: Table, *cells: object) -> None:
-    """Adds a row of plain values, without markup."""
-    rows.add_row(*(cell if isinstance(cell, Text) else Text(clean(str(cell))) for cell in cells))
+def print_documents(documents: Iterable[Document], *, text_chars: int = 120) -> None:
+    """Prints documents as a table: id, beginning of the text, payload."""
 
+    def row(document: Document) -> tuple[str, ...]:
+        payload = json.dumps(dict(document.payload), ensure_ascii=False) if document.payload else ""
+        return document.id, shortened(document.text, text_chars), shortened(payload, text_chars)
 
-def documents_table(documents: Iterable[tuple[str, str, Mapping[str, object]]], *, text_chars: int = 120) -> Table:
-    """Documents as a table: id, beginning of the text, payload."""
-    rows = table("id", "text", "payload")
-    for document_id, text, payload in documents:
-        shown_payload = json.dumps(payload, ensure_ascii=False) if payload else ""
-        add_row(rows, document_id, shortened(text, text_chars), shortened(shown_payload, text_chars))
-    return rows
+    print_table(("id", "text", "payload"), map(row, documents))
 
 
 def words(nearest: Iterable[NearestWord]) -> str:
@@ -118,12 +127,15 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
     truncated = ", the end of the text was not read" if stats.truncated else ""
     note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}"
     console.print(Text(note, style="dim"))
-    facets = table("facet", "nearest words (cosine)", "attends to", right=("facet",))
-    for facet in explanation.facets:
-        nearest = ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words)
-        attended = [explanation.tokens[item.token].text for item in facet.tokens]
-        add_row(facets, facet.facet, nearest, ", ".join(attended))
-    console.print(facets)
+    rows = [
+        (
+            facet.facet,
+            ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words),
+            ", ".join(explanation.tokens[item.token].text for item in facet.tokens),
+        )
+        for facet in explanation.facets
+    ]
+    print_table(("facet", "nearest words (cosine)", "attends to"), rows, right=("facet",))
 
 
 def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:

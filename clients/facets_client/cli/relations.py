@@ -20,7 +20,7 @@ from facets_client.cli.options import (
     pairs_from,
     texts_from,
 )
-from facets_client.cli.output import add_row, clean, count_of, print_json, shortened, stdout, table
+from facets_client.cli.output import clean, count_of, print_json, print_table, shortened, stdout
 from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import (
     EntityMention,
@@ -228,7 +228,8 @@ def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evid
         if not pair.relations:
             answers.append((f"{_NO_RELATION}{_cue(pattern)}", pattern.no_relation_probability))
         for name, probability in answers:
-            add_row(rows, "", pair.head.text, name, pair.tail.text, f"{probability:.2f}")
+            cells = ("", pair.head.text, name, pair.tail.text, f"{probability:.2f}")
+            rows.add_row(*(Text(clean(cell)) for cell in cells))
     console.print(rows)
     for pair in pairs if evidence else ():
         title = f"  {pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}"
@@ -238,8 +239,7 @@ def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evid
 
 def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[str], *, evidence: bool) -> None:
     """A row for each tail, with its best mention."""
-    columns = ("tail", "confidence", "score", "mentions", "text", "best mention")
-    rows = table(*columns, right=("confidence", "score", "text"))
+    rows = []
     for tail in tails:
         best = tail.mentions[0]
         pair = best.pair
@@ -247,8 +247,12 @@ def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[
         name = tail.tail if tail.accepted else f"{tail.tail} (below threshold)"
         mention = f"{pair.tail.text} [{pair.tail.start}:{pair.tail.end}]: {shortened(sentence, 70)}"
         numbers = (f"{tail.probability:.2f}", f"{tail.score:.3f}", len(tail.mentions), best.text + 1)
-        add_row(rows, name, *numbers, mention)
-    console.print(rows if tails else Text("no entity is in a sentence with the head", style="dim"))
+        rows.append((name, *numbers, mention))
+    if rows:
+        columns = ("tail", "confidence", "score", "mentions", "text", "best mention")
+        print_table(columns, rows, right=("confidence", "score", "text"))
+    else:
+        console.print(Text("no entity is in a sentence with the head", style="dim"))
     for tail in tails if evidence else ():
         pattern = tail.mentions[0].pair.pattern_score
         console.print(Text(clean(f"{tail.tail}: {pattern.pattern}"), style="bold"))
@@ -257,15 +261,16 @@ def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[
 
 def _print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, evidence: bool) -> None:
     """A table for each pattern."""
+    numbers = ("confidence", "score", "look-up")
     for pattern in scores:
         unseen = "" if pattern.known else ", not seen in training"
         console.print(Text(clean(f"{pattern.pattern}{unseen}{_cue(pattern)}"), style="bold"))
-        rows = table("relation", "confidence", "score", "look-up", right=("confidence", "score", "look-up"))
+        rows = []
         for score in pattern.relations:
             looked_up = "" if score.universal_schema_score is None else f"{score.universal_schema_score:.3f}"
-            add_row(rows, _relation_name(score), f"{score.probability:.2f}", f"{score.score:.3f}", looked_up)
-        add_row(rows, _NO_RELATION, f"{pattern.no_relation_probability:.2f}", "", "")
-        console.print(rows)
+            rows.append((_relation_name(score), f"{score.probability:.2f}", f"{score.score:.3f}", looked_up))
+        rows.append((_NO_RELATION, f"{pattern.no_relation_probability:.2f}", "", ""))
+        print_table(("relation", *numbers), rows, right=numbers)
         if evidence:
             _print_evidence(console, pattern)
 
@@ -299,9 +304,7 @@ def _cue(pattern: PatternScore) -> str:
 
 def _print_relations(relations: Sequence[Relation]) -> None:
     """A row for each relation."""
-    console = stdout()
-    rows = table("relation", "of", "example", "pairs", "threshold", right=("pairs", "threshold"))
-    rows.columns[0].no_wrap = True
+    rows = []
     for relation in relations:
         example = relation.example or " | ".join(relation.examples[:_EXAMPLES_SHOWN])
         num_more = len(relation.examples) - _EXAMPLES_SHOWN
@@ -309,10 +312,11 @@ def _print_relations(relations: Sequence[Relation]) -> None:
         name = f"{relation.name} (both ways)" if relation.symmetric else relation.name
         types = [" or ".join(types) for types in (relation.head_types, relation.tail_types)]
         arguments = " -> ".join(types) if any(types) else ""
-        add_row(rows, name, arguments, example, relation.num_pairs, f"{relation.threshold:.3f}")
-    console.print(rows)
+        rows.append((name, arguments, example, relation.num_pairs, f"{relation.threshold:.3f}"))
+    columns = ("relation", "of", "example", "pairs", "threshold")
+    print_table(columns, rows, right=("pairs", "threshold"), no_wrap="relation")
     if any("[" in relation.example for relation in relations):
-        console.print(Text("In an example the head is in [..], the tail in {..}; pairs: trained on.", style="dim"))
+        stdout().print(Text("In an example the head is in [..], the tail in {..}; pairs: trained on.", style="dim"))
 
 
 def entail(
@@ -340,13 +344,12 @@ def entail(
             print_json(result)
         return
     numbers = ("confidence", "forward", "backward")
-    rows = table("label", *numbers, "premise", "hypothesis", "why", right=numbers)
-    rows.columns[0].no_wrap = True
+    rows = []
     for result in found:
         label = result.label.replace("_", " ") + (" (one is negated)" if result.negation_differs else "")
         shares = (f"{share:.2f}" for share in (result.confidence, result.forward_score, result.backward_score))
-        add_row(rows, label, *shares, result.premise, result.hypothesis, result.reason or "by similarity")
-    stdout().print(rows)
+        rows.append((label, *shares, result.premise, result.hypothesis, result.reason or "by similarity"))
+    print_table(("label", *numbers, "premise", "hypothesis", "why"), rows, right=numbers, no_wrap="label")
 
 
 COMMANDS = {"relations": relations, "entail": entail}

@@ -12,10 +12,11 @@ import typer
 from rich.filesize import decimal
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.output import add_row, print_json, stdout, table
+from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import INSTALL_SERVER
 from facets_client.core.results import ServerStatus
+from facets_client.generated.types import Model
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options of the server are passed on
@@ -40,17 +41,20 @@ def models(
         print_json(found[0] if name is not None else {"models": found})
         return
     columns = ("model", "task", "space", "facets", "dim", "words", "max tokens", "revision")
-    rows = table(*columns, right=("facets", "dim"))
-    for model in found:
-        label = f"{model.name} (default)" if model.is_default else model.name
-        cells = (label, model.task, model.space, model.num_facets, model.dim, model.vocabulary_size, model.max_tokens)
-        add_row(rows, *cells, model.revision[:12])
-    stdout().print(rows)
+    numbers = ("num_facets", "dim", "vocabulary_size", "max_tokens")
+    rows = [
+        (_label(model), model.task, model.space, *(getattr(model, name) for name in numbers), model.revision[:12])
+        for model in found
+    ]
+    print_table(columns, rows, right=("facets", "dim"))
     if name is not None:
-        limits = table("limit", "value", right=("value",))
-        for field, value in asdict(found[0].limits).items():
-            add_row(limits, field.removeprefix("max_").replace("_", " "), value)
-        stdout().print(limits)
+        limits = asdict(found[0].limits).items()
+        limit_rows = [(field.removeprefix("max_").replace("_", " "), value) for field, value in limits]
+        print_table(("limit", "value"), limit_rows, right=("value",))
+
+
+def _label(model: Model) -> str:
+    return f"{model.name} (default)" if model.is_default else model.name
 
 
 def health(context: typer.Context) -> None:
@@ -69,10 +73,11 @@ def health(context: typer.Context) -> None:
     if settings.json:
         print_json({"target": settings.target, "services": statuses})
     else:
-        rows = table("service", "status")
-        for service, status in statuses.items():
-            add_row(rows, service or "server", "(not served)" if status == _NOT_SERVED else status)
-        stdout().print(rows)
+        rows = [
+            (service or "server", "(not served)" if status == _NOT_SERVED else status)
+            for service, status in statuses.items()
+        ]
+        print_table(("service", "status"), rows)
     served = {service: status for service, status in statuses.items() if status != _NOT_SERVED}
     if not any(served) or any(status != "SERVING" for status in served.values()):
         raise typer.Exit(ExitCode.UNAVAILABLE)
@@ -94,23 +99,21 @@ def status(context: typer.Context) -> None:
         lists = {"services": services, "models": models, "collections": collections}
         print_json({"target": settings.target, **asdict(found), **lists})
         return
-    overview = table("server", settings.target)
-    for label, value in _overview(found, services):
-        add_row(overview, label, value)
-    stdout().print(overview)
-    model_rows = table("model", "task", "revision", "waiting", right=("waiting",))
-    for model in models:
-        label = f"{model.name} (default)" if model.is_default else model.name
-        add_row(model_rows, label, model.task, model.revision[:12], found.num_waiting.get(model.name, 0))
-    stdout().print(model_rows)
+    print_table(("server", settings.target), list(_overview(found, services)))
+    model_rows = [
+        (_label(model), model.task, model.revision[:12], found.num_waiting.get(model.name, 0)) for model in models
+    ]
+    print_table(("model", "task", "revision", "waiting"), model_rows, right=("waiting",))
     if collections:
-        numbers = ("documents", "vectors", "index on disk", "damaged")
-        collection_rows = table("collection", "model", "index", *numbers, right=numbers)
-        for item in collections:
-            size = decimal(item.snapshot_bytes)
-            cells = (item.name, item.model, item.index_kind, item.num_documents, item.num_vectors, size)
-            add_row(collection_rows, *cells, item.num_damaged)
-        stdout().print(collection_rows)
+        columns = ("collection", "model", "index", "documents", "vectors", "index on disk", "damaged")
+        collection_rows = [
+            (
+                *(item.name, item.model, item.index_kind, item.num_documents, item.num_vectors),
+                *(decimal(item.snapshot_bytes), item.num_damaged),
+            )
+            for item in collections
+        ]
+        print_table(columns, collection_rows, right=columns[3:])
 
 
 def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:

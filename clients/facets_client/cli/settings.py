@@ -12,6 +12,7 @@ from typing import Any, TextIO, TypeVar
 import platformdirs
 import typer
 
+from facets_client.cli.failures import without_grpc_prefix
 from facets_client.cli.output import print_json, say
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
@@ -200,6 +201,10 @@ class Settings:
         """Prints a note on standard error, which with --json or --quiet is for errors alone."""
         if not self.json and not self.quiet:
             say(f"facets: {message}")
+
+    def note_waiting(self, reason: str) -> None:
+        """Notes that the command waits for the server."""
+        self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
 
 
 AnswerT = TypeVar("AnswerT")

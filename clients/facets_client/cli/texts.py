@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 from rich.text import Text
 
 from facets_client.cli.options import (
@@ -23,16 +22,15 @@ from facets_client.cli.options import (
     texts_from,
 )
 from facets_client.cli.output import (
-    add_row,
     count_of,
     match_line,
     print_explanation,
     print_json,
+    print_table,
     progress_bar,
     shaded,
     shortened,
     stdout,
-    table,
 )
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.values import FacetsArray
@@ -72,7 +70,7 @@ def embed(
             waiting.append(text)
             yield text
 
-    rows = table("#", "text", "facets", "length of facets", right=("#",))
+    rows: list[tuple[object, ...]] = []
     arrays: list[FacetsArray] = []
     with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="texts") as bar:
         task = bar.add_task("", total=None)
@@ -86,14 +84,14 @@ def embed(
             else:
                 lengths = np.linalg.norm(facets, axis=1)
                 length_range = f"{lengths.min():.2f} to {lengths.max():.2f}"
-                add_row(rows, number, shortened(text, 60), " x ".join(map(str, facets.shape)), length_range)
+                rows.append((number, shortened(text, 60), " x ".join(map(str, facets.shape)), length_range))
     if out:
         np.save(out, np.stack(arrays))
         if settings.json:
             print_json({"file": str(out), "shape": [len(arrays), *arrays[0].shape]})
         settings.note(f"wrote {count_of(len(arrays), 'text')} to {out}")
     elif not settings.json:
-        stdout().print(rows)
+        print_table(("#", "text", "facets", "length of facets"), rows, right=("#",))
 
 
 def explain(
@@ -172,7 +170,7 @@ def similarity(
         print_json({"pairs": listed, **about})
         return
     console = stdout()
-    console.print(_score_table(pairs, scores.pairs))
+    _print_scores(pairs, scores.pairs)
     for score in scores.pairs if explain else ():
         console.print(shaded(score.first_tokens, console))
         console.print(shaded(score.second_tokens, console))
@@ -182,18 +180,18 @@ def similarity(
         console.print()
 
 
-def _score_table(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> Table:
+def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
     """A row for each pair; columns for calibrated scores and differences only if there are any."""
     has_differences = any(score.differences for score in scores)
     is_calibrated = any(score.calibrated_score is not None for score in scores)
     columns = ["score", *(["calibrated"] if is_calibrated else []), *(["what differs"] if has_differences else [])]
-    rows = table(*columns, "first", "second", right=("score", "calibrated"))
+    rows = []
     for (first, second), score in zip(pairs, scores, strict=True):
         cells = [f"{score.score:.4f}"]
         cells += [] if score.calibrated_score is None else [f"{score.calibrated_score:.3f}"]
         cells += [score.differing] if has_differences else []
-        add_row(rows, *cells, shortened(first, 60), shortened(second, 60))
-    return rows
+        rows.append((*cells, shortened(first, 60), shortened(second, 60)))
+    print_table((*columns, "first", "second"), rows, right=("score", "calibrated"))
 
 
 def summarize(
@@ -222,10 +220,8 @@ def summarize(
 
 
 def _print_summary(summary: Summary) -> None:
-    rows = table("sentence", "gain", "text", right=("sentence", "gain"))
-    for sentence in summary.sentences:
-        add_row(rows, sentence.sentence + 1, f"{sentence.gain:.3f}", " ".join(sentence.text.split()))
-    stdout().print(rows)
+    rows = [(item.sentence + 1, f"{item.gain:.3f}", " ".join(item.text.split())) for item in summary.sentences]
+    print_table(("sentence", "gain", "text"), rows, right=("sentence", "gain"))
     if not summary.has_prose:
         stdout().print(Text("no prose to summarize: these are items, headings and the like", style="yellow"))
     of_all = count_of(summary.num_sentences_in_document, "sentence")
@@ -259,11 +255,11 @@ def _print_topics(found: TextTopics) -> None:
     if not found.topics:
         stdout().print(Text("no topic left: avoid less", style="yellow"))
         return
-    rows = table("topic", "likely", "new", right=("likely", "new"))
+    rows = []
     for topic in found.topics:
         likely = "" if topic.likelihood is None else f"{topic.likelihood:.2f}"
-        add_row(rows, ", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}")
-    stdout().print(rows)
+        rows.append((", ".join(word.word for word in topic.words), likely, f"{topic.novelty:.2f}"))
+    print_table(("topic", "likely", "new"), rows, right=("likely", "new"))
 
 
 COMMANDS = {

@@ -13,7 +13,7 @@ from facets_client.core.extras import require_extra
 from facets_client.load.pages import read_docx, read_html, read_markdown, read_pdf, read_text
 from facets_client.load.rows import FormatName, ReadOptions, Rows, read_json, read_jsonl
 from facets_client.load.source import InputError, Source
-from facets_client.load.tables import read_arrow, read_csv, read_parquet, read_tsv
+from facets_client.load.tables import read_csv, read_parquet, read_tsv
 
 # Names of text files without a suffix, in lower case.
 _TEXT_FILE_NAMES = frozenset(
@@ -50,7 +50,6 @@ class Format:
             require_extra(*self.needs)
 
 
-_PYARROW = ("parquet", "pyarrow")
 _LXML = ("files", "lxml")
 FORMATS: dict[str, Format] = {
     form.name: form
@@ -59,8 +58,7 @@ FORMATS: dict[str, Format] = {
         Format(name="json", suffixes=(".json",), read=read_json),
         Format(name="csv", suffixes=(".csv",), read=read_csv, has_types=False),
         Format(name="tsv", suffixes=(".tsv", ".tab"), read=read_tsv, has_types=False),
-        Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, needs=_PYARROW),
-        Format(name="arrow", suffixes=(".arrow", ".feather", ".ipc"), read=read_arrow, needs=_PYARROW),
+        Format(name="parquet", suffixes=(".parquet", ".pq"), read=read_parquet, needs=("parquet", "pyarrow")),
         Format(name="text", suffixes=(".txt", ".text", ".rst", ".rest"), read=read_text, holds="text"),
         Format(
             name="markdown",
@@ -76,7 +74,7 @@ FORMATS: dict[str, Format] = {
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
 # First bytes, white space aside.
-_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"ARROW1": "arrow", b"<": "html"}
+_BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
 
 
 def format_of_name(name: str) -> Format | None:

@@ -13,7 +13,7 @@ from typing import Any, Generic, Literal, TextIO, TypeAlias, TypeVar
 from facets_client.load.source import DAMAGED, InputError, Source
 
 ItemT = TypeVar("ItemT")
-FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "arrow", "text", "markdown", "html", "docx", "pdf"]
+FormatName = Literal["jsonl", "json", "csv", "tsv", "parquet", "text", "markdown", "html", "docx", "pdf"]
 
 EXCERPT_CHARS = 200
 MAX_ROW_BYTES = 8 * 2**20  # longer rows are rejected without being held in memory

@@ -168,15 +168,18 @@ def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Calla
     Args:
         call: Makes the call.
         max_wait_s: Seconds to wait.
-        on_wait: Called with the server's message before each pause.
+        on_wait: Called with the server's message before the first pause.
     """
     patience = _Patience(max_wait_s)
+    is_told = False
     while True:
         try:
             return call()
         except _TRANSIENT as error:
             pause_s = patience.pause_s(error)
-            on_wait(error.details)
+            if not is_told:
+                on_wait(error.details)
+            is_told = True
             time.sleep(pause_s)
 
 

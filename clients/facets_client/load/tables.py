@@ -1,4 +1,4 @@
-"""Rows of CSV, TSV, Parquet and Arrow files."""
+"""Rows of CSV, TSV and Parquet files."""
 
 import csv
 import datetime
@@ -6,8 +6,8 @@ import decimal
 import math
 import uuid
 from collections import deque
-from collections.abc import Iterable, Iterator
-from typing import Any, TextIO
+from collections.abc import Iterator
+from typing import TextIO
 
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.load.rows import EXCERPT_CHARS, MAX_ROW_BYTES, ReadOptions, Rejection, Row, Rows, has_undecodable
@@ -166,65 +166,30 @@ def _excerpt(line: str) -> str:
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a Parquet file.
+    """Rows of a Parquet file, without columns of bytes, which a payload cannot hold.
 
     Raises:
         InputError: It is not Parquet.
     """
     import pyarrow.parquet
+    from pyarrow import types
 
     try:
         file = pyarrow.parquet.ParquetFile(source.seekable())
     except (pyarrow.ArrowException, OSError) as error:
         raise InputError(f"{source.name}: expected Parquet: {_first_line(error)}") from error
-    columns = _readable_columns(source, file.schema_arrow, options)
-    yield from _arrow_rows(source, file.iter_batches(_BATCH_ROWS, columns=columns), file.metadata.num_rows)
-
-
-def read_arrow(source: Source, options: ReadOptions) -> Rows:
-    """Rows of an Arrow file or stream, Feather included.
-
-    Raises:
-        InputError: It is neither.
-    """
-    import pyarrow.ipc
-
-    stored = source.seekable()
-    try:
-        file = pyarrow.ipc.open_file(stored)
-        num_rows, batches = file.count_rows(), (file.get_batch(index) for index in range(file.num_record_batches))
-    except (pyarrow.ArrowException, OSError):
-        stored.seek(0)
-        try:
-            file = pyarrow.ipc.open_stream(stored)
-        except (pyarrow.ArrowException, OSError) as error:
-            raise InputError(f"{source.name}: expected Arrow or Feather: {_first_line(error)}") from error
-        num_rows, batches = 0, iter(file)
-    columns = _readable_columns(source, file.schema, options)
-    yield from _arrow_rows(source, (batch.select(columns) for batch in batches), num_rows)
-
-
-def _readable_columns(source: Source, schema: Any, options: ReadOptions) -> list[str]:
-    """Names of the columns that a payload can hold: all but bytes."""
-    from pyarrow import types
-
     is_binary = (types.is_binary, types.is_large_binary, types.is_fixed_size_binary)
-    left_out = [column.name for column in schema if any(check(column.type) for check in is_binary)]
+    left_out = [column.name for column in file.schema_arrow if any(check(column.type) for check in is_binary)]
     if left_out:
         options.note(f"{source.name}: columns of bytes are left out: {', '.join(left_out)}")
-    return [column.name for column in schema if column.name not in left_out]
-
-
-def _arrow_rows(source: Source, batches: Iterable[Any], num_rows: int) -> Rows:
-    import pyarrow
-
+    columns = [column.name for column in file.schema_arrow if column.name not in left_out]
     number = 0
     try:
-        for batch in batches:
+        for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
             for row in batch.to_pylist():
                 number += 1
                 yield Row({name: _plain(value) for name, value in row.items()}, number, str(row)[:EXCERPT_CHARS])
-            source.mark_read(number / num_rows if num_rows else 0.0)
+            source.mark_read(number / file.metadata.num_rows)
     except (pyarrow.ArrowException, OSError) as error:
         message = f"the file is damaged after row {number}: {_first_line(error)}"
         yield Rejection(number + 1, "damaged_input", message)

@@ -14,16 +14,7 @@ from facets_client.cli.options import (
     parse_search_fields,
     parse_where,
 )
-from facets_client.cli.output import (
-    add_row,
-    count_of,
-    documents_table,
-    is_interactive,
-    print_json,
-    progress_bar,
-    stdout,
-    table,
-)
+from facets_client.cli.output import count_of, is_interactive, print_documents, print_json, print_table, progress_bar
 from facets_client.cli.settings import ask, settings_of
 from facets_client.generated.types import Collection, Document
 
@@ -158,14 +149,14 @@ def _confirm(question: str) -> None:
 
 
 def _print_collections(collections: list[Collection]) -> None:
-    columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
-    rows = table(*columns, right=("documents", "facets", "dim"))
-    for item in collections:
+    def row(item: Collection) -> tuple[object, ...]:
         damaged = f" ({item.num_damaged} damaged)" if item.num_damaged else ""
         made = item.create_time.strftime("%Y-%m-%d %H:%M") if item.create_time else ""
         cells = (item.model, item.space, item.num_facets, item.dim, item.index_kind)
-        add_row(rows, item.name, f"{item.num_documents}{damaged}", *cells, made)
-    stdout().print(rows)
+        return item.name, f"{item.num_documents}{damaged}", *cells, made
+
+    columns = ("collection", "documents", "model", "space", "facets", "dim", "index", "made")
+    print_table(columns, map(row, collections), right=("documents", "facets", "dim"))
 
 
 @documents_app.callback()
@@ -202,7 +193,7 @@ def get_documents(
     if settings.json:
         print_json({"documents": list(map(_to_json, found.documents)), "missing_ids": found.missing_ids})
     elif found.documents:
-        _print_documents(list(found.documents), text_chars=2_000)
+        print_documents(found.documents, text_chars=2_000)
     if found.missing_ids:
         message = f"collection {collection} has no document {', '.join(found.missing_ids)}"
         raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="NOT_FOUND"))
@@ -233,7 +224,7 @@ def list_documents(
             for document in documents:
                 print_json(_to_json(document))
         else:
-            _print_documents(list(documents), text_chars=120)
+            print_documents(documents)
 
 
 @documents_app.command("count")
@@ -288,8 +279,3 @@ def _to_json(document: Document) -> dict[str, Any]:
     if document.facet_embeddings is not None:
         fields["facet_embeddings"] = document.facet_embeddings
     return fields
-
-
-def _print_documents(documents: list[Document], *, text_chars: int) -> None:
-    rows = ((document.id, document.text, document.payload) for document in documents)
-    stdout().print(documents_table(rows, text_chars=text_chars))

@@ -5,7 +5,7 @@ from typing import Annotated
 import typer
 
 from facets_client.cli.options import texts_from
-from facets_client.cli.output import add_row, count_of, stdout, table
+from facets_client.cli.output import count_of, print_table
 from facets_client.cli.settings import ask
 from facets_client.generated.types import CollectionDiagnosis
 
@@ -37,11 +37,11 @@ def _print(found: CollectionDiagnosis) -> None:
         f"effective rank {vectors.effective_rank:.0f}"
     )
     numbers = ("find themselves", "near no query", "largest hub")
-    rows = table("by", *numbers, right=numbers)
-    for name, near in (("inner product", vectors.dot), ("cosine", vectors.cosine)):
-        hub = f"{near.largest_hub:,} of {near.num_queries:,}"
-        add_row(rows, name, f"{near.self_first:.1%}", f"{near.unreached:.1%}", hub)
-    stdout().print(rows)
+    rows = [
+        (name, f"{near.self_first:.1%}", f"{near.unreached:.1%}", f"{near.largest_hub:,} of {near.num_queries:,}")
+        for name, near in (("inner product", vectors.dot), ("cosine", vectors.cosine))
+    ]
+    print_table(("by", *numbers), rows, right=numbers)
     for sentence in vectors.findings:
         typer.echo(f"-> {sentence}")
     if found.recall is None:

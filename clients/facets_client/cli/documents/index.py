@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, RunOptions, WindowOption, telling_waits
+from facets_client.cli.bulk import BulkInput, BulkOptions, RunOptions, WindowOption
 from facets_client.cli.options import CollectionOption, SearchFieldOption, expand_options, given, parse_search_fields
-from facets_client.cli.output import count_of, documents_table, print_json, stdout
+from facets_client.cli.output import count_of, print_documents, print_json
 from facets_client.cli.settings import Settings, settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
@@ -109,11 +109,10 @@ def index(
     search_field: SearchFieldOption = None,
     columns: FileOptions,
     window: WindowOption = None,
-    state: Annotated[Path | None, typer.Option(help="File of the place.  [default: in XDG_STATE_HOME]")] = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, show the first documents.")] = False,
     bulk: BulkOptions,
 ) -> None:
-    """Store documents: JSON lines, JSON, CSV, TSV, Parquet, Arrow, text, Markdown, HTML, Word, PDF; also compressed.
+    """Store documents: JSON lines, JSON, CSV, TSV, Parquet, text, Markdown, HTML, Word, PDF; also compressed.
 
     A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the command says
     what becomes of the columns before it stores anything. Without an id column, ids are made of the file's name and
@@ -158,16 +157,15 @@ def index(
         encoded_by = None if isinstance(source, DocumentFiles) else source.encoded_by
         full_names = [name if name == "-" else str(Path(name).resolve()) for name in files or [source.name]]
         with settings.connect(watched=False) as client:
-            with telling_waits(settings) as tell:
-                create_time = call_patiently(
-                    lambda: _open_collection(client, collection, create, model, search_fields, encoded_by),
-                    bulk_settings.max_wait_s,
-                    tell,
-                )
+            create_time = call_patiently(
+                lambda: _open_collection(client, collection, create, model, search_fields, encoded_by),
+                bulk_settings.max_wait_s,
+                settings.note_waiting,
+            )
             identity = bulk_input.identity(
                 names=full_names, columns=columns.identity(), collection=collection, create_time=create_time
             )
-            state_path = state or default_state_path(os.environ, "index", client.target, collection, *full_names)
+            state_path = default_state_path(os.environ, "index", client.target, collection, *full_names)
             version = None if encoded_by is None else ModelVersion(encoded_by.name, encoded_by.revision)
             task = IndexTask(client, source.read, collection, settings=bulk_settings, encoded_by=version)
             report = bulk_input.run(task, bulk_settings, state_file=StateFile(state_path, identity), verb="stored")
@@ -236,7 +234,7 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: Bul
     report = BulkReport(Place(num_records=num_records, num_rejected=num_rejected), 0.0)
     shown = [{"id": document.id, "text": document.text, "payload": document.payload} for document in first]
     if first and not bulk_input.settings.json:
-        stdout().print(documents_table((document.id, document.text, document.payload) for document in first))
+        print_documents(first)
     _print_index_report(bulk_input, report, "readable", index_revision=0, dry_run=True, first_documents=shown)
     bulk_input.end(report.place)
 

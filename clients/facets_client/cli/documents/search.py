@@ -21,7 +21,7 @@ from facets_client.cli.options import (
     parse_where,
     texts_from,
 )
-from facets_client.cli.output import add_row, clean, count_of, match_line, print_json, shortened, stdout, table
+from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
@@ -204,12 +204,12 @@ def rerank(
         print_json({"query": query, **about})
         return
     measure = "score" if any(result.confidence is None for result in found.results) else "confidence"
-    rows = table("rank", "text", measure, "answer", right=("rank", "text", measure))
+    rows = []
     for rank, result in enumerate(found.results, start=1):
         text = asked[result.index]
         part = shown_part(text, result.answer, _TEXT_CHARS)
         value = f"{result.score:.4f}" if result.confidence is None else f"{result.confidence:.2f}"
-        add_row(rows, rank, result.index + 1, value, " ".join(text[part.start : part.end].split()))
-    stdout().print(rows)
+        rows.append((rank, result.index + 1, value, " ".join(text[part.start : part.end].split())))
+    print_table(("rank", "text", measure, "answer"), rows, right=("rank", "text", measure))
     note = f"{len(found.results)} of {count_of(len(asked), 'text')}, {found.timings.total_ms:.0f} ms"
     stdout().print(Text(note, style="dim"))

@@ -96,7 +96,6 @@ def test_embed_file_to_array(facets, tmp_path):
         (["index", "empty", "-c", "news"], "nothing to read in this folder"),
         (["index", "in.jsonl", "-c", "nope"], "--create"),
         (["index", "in.jsonl", "-c", "news", "--rejected", "in.jsonl"], "must not be the input"),
-        (["index", "in.jsonl", "-c", "news", "--state", "in.jsonl/x"], "cannot be written"),
         (["--timeout-s", "0", "health"], "timeout_s must be"),
         (["--timeout-s", "-1", "health"], "got -1.0"),
         (["index", "in.jsonl", "-c", "news", "--timeout-s", "0"], "timeout_s must be"),
