@@ -1,10 +1,10 @@
 """The Haystack components against Haystack itself and a real server."""
 
 import pytest
-from facets_client import Document, FacetsClient
+from facets_client import FacetsClient
 
 pytest.importorskip("haystack")
-from facets_client.adapters.haystack import FacetsRetriever, FacetsWriter, from_haystack, from_haystack_filters
+from facets_client.adapters.haystack import FacetsRetriever, from_haystack, from_haystack_filters
 from haystack import Document as HaystackDocument
 from haystack import Pipeline
 from haystack.utils import Secret
@@ -34,15 +34,6 @@ def test_a_pipeline_is_written_and_read(client: FacetsClient, monkeypatch: pytes
     assert again.dumps() == pipeline.dumps() and "SOME_KEY" in pipeline.dumps()
     found = again.run({"retriever": {"query": "national bird eagle"}})
     assert found["retriever"]["documents"][0].id == "bald-eagle"
-
-
-def test_a_writer_fills_a_collection(client: FacetsClient) -> None:
-    client.create_collection("from-haystack")
-    given = [HaystackDocument(id="a", content="A dog barks.", meta={"year": 1990}), HaystackDocument(id="b")]
-    writer = FacetsWriter("from-haystack", target=client.target)
-    assert writer.run(given) == {"documents_written": 1}
-    assert writer.run([]) == {"documents_written": 0}
-    assert list(from_haystack(given)) == [Document("a", "A dog barks.", {"year": 1990})]
 
 
 @pytest.mark.parametrize(

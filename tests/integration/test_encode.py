@@ -224,9 +224,3 @@ def command_line(pid: int) -> str:
         return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
     except OSError:
         return ""
-
-
-@pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
-@pytest.mark.parametrize("address", ["127.0.0.1:1", "ray://127.0.0.1:1", "nowhere"])
-def test_a_cluster_of_ray_where_nobody_answers_is_named_at_once(command, address):
-    assert "no cluster answers" in command.done(*command.encode, "--out", "z", "--ray", address, code=2)

@@ -87,15 +87,7 @@ class EncodedFolder:
 
 
 class EncodedDocuments:
-    """The complete folder as an input of the bulk runner.
-
-    Attributes:
-        name: The folder.
-        files: Empty.
-        encoded_by: What has encoded.
-        size: Bytes of all parts.
-        position: Bytes of the parts that were read.
-        digest: Differs between different folders.
+    """The complete folder as an input of the bulk runner (a ``BulkSource``).
 
     Raises:
         InputError: It is not such a folder, or not complete.

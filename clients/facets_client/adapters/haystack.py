@@ -1,4 +1,4 @@
-"""Haystack: components that search and fill a collection of a Facets server (extra ``haystack``).
+"""Haystack: a component that searches a collection, and conversion of Haystack's documents (extra ``haystack``).
 
 Example:
     >>> from facets_client.adapters.haystack import FacetsRetriever
@@ -6,8 +6,7 @@ Example:
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from functools import cached_property
-from typing import Any, Self, TypeVar, cast
+from typing import Any, Self, cast
 
 from facets_client.adapters import require
 
@@ -22,29 +21,6 @@ from facets_client.core.channel import DEFAULT_TARGET  # noqa: E402
 from facets_client.filters import AllOf, AnyOf, Equals, Exists, Filter, NoneOf, OneOf, Range  # noqa: E402
 from facets_client.generated.types import Document, SearchMode  # noqa: E402
 
-ComponentT = TypeVar("ComponentT")
-
-
-class _Connection:
-    """A component's connection, which opens with the first run, and its parameters as a pipeline stores them."""
-
-    def __init__(self, target: str, api_key: Secret | None, **parameters: object) -> None:
-        self._target = target
-        self._api_key = api_key
-        self._parameters = {**parameters, "target": target, "api_key": api_key.to_dict() if api_key else None}
-
-    @cached_property
-    def client(self) -> FacetsClient:
-        return FacetsClient(self._target, api_key=self._api_key.resolve_value() if self._api_key else None)
-
-    def to_dict(self, made: object) -> dict[str, object]:
-        return cast("dict[str, object]", default_to_dict(made, **self._parameters))
-
-
-def _from_dict(kind: type[ComponentT], data: dict[str, object]) -> ComponentT:
-    deserialize_secrets_inplace(data["init_parameters"], keys=["api_key"])
-    return cast(ComponentT, default_from_dict(kind, data))
-
 
 @component
 class FacetsRetriever:
@@ -52,7 +28,7 @@ class FacetsRetriever:
 
     Args:
         collection: Name of the collection.
-        target: ``HOST:PORT`` of the server.
+        target: ``HOST:PORT`` of the server; connected with the first run.
         api_key: Key of the server.
         top_k, mode, min_confidence, diversify: See ``FacetsClient.search``; None: the server's default.
         filters: Haystack's filters on ``meta``; None: all documents.
@@ -71,69 +47,42 @@ class FacetsRetriever:
         diversify: float | None = None,
     ) -> None:
         self._collection = collection
+        self._target = target
+        self._api_key = api_key
         self._filters = filters
         self._settings = {"top_k": top_k, "mode": mode, "min_confidence": min_confidence, "diversify": diversify}
-        self._server = _Connection(target, api_key, collection=collection, filters=filters, **self._settings)
+        self._client: FacetsClient | None = None
 
     @component.output_types(documents=list[HaystackDocument])  # type: ignore[untyped-decorator]
     def run(
         self, query: str, *, top_k: int | None = None, filters: dict[str, object] | None = None
     ) -> dict[str, list[HaystackDocument]]:
         """Finds documents, best first; ``top_k`` and ``filters`` replace the component's."""
+        if self._client is None:
+            key = self._api_key.resolve_value() if self._api_key else None
+            self._client = FacetsClient(self._target, api_key=key)
         settings: dict[str, Any] = {**self._settings, **({} if top_k is None else {"top_k": top_k})}
         chosen = self._filters if filters is None else filters
-        found = self._server.client.search(
-            self._collection,
-            [query],
-            where=from_haystack_filters(chosen) if chosen else None,
-            **{name: value for name, value in settings.items() if value is not None},
-        )
+        where = from_haystack_filters(chosen) if chosen else None
+        settings = {name: value for name, value in settings.items() if value is not None}
+        hits = self._client.search(self._collection, [query], where=where, **settings)[0].hits
         return {
             "documents": [
-                HaystackDocument(id=hit.id, content=hit.text, meta=metadata_of(hit), score=hit.score)
-                for hit in found[0].hits
+                HaystackDocument(id=hit.id, content=hit.text, meta=metadata_of(hit), score=hit.score) for hit in hits
             ]
         }
 
     def to_dict(self) -> dict[str, object]:
         """The component as a pipeline stores it."""
-        return self._server.to_dict(self)
+        key = self._api_key.to_dict() if self._api_key else None
+        parameters = {"collection": self._collection, "target": self._target, "api_key": key, "filters": self._filters}
+        return cast("dict[str, object]", default_to_dict(self, **parameters, **self._settings))
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> Self:
         """The component of a stored pipeline."""
-        return _from_dict(cls, data)
-
-
-@component
-class FacetsWriter:
-    """Stores documents in an existing collection, replacing those with the same id.
-
-    Args:
-        collection: Name of the collection.
-        target: ``HOST:PORT`` of the server.
-        api_key: Key of the server.
-    """
-
-    def __init__(self, collection: str, *, target: str = DEFAULT_TARGET, api_key: Secret | None = None) -> None:
-        self._collection = collection
-        self._server = _Connection(target, api_key, collection=collection)
-
-    @component.output_types(documents_written=int)  # type: ignore[untyped-decorator]
-    def run(self, documents: list[HaystackDocument]) -> dict[str, int]:
-        """Stores the documents that have a text."""
-        converted = list(from_haystack(documents))
-        written = self._server.client.upsert(self._collection, converted).num_documents if converted else 0
-        return {"documents_written": written}
-
-    def to_dict(self) -> dict[str, object]:
-        """The component as a pipeline stores it."""
-        return self._server.to_dict(self)
-
-    @classmethod
-    def from_dict(cls, data: dict[str, object]) -> Self:
-        """The component of a stored pipeline."""
-        return _from_dict(cls, data)
+        deserialize_secrets_inplace(data["init_parameters"], keys=["api_key"])
+        return cast(Self, default_from_dict(cls, data))
 
 
 def from_haystack(documents: Iterable[HaystackDocument]) -> Iterator[Document]:

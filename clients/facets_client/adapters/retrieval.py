@@ -21,23 +21,16 @@ class SearchSettings(TypedDict, total=False):
     model: str  # embeds the queries
 
 
-def describe(hit: SearchHit) -> dict[str, object]:
-    """What a search says about a hit, as JSON: scores, confidence, matched words, and the part that answers.
+def metadata_of(hit: SearchHit) -> dict[str, object]:
+    """The payload of the document, and under ``facets_hit`` the scores, the matched words and the part that answers.
 
     ``answer`` is None, or ``{"start", "end", "field", "text"}``: offsets in characters into the text, or into the
     field of the payload that it names.
     """
     names = ("score", "confidence", "facets_score", "lexical_score")
-    return {
-        **{name: getattr(hit, name) for name in names},
-        "matched_words": list(hit.matched_words),
-        "answer": hit.answer and asdict(hit.answer),
-    }
-
-
-def metadata_of(hit: SearchHit) -> dict[str, object]:
-    """The payload of the document, and ``describe`` of the hit under ``facets_hit``."""
-    return {**hit.payload, HIT_KEY: describe(hit)}
+    about = {name: getattr(hit, name) for name in names}
+    about |= {"matched_words": list(hit.matched_words), "answer": hit.answer and asdict(hit.answer)}
+    return {**hit.payload, HIT_KEY: about}
 
 
 def content_id(text: str) -> str:

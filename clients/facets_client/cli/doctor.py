@@ -27,14 +27,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check.
-
-    Attributes:
-        name: What was checked.
-        status: ``ok``; ``warning``: matters to some; ``problem``: something will fail.
-        message: What was found.
-        advice: What to do; empty: nothing.
-    """
+    """The result of one check. A warning matters to some; with a problem something will fail."""
 
     name: str
     status: Literal["ok", "warning", "problem"]

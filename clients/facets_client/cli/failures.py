@@ -39,21 +39,13 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """A failure as it is reported.
-
-    Attributes:
-        message: What happened.
-        exit_code: Exit code of the command.
-        code: Name of a gRPC status.
-        fields: Further fields of the JSON object; empty values are left out.
-        hint: What to do about it; empty if the message says so.
-    """
+    """A failure as it is reported."""
 
     message: str
     exit_code: ExitCode
-    code: str
-    fields: dict[str, object] = field(default_factory=dict)
-    hint: str = ""
+    code: str  # name of a gRPC status
+    fields: dict[str, object] = field(default_factory=dict)  # further fields of the JSON object
+    hint: str = ""  # what to do about it, unless the message says so
 
     def as_text(self) -> str:
         """One line."""

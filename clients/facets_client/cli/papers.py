@@ -72,7 +72,6 @@ def recommend() -> None:
       facets recommend authors "Neural machine translation of rare words" --abstract @abstract.txt
       facets recommend citations --file paper.json --top-k 20
       facets recommend papers --author "Ada Lovelace" --collection submissions
-      facets recommend bulk submissions.jsonl --candidates reviewers.txt --out scores.csv
     """
 
 

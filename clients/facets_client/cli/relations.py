@@ -82,10 +82,6 @@ def relations(
       facets relations "Marie Curie was born in Warsaw." --span 0:11 --span 24:30 --evidence
       facets relations --file news.txt --gazetteer names.txt -r birthPlace -r spouse
       facets relations --file news.txt --gazetteer names.txt --head "Marie Curie" -r birthPlace
-      facets relations --pattern '$ARG1 was born in $ARG2' --top-k 5
-      facets relations --list
-      facets relations --add mentor --pattern '$ARG1 was taught by $ARG2' --pattern '$ARG1 , a pupil of $ARG2'
-      facets relations --delete mentor
     """
     patterns = pattern or []
     if threshold is not None and add is None:

@@ -32,25 +32,15 @@ _PROFILE_SETTINGS: dict[str, tuple[tuple[type, ...], str]] = {
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """The settings of a profile; None: not set.
-
-    Attributes:
-        name: Name of the profile; empty: none is used.
-        target: Server as HOST:PORT.
-        api_key: Key of the server.
-        tls: Whether to encrypt.
-        ca_cert: PEM file of the trusted authorities.
-        timeout_s: Seconds for one request.
-        collection: Collection of commands that need one and are given none.
-    """
+    """The settings of a profile; None: not set."""
 
     name: str = ""
     target: str | None = None
     api_key: str | None = None
     tls: bool = False
-    ca_cert: Path | None = None
+    ca_cert: Path | None = None  # PEM file of the trusted authorities
     timeout_s: float | None = None
-    collection: str | None = None
+    collection: str | None = None  # of commands that need one and are given none
 
 
 def config_file() -> Path:

@@ -148,8 +148,6 @@ def similarity(
       facets similarity "A dog barks." "A puppy makes noise."
       facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
       facets similarity --explain "A dog barks." "A puppy makes noise."
-      facets similarity --calibrated --range 0..5 "A dog barks." "A puppy makes noise."
-      facets --json similarity --file pairs.tsv
     """
     settings = settings_of(context)
     pairs = pairs_from(first, second, file)

@@ -119,15 +119,10 @@ def _is_text(head: bytes) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class InputFile:
-    """A file to read.
+    """A file to read."""
 
-    Attributes:
-        path: Its path; ``-`` is standard input.
-        label: Its name, or its path within the folder that was given; ids of its documents begin with it.
-    """
-
-    path: str
-    label: str
+    path: str  # ``-`` is standard input
+    label: str  # name, or path within the folder that was given; ids of its documents begin with it
 
 
 def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:

@@ -183,28 +183,21 @@ def _check_is_lines(name: str, head: bytes) -> None:
 
 
 _ELEMENT = re.compile(r"[^\s,]")
-_INDENTATION = re.compile(r"\n[ \t]*\Z")
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
 _MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory while the end of an element is looked for
 
 
 class _ArrayReader:
-    """Reads the elements of a JSON array one at a time.
-
-    After a broken element, reading goes on at the next line that begins as the elements do: with the same indentation
-    and a brace.
-    """
+    """Reads the elements of a JSON array one at a time, up to its end or a broken element."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
         self._buffer = ""
         self._position = 0
-        self._element_start = ""  # line end, indentation and brace
         self._constants: list[str] = []
         self._decoder = json.JSONDecoder(parse_constant=self._constants.append)
 
     def rows(self) -> Rows:
-        """The rows, up to the end of the array or to where reading cannot go on."""
         number = 0
         try:
             self._fill()
@@ -214,14 +207,10 @@ class _ArrayReader:
                 try:
                     value, raw = self._decode()
                 except (ValueError, RecursionError) as error:
-                    fault = _json_fault(error, self._position)
-                    if not self._skip_element():
-                        raise EOFError(f"record {number}: {fault}") from error
-                    yield Rejection(number, "invalid_json", fault)
-                else:
-                    yield self._row(value, raw, number)
+                    raise EOFError(f"record {number}: {_json_fault(error, self._position)}") from error
+                yield self._row(value, raw, number)
         except DAMAGED as error:
-            message = f"the array is cut off or damaged: {error}"
+            message = f"the array is cut off or damaged, and what follows is not read: {error}"
             yield Rejection(max(number, 1), "damaged_input", message)
 
     def _row(self, value: object, raw: str, number: int) -> Row | Rejection:
@@ -245,9 +234,6 @@ class _ArrayReader:
                 raise EOFError("it does not end")
             start = self._position
         if self._buffer[start] != "]":
-            indentation = _INDENTATION.search(self._buffer[max(0, start - 200) : start])
-            if indentation and self._buffer[start] == "{" and not self._element_start:
-                self._element_start = f"{indentation[0]}{{"
             self._position = start
             return False
         rest = self._buffer[start + 1 :]
@@ -277,17 +263,6 @@ class _ArrayReader:
                 raw = self._buffer[self._position : end]
                 self._position = end
                 return value, raw
-
-    def _skip_element(self) -> bool:
-        """Moves to the next line that begins as elements do; False if there is none."""
-        while self._element_start:
-            start = self._buffer.find(self._element_start, self._position + 1)
-            if start >= 0:
-                self._position = start
-                return True
-            if not self._fill():
-                break
-        return False
 
     def _fill(self) -> bool:
         """Reads on; False at the end of the input."""

@@ -212,14 +212,7 @@ class BulkTask(Protocol[ItemT]):
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """The result of a run, including earlier parts of an interrupted one.
-
-    Attributes:
-        place: The end.
-        duration_s: Seconds of this run.
-        records_per_s: Records per second that this run stored.
-        num_reconnects: How often the connection was opened again.
-    """
+    """The result of a run. The place includes earlier parts of an interrupted run."""
 
     place: Place
     duration_s: float

@@ -35,8 +35,6 @@ def collections(context: typer.Context) -> None:
       facets collections
       facets collections create news --model facets-en
       facets collections show news
-      facets collections reindex news --model facets-minilm-en
-      facets collections delete news --yes
     """
     if context.invoked_subcommand is None:
         list_collections(context)

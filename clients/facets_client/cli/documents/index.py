@@ -128,8 +128,6 @@ def index(
       facets index articles.csv --collection news --create --text body --title headline
       facets index articles.csv -c news --dry-run
       facets index handbook/ 'reports/*.pdf' -c docs --create
-      zcat part-*.gz | facets index - --collection news --id key --text body
-      facets index --from-encoded articles.encoded --collection news --create
     """
     settings = settings_of(context)
     bulk_settings = BulkSettings(
@@ -308,7 +306,6 @@ def encode(
       facets encode articles.csv --out articles.encoded
       facets encode handbook/ --out handbook.encoded --workers 4
       facets encode part-*.jsonl.gz --out all.encoded --ray auto
-      facets index --from-encoded articles.encoded --collection news --create
     """
     settings = settings_of(context)
     require_extra("parquet", "pyarrow")

@@ -66,8 +66,6 @@ def search(
       facets search "who won the cup" --collection news --top-k 10
       facets search "rate cuts" -c news --where 'year>=2020' --where 'language=en'
       facets search 'error AB-1234 "out of memory"' -c tickets --mode lexical
-      facets search "effects of the reform" -c news --diversify 0.5 --min-confidence 0.5
-      facets --json search "rate cuts" -c news --exact
     """
     settings = settings_of(context)
     check_is_text(query, USE_CONTENT)

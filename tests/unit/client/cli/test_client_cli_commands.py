@@ -38,13 +38,6 @@ def test_without_a_command(facets):
     assert "count" in facets("documents", code=2).stderr
 
 
-def test_embed_table(facets):
-    out = facets("embed", "first text", "second [bold]text\x1b[31m").stdout
-    assert f"{NUM_FACETS} x {DIM}" in out
-    assert "second [bold]text" in out
-    assert "\x1b[31m" not in out
-
-
 def test_embed_json_is_one_object_a_line(facets):
     lines = facets("--json", "embed", "a", "b").stdout.splitlines()
     rows = [json.loads(line) for line in lines]
@@ -240,18 +233,6 @@ def test_api_key(facets, server, monkeypatch):
     facets("--api-key", "secret", "embed", "a")
     monkeypatch.setenv("FACETS_API_KEY", "secret")
     facets("embed", "a")
-
-
-def test_a_full_disk_is_not_called_overload(facets, server):
-    from fake_world import status_of
-    from grpc import StatusCode
-
-    status = status_of(StatusCode.RESOURCE_EXHAUSTED, "the disk is full", reason="DISK_FULL")
-    server.world.pushback_ms = "-1"
-    server.world.faults["Score"].append(status)
-    sentence = facets("similarity", "a", "b", code=4).stderr
-    assert "the disk is full" in sentence
-    assert "overloaded" not in sentence
 
 
 def test_index_reports_totals(facets, tmp_path, server):

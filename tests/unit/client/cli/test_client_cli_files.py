@@ -1,6 +1,5 @@
 """``facets index`` with the files that people have, as a user types it: what is stored, what is said, how it ends."""
 
-import csv
 import importlib.util
 import json
 from importlib.util import find_spec
@@ -169,17 +168,6 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
     assert ("is not UTF-8, read as" in done.stderr) == (encoding == "cp1252")
 
 
-def test_rows_in_another_encoding_than_the_file_are_rejected(facets, stored, tmp_path):
-    good = "text\n" + "".join(f"caf\u00e9 {i}\n" for i in range(5))
-    (tmp_path / "a.csv").write_bytes(good.encode() + "na\u00efve\n".encode("latin-1") + b"last\n")
-    facets("index", "a.csv", "-c", "news", code=1)
-    assert len(stored()) == 6
-    (item,) = rejected(tmp_path / "a.csv.rejected.jsonl")
-    assert (item["line"], item["reason"]) == (7, "invalid_encoding")
-    facets("index", "a.csv", "-c", "news", "--encoding", "latin-1", "--restart")
-    assert any("na\u00efve" == text for text, _ in stored().values())
-
-
 @pytest.mark.parametrize(
     ("args", "parts"),
     [
@@ -233,21 +221,6 @@ def test_dry_run_shows_the_first_documents(facets, stored, tmp_path):
     report = json.loads(facets("--json", "index", "a.csv", "-c", "news", "--dry-run").stdout)
     assert report["first_documents"][0]["payload"]["title"] == "Goats"
     assert stored() == {}
-
-
-def test_a_large_file_is_read_in_bounded_memory(facets, tmp_path):
-    import tracemalloc
-
-    with (tmp_path / "big.csv").open("w", newline="") as stream:
-        writer = csv.writer(stream)
-        writer.writerow(["text", "n"])
-        writer.writerows((f"row {i} " + "word " * 600, i) for i in range(5_000))
-    tracemalloc.start()
-    facets("index", "big.csv", "-c", "news", "--dry-run", "--quiet")
-    peak = tracemalloc.get_traced_memory()[1]
-    tracemalloc.stop()
-    assert (tmp_path / "big.csv").stat().st_size > 15_000_000
-    assert peak < 12 * 2**20
 
 
 def test_without_the_reader_it_is_said_what_to_install(facets, tmp_path, monkeypatch):

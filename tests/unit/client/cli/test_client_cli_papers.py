@@ -213,15 +213,6 @@ def test_bulk_starts_over_with_other_settings(bulk, world, changed):
     assert papers_asked(world) == {f"p{i}" for i in range(20)}
 
 
-def test_bulk_starts_over_when_its_rows_are_gone(bulk, world, tmp_path):
-    break_after(world, 5)
-    bulk(code=4)
-    world.faults.clear()
-    (tmp_path / "o.csv.part").unlink()
-    assert bulk()["num_rows"] == 40
-    assert len(rows_of(tmp_path / "o.csv")) == 41
-
-
 def test_bulk_waits_for_a_server_that_is_away(bulk, world):
     world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 12)
     assert bulk("--max-wait-s", 30)["num_papers"] == 20
@@ -271,32 +262,3 @@ def test_papers_and_authors_are_added(facets, server, tmp_path):
     )
     assert "1 author of 1 paper added; 1 rejected" in facets("add-authors", "a.jsonl", code=1).stdout
     assert set(server.papers.authors) == {"New"}
-
-
-def test_additions_wait_for_a_server_that_is_away_and_go_on_where_they_stopped(facets, server, world, tmp_path):
-    (tmp_path / "p.jsonl").write_text(paper_lines(8))
-    world.faults["AddPapers"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 7)
-    assert "8 papers added" in facets("add-papers", "p.jsonl", "--batch-size", 4).stdout
-    away = [status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 9
-
-    class Later:
-        """The second request and its repetitions fail."""
-
-        num_asked = 0
-
-        def __bool__(self):
-            self.num_asked += 1
-            return self.num_asked > 1 and bool(away)
-
-        def popleft(self):
-            return away.pop()
-
-    (tmp_path / "q.jsonl").write_text(paper_lines(8, abstract="new"))
-    world.faults["AddPapers"] = Later()
-    stopped = facets("add-papers", "q.jsonl", "--batch-size", 4, "--max-wait-s", 0, code=3).stderr
-    assert "stopped after line 4 (4 added, 0 rejected)" in stopped
-    world.faults.clear()
-    world.calls.clear()
-    again = facets("add-papers", "q.jsonl", "--batch-size", 4)
-    assert "going on after line 4" in again.stderr and "8 papers added" in again.stdout
-    assert world.count("AddPapers") == 1

@@ -2,8 +2,6 @@
 
 import gzip
 import json
-import os
-import pty
 import signal
 import subprocess
 import sys
@@ -11,7 +9,6 @@ import threading
 
 import pytest
 from facets_client.cli.main import interrupt_again
-from fake_server import FakeServer
 from fake_world import Pace
 from waiting import wait_until
 
@@ -73,20 +70,6 @@ def test_interrupted_load_goes_on(start, world, tmp_path):
     assert stored < 200
 
 
-def test_killed_load_goes_on(start, world, tmp_path):
-    (tmp_path / "in.jsonl").write_text("".join(rows(300)))
-    world.pace = Pace(10)
-    process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json")
-    wait_until(lambda: len(world.documents["news"]) >= 36)
-    process.kill()
-    process.wait()
-    world.pace.release(10_000)
-    code, out, _ = finish(start("index", "in.jsonl", "-c", "news", "--batch-size", "4", "--json"))
-    assert code == 0
-    assert json.loads(out)["num_indexed"] == 300
-    assert len(world.documents["news"]) == 300
-
-
 def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
     path = tmp_path / "in.jsonl"
 
@@ -141,51 +124,6 @@ def test_standard_input_goes_on_when_fed_again(start, world):
     assert len(world.documents["news"]) == 400
 
 
-def test_server_restart_in_the_middle_is_waited_for(start, server, world, tmp_path):
-    (tmp_path / "in.jsonl").write_text("".join(rows(200)))
-    world.pace = Pace(10)
-    process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
-    world.pace.wait_until_used_up()
-    server.server.stop(None)
-    world.pace.release(10_000)
-    assert any(b"waiting for the server" in line for line in process.stderr)
-    again = FakeServer(world, port=server.port)
-    code, out, err = finish(process)
-    again.stop()
-    assert code == 0, err
-    assert "200 records: 200 stored" in out
-    assert len(world.documents["news"]) == 200
-
-
-def test_colour_on_a_terminal_unless_unwanted(server, environment, tmp_path):
-    def on_terminal(**changes):
-        ours, theirs = pty.openpty()
-        kept = {name: value for name, value in environment.items() if name not in ("NO_COLOR", "CI")}
-        process = subprocess.Popen(
-            [*COMMAND, "--target", server.target, "explain", "a longer text"],
-            stdin=subprocess.DEVNULL,
-            stdout=theirs,
-            stderr=theirs,
-            env={**kept, "TERM": "xterm-256color", "COLUMNS": "100", **changes},
-        )
-        os.close(theirs)
-        pieces = []
-        while True:
-            try:
-                piece = os.read(ours, 65_536)
-            except OSError:  # the other end is closed
-                break
-            if not piece:
-                break
-            pieces.append(piece)
-        os.close(ours)
-        assert process.wait(timeout=30) == 0
-        return b"".join(pieces)
-
-    assert b"\x1b[" in on_terminal() and b"/9" not in on_terminal()
-    assert b"longer/9" in on_terminal(NO_COLOR="1")
-
-
 def test_output_that_nobody_reads(server, environment, world):
     from facets_proto.v1 import documents_pb2
 
@@ -207,9 +145,3 @@ def test_a_closed_standard_output_is_reported(server, environment, tmp_path):
     done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr == b"facets: standard output is closed, expected somewhere to write to\n"
-
-
-def test_an_output_that_is_not_unicode_shows_what_it_can(start):
-    code, out, err = finish(start("embed", "caf\xe9 au lait", PYTHONIOENCODING="ascii"))
-    assert (code, err) == (0, "")
-    assert "au lait" in out

@@ -4,7 +4,7 @@ import json
 import threading
 
 import pytest
-from facets_client import FacetsClient, NotFoundError, ServerError, UnavailableError
+from facets_client import FacetsClient, UnavailableError
 from facets_client.documents.bulk import IndexTask
 from facets_client.documents.files import Columns, DocumentFiles
 from facets_client.load import runner
@@ -133,14 +133,6 @@ def test_bad_records_are_listed_and_their_neighbours_stored(loader, world):
     assert loader.rejections()[1]["message"] == "text is refused"
 
 
-def test_an_input_without_one_good_record(loader, world):
-    loader.write([b"nonsense\n"] * 2_500)
-    report = loader.run()
-    assert counts(report) == (2_500, 0, 2_500)
-    assert world.num_streams == 0
-    assert [item["line"] for item in loader.rejections()] == list(range(1, 2_501))
-
-
 @pytest.mark.parametrize("ack_is_lost", [False, True])
 def test_a_broken_stream_is_opened_again_and_nothing_is_lost(loader, world, ack_is_lost):
     world.break_before_ack = ack_is_lost
@@ -212,33 +204,6 @@ def test_interruption_keeps_the_place_and_the_rejections(loader, world, monkeypa
     assert counts(report) == (60, 56, 4)
     assert [item["line"] for item in loader.rejections()] == [4, 18, 22, 46]
     assert len(world.documents["news"]) == 56
-
-
-def test_overload_is_waited_for(loader, world):
-    from fake_world import status_of
-    from grpc import StatusCode
-
-    world.faults["UpsertStream"].extend([status_of(StatusCode.RESOURCE_EXHAUSTED, "full", retry_after_s=0.02)] * 7)
-    loader.write(lines(8))
-    assert counts(loader.run(max_wait_s=30))[1] == 8
-
-
-def test_a_failing_store_ends_the_load_with_its_place(loader, world):
-    from fake_world import status_of
-    from grpc import StatusCode
-
-    world.faults["UpsertStream"].append(status_of(StatusCode.ABORTED, "the disk is full"))
-    loader.write(lines(8))
-    with pytest.raises(ServerError, match="disk is full"):
-        loader.run()
-    assert counts(loader.run())[1] == 8
-
-
-def test_an_unknown_collection(loader, world):
-    world.collections.clear()
-    loader.write(lines(8))
-    with pytest.raises(NotFoundError):
-        loader.run()
 
 
 def test_limit_counts_over_interruptions(loader, world):

@@ -9,7 +9,7 @@ from facets_client.load import runner
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import BulkRunner, BulkSettings, CallTask, Settled, batches
 from facets_client.load.source import Source
-from facets_client.load.state import Place, RejectedFile, StateFile, default_state_path
+from facets_client.load.state import Place, RejectedFile, StateFile
 
 
 @pytest.fixture(autouse=True)
@@ -48,14 +48,6 @@ def test_a_place_is_saved_with_the_identity_of_its_input(tmp_path):
     assert StateFile(file.path, {"name": "other"}).load() == (place, False)
     file.remove()
     assert file.load() is None
-
-
-def test_each_input_collection_and_server_has_a_state_of_its_own(tmp_path):
-    environment = {"XDG_STATE_HOME": str(tmp_path)}
-    named = [("a:1", "c", "/x"), ("b:1", "c", "/x"), ("a:1", "d", "/x"), ("a:1", "c", "/y")]
-    paths = {default_state_path(environment, "index", *names) for names in named}
-    paths.add(default_state_path(environment, "add-papers", *named[0]))
-    assert len(paths) == 5 and all(path.is_relative_to(tmp_path) for path in paths)
 
 
 @pytest.mark.parametrize("wrong", [{"batch_size": 0}, {"window": 0}, {"limit": -1}, {"max_wait_s": -1}])
