@@ -27,11 +27,10 @@ class InvalidInputError(FacetsError, ValueError):
     A layer that has other names for the input changes the path with ``at``.
 
     Attributes:
-        rule: The rule and the value, as the predicate of a sentence whose subject is the path (``must be >= 1, got
-        0``);
-            a whole sentence without a path.
+        rule: The rule and the value, as the predicate of a sentence whose subject is the path
+            (``must be >= 1, got 0``); a whole sentence without a path.
         path: Place in the arguments of the call, such as ``("papers", 3, "title")``; empty if the error concerns
-        several.
+            several.
 
     Example:
         >>> print(InvalidInputError("has no words, expected at least one", path=("papers", 3, "title")))

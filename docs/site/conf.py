@@ -21,6 +21,7 @@ include_patterns = [
     "models/**/README.md",
     "proto/README.md",
     "samples/README.md",
+    "clients/typescript/README.md",
 ]
 root_doc = "docs/site/index"
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
