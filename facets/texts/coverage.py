@@ -4,9 +4,8 @@ Shape suffixes: S sentences, B sentences of one block, K facets, L words of a se
 W distinct words of a block, T targets, C columns, D dimensions.
 """
 
-import math
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from facets import scoring
-from facets.errors import ConfigError
+from facets.config import NonNegative, Positive, Settings, Share
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import grouped
 from facets.language.vectors import unit_rows
@@ -32,22 +31,7 @@ MAX_WORDS = 4096
 COSINES_AT_A_TIME = 8_000_000
 
 
-def _check(
-    config: "CoverageConfig | SentenceCoverageConfig", *, shares: Iterable[str], not_negative: Iterable[str]
-) -> None:
-    for names, least, most, rule in (
-        (shares, 0.0, 1.0, "in [0, 1]"),
-        (("power", "alpha"), math.ulp(0.0), math.inf, "> 0"),
-        (not_negative, 0.0, math.inf, ">= 0"),
-    ):
-        for name in names:
-            value = getattr(config, name)
-            if not least <= value <= most or math.isinf(value):
-                raise ConfigError(f"{type(config).__name__}.{name} must be {rule}, got {value!r}")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CoverageConfig:
+class CoverageConfig(Settings):
     """How sentences cover the words of a document; defaults chosen on dev documents (``docs/use/summaries.md``).
 
     A sentence t covers a word w of the document by
@@ -57,16 +41,13 @@ class CoverageConfig:
     ``weight(w) = occurrences(w) ** count_power * alpha / (alpha + p(w))``.
     """
 
-    word_share: float = 0.7  # share of the sentence's words; 0: facets alone, 1: words alone
-    power: float = 2.0  # > 1: near words count more than distant ones
-    repetition: float = 0.65  # value of covering a word again: from 0, nothing, to 1, as much as the first time
-    count_power: float = 2.0  # > 1: repeated words count for more than the sum of their occurrences
-    alpha: float = 1e-3  # the smaller, the less words that are frequent in the language count
+    word_share: Share = 0.7  # share of the sentence's words; 0: facets alone, 1: words alone
+    power: Positive = 2.0  # > 1: near words count more than distant ones
+    repetition: Share = 0.65  # value of covering a word again: from 0, nothing, to 1, as much as the first time
+    count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
+    alpha: Positive = 1e-3  # the smaller, the less words that are frequent in the language count
     stop_words: bool = False  # whether stop words are to be covered too
-    length_power: float = 0.0  # gains are divided by this power of the number of known words of the sentence
-
-    def __post_init__(self) -> None:
-        _check(self, shares=("word_share", "repetition"), not_negative=("count_power", "length_power"))
+    length_power: NonNegative = 0.0  # gains are divided by this power of the number of known words of the sentence
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,8 +207,7 @@ MAX_TARGETS = 256  # sentences to cover; those of longer documents are reduced t
 _WORD_CHARACTER = re.compile(r"\w")
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SentenceCoverageConfig:
+class SentenceCoverageConfig(Settings):
     """How sentences cover words and sentences of a document; defaults chosen on dev documents.
 
     A sentence t covers a word of the document if it contains it, and a sentence s of the document by
@@ -236,14 +216,11 @@ class SentenceCoverageConfig:
     are ``sentence_share`` of the document. Figures are in ``docs/use/summaries.md``.
     """
 
-    sentence_share: float = 0.5
-    power: float = 2.0  # > 1: similar sentences count more than dissimilar ones
-    repetition: float = 0.65  # value of covering a target again: from 0, nothing, to 1, as much as the first time
-    count_power: float = 2.0  # > 1: repeated words count for more than the sum of their occurrences
-    alpha: float = 1e-2  # the smaller, the less words that are frequent in the language count
-
-    def __post_init__(self) -> None:
-        _check(self, shares=("sentence_share", "repetition"), not_negative=("count_power",))
+    sentence_share: Share = 0.5
+    power: Positive = 2.0  # > 1: similar sentences count more than dissimilar ones
+    repetition: Share = 0.65  # value of covering a target again: from 0, nothing, to 1, as much as the first time
+    count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
+    alpha: Positive = 1e-2  # the smaller, the less words that are frequent in the language count
 
 
 def _sentence_coverages(

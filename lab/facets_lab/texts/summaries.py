@@ -4,7 +4,7 @@ Shape suffixes: S sentences, B texts, D dimensions.
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -150,7 +150,7 @@ def baseline_summarizers(
     yield "first", "ranking", budget.by_ranking(lambda document: range(len(document)))
     yield "sentence-average", "coverage", budget.by_coverage(model, coverage, AverageEncoder(model))
     length_power = 1.0 if coverage == PAPER_COVERAGE else coverage.length_power
-    words_alone = replace(coverage, word_share=1.0, length_power=length_power)
+    words_alone = coverage.replaced(word_share=1.0, length_power=length_power)
     yield "words", "coverage", budget.by_coverage(model, words_alone)
     for embed in if_installed("minilm-centroid", minilm):
         yield "minilm-centroid", "ranking", budget.by_ranking(rank_by_centroid(embed))
