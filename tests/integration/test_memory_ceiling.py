@@ -29,7 +29,7 @@ MB = 2**20
 
 
 class GrpcAttacker(threading.Thread):
-    """Begins messages on one connection, sends all of each but its last byte, and begins anew when a call is ended."""
+    """Begins messages on one connection, sends all of each but its last byte, and begins again when a call is ended."""
 
     def __init__(self, port: int, method: str, num_calls: int) -> None:
         super().__init__(daemon=True)
@@ -97,7 +97,7 @@ class HttpAttacker(threading.Thread):
 
 
 def memory_of(pid: int) -> int:
-    """Bytes that a process holds and shares with nobody; 0 once it has ended."""
+    """Bytes that a process holds and does not share; 0 once it has ended."""
     with suppress(OSError):
         found = re.search(r"RssAnon:\s+(\d+) kB", Path(f"/proc/{pid}/status").read_text())
         return int(found[1]) * 1024 if found else 0

@@ -239,7 +239,7 @@ def test_a_wrong_setting_is_one_sentence_and_code_2(tmp_path):
 def test_sigterm_ends_the_process_in_time_whatever_runs(spawn):
     server = spawn(arguments=["--drain-s", "3"])
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)
-    texts = [f"{'(' * 32_000}{i}" for i in range(400)]  # minutes of tokenizing, and nobody gives up
+    texts = [f"{'(' * 32_000}{i}" for i in range(400)]  # minutes of tokenizing, and the caller keeps waiting
     calls = [stub.Explain.future(texts_pb2.ExplainRequest(texts=texts)) for _ in range(4)]
     silent = [stub.EmbedStream(iter(threading.Event().wait, None)) for _ in range(8)]
     assert len(stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60).token_stats) == 1

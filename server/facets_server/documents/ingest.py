@@ -22,12 +22,12 @@ from facets.documents import (
 )
 from facets.documents.fields import SearchedText
 from facets.documents.parts import LONGEST_WHOLE_CHARS, from_encoded, split_text, with_parts
-from facets.documents.types import MAX_PAYLOAD_BYTES
+from facets.documents.types import MAX_PAYLOAD_BYTES, TokenStats
 from facets.errors import ErrorPath, InvalidInputError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.requests import raise_first, text_problem
-from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels, TokenStats
+from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextModels
 
 TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
@@ -322,7 +322,7 @@ def _with_given_facets(document: IncomingDocument, parts: tuple[DocumentPart, ..
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:
     return tuple(
-        TruncatedDocument(position, document.id, TokenStats(document.num_read, 0, document.num_tokens))
+        TruncatedDocument(position, document.id, TokenStats(document.num_read, document.num_tokens))
         for position, document in documents
         if document.num_tokens is not None and document.num_read is not None and document.num_read < document.num_tokens
     )

@@ -14,7 +14,7 @@ _TASKS = ("passages", "sentences")
 
 def _servicers(parts: ServerParts) -> list[object]:
     config = parts.config
-    models = text_models(parts.models, *_TASKS).preferring(config.collection_model)
+    models = text_models(parts.models, *_TASKS)
     streams = StreamStore(parts.engine.shared_database or config.data_dir / _STREAMS_FILE)
     parts.closing.callback(streams.close)
     recall = RecallSampler(config.observability.recall_share, parts.recall)

@@ -28,7 +28,7 @@ from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_pr
 from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry, ServedModel
-from facets_server.runtime.observability import Tracing, make_observers
+from facets_server.runtime.observability import Tracing, make_access_log, make_tracing
 from facets_server.runtime.rooms import ServerParts, Service, services
 
 if TYPE_CHECKING:
@@ -90,12 +90,14 @@ class FacetsServer:
                 metrics=metrics, recall=RecallMetrics(self.registry),
             )  # fmt: skip
             table = [*services(parts), Service(ModelService(parts), self._models.is_healthy)]
-            observers = make_observers(config.observability, self.registry, tracing)
-            if observers is not None:
-                closing.callback(observers.close)
+            tracing = tracing or make_tracing(config.observability)
+            access_log = make_access_log(config.observability, self.registry)
+            for observer in (tracing, access_log):
+                if observer is not None:
+                    closing.callback(observer.close)
             calls = Calls(
                 self._admission, metrics, config=config.admission, keys=keys, trust=GatewayTrust(token),
-                observers=observers,
+                tracing=tracing, access_log=access_log,
             )  # fmt: skip
             closing.callback(calls.close)
             closing.enter_context(released_when_idle(self._admission.is_idle))

@@ -68,11 +68,8 @@ class BatchLane(Generic[RowT]):
 class PendingRows(Waiter, Generic[RowT]):
     """Rows of one call that wait for the model; made by ``Batcher.submit``.
 
-    Attributes:
-        rows: The rows.
-        submitted: Submission in the time of ``time.monotonic()``.
-        started: Start of the first batch with one of the rows.
-        inference_s: Seconds of all batches with one of the rows.
+    ``submitted`` and ``started`` (of the first batch with one of the rows) are in the time of ``time.monotonic()``;
+    ``inference_s`` is the time of all batches with one of the rows.
     """
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
@@ -91,11 +88,10 @@ class PendingRows(Waiter, Generic[RowT]):
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
     def result(self) -> Columns:
-        """Waits for the arrays of ``BatchLane.encode``, in the order of the rows, until the deadline of the call.
+        """Waits for the arrays of ``BatchLane.encode``, in the order of the rows, until the end of the call.
 
         Raises:
-            DeadlineExceededError: The deadline passed first; rows not yet encoded are dropped.
-            CallCancelledError: The caller cancelled first; likewise.
+            DeadlineExceededError, CallCancelledError: The call ended first; rows not yet encoded are dropped.
             ModelFailureError: The model failed on these rows.
             OverloadedError: The device has no memory left for even one row.
             NotReadyError: The batcher was closed first.

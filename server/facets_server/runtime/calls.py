@@ -34,7 +34,7 @@ from facets_server.runtime.fair_queue import Waiter
 from facets_server.runtime.keys import GatewayTrust, Key, Keys, collection_of, right_of
 from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
-from facets_server.runtime.observability import Observers
+from facets_server.runtime.observability import AccessLog, Tracing
 
 logger = logging.getLogger(__name__)
 
@@ -71,23 +71,16 @@ class Calls:
         config: AdmissionConfig,
         keys: Keys | None,
         trust: GatewayTrust,
-        observers: Observers | None = None,
+        tracing: Tracing | None = None,
+        access_log: AccessLog | None = None,
     ) -> None:
-        """Starts no thread yet.
-
-        Args:
-            admission: Gives permits.
-            metrics: Counts calls.
-            config: Limits on waiting for messages.
-            keys: Known keys; None: no key needed.
-            trust: Recognises gateways.
-            observers: Traces and access log; None: neither.
-        """
+        """Starts no thread yet; without ``keys`` callers need none."""
         self._admission = admission
         self._metrics = metrics
         self._keys = keys
         self._trust = trust
-        self._observers = observers
+        self._tracing = tracing
+        self._access_log = access_log
         self._first = WaitLimit(
             "a message",
             most=config.max_silent_calls,
@@ -104,10 +97,8 @@ class Calls:
     ) -> dict[str, Handler]:
         """Handlers for the asyncio server, by full name of the method.
 
-        Args:
-            handlers: Handlers that block, one message or a stream in and the same out.
-            quick: Methods that return a ``PendingReply``, with a test for the small requests that the event loop may
-                begin.
+        ``handlers`` may block. ``quick`` has the methods that return a ``PendingReply``, with a test for the small
+        requests that the event loop may begin.
         """
         self._quick = quick or {}
         return {method: self._wrapped(method, handler) for method, handler in handlers.items()}
@@ -177,8 +168,8 @@ class Calls:
     async def _observed(self, run: Callable[..., Any], method: str, handler: Handler, context: Context) -> Any:
         """Makes the CallContext, turns exceptions into a status, counts and logs the call."""
         call = _call_of(method, context, self._metrics)
-        if self._observers is not None:
-            self._observers.begin(call, context)
+        if self._tracing is not None:
+            self._tracing.begin(call, context)
         code, reason = grpc.StatusCode.CANCELLED, ""  # stays when the caller goes
         try:
             reply = await run(method, handler, context, call)
@@ -195,8 +186,10 @@ class Calls:
             call.end()
             seconds = time.monotonic() - call.started
             self._metrics.ended(method, code.name, seconds)
-            if self._observers is not None:
-                self._observers.end(call, code.name, reason, seconds)
+            if self._tracing is not None:
+                self._tracing.end(call, code.name, reason)
+            if self._access_log is not None:
+                self._access_log.write(call, code.name, reason, seconds)
             logger.info(
                 "%s %s %s%s items=%d queue_ms=%.1f inference_ms=%.1f total_ms=%.1f",
                 call.request_id, method, code.name, f" {reason}" if reason else "",

@@ -162,7 +162,6 @@ class ServerConfig(Settings):
     models: Names = ()  # names or folders, the first is the default; empty: the shipped models
     # For models of texts and for large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU if there is one.
     device: str = "cpu"
-    collection_model: str = ""  # of collections that name none; empty: the first for passages, else for sentences
     metrics_port: OptionalPort = -1  # Prometheus over HTTP
     drain_s: NonNegative = 20.0  # from SIGTERM to the end of the process, at least 1
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"

@@ -27,14 +27,10 @@ class QueueFullError(FacetsError):
 
 
 class Waiter:
-    """A call that waits for a turn.
+    """A call that waits for a turn; the owner of the queue or the end of the call ends the wait.
 
-    The wait ends once, by the owner of the queue or by the end of the call, whichever comes first.
-
-    Attributes:
-        call: Its deadline or cancellation ends the wait.
-        kind: Waiters of different kinds wait in separate queues.
-        may_give_way: Whether the waiter may be refused in favour of a caller with fewer waiters.
+    Waiters of different kinds wait in separate queues. A waiter that ``may_give_way`` may be refused in favour of a
+    caller with fewer waiters.
     """
 
     def __init__(self, call: CallContext, *, kind: str = "", may_give_way: bool = False) -> None:
@@ -57,11 +53,7 @@ class Waiter:
         return self._has_ended and self._error is None
 
     def end(self, error: Exception | None = None) -> bool:
-        """Ends the wait, with an error or successfully.
-
-        Returns:
-            False when the wait had ended before; then the call changes nothing.
-        """
+        """Ends the wait, with an error or successfully; returns False when it had ended before."""
         with self._lock:
             if self._has_ended:
                 return False
@@ -84,8 +76,7 @@ class Waiter:
         """Waits in a worker thread, at most until the end of the call.
 
         Raises:
-            DeadlineExceededError: The deadline passed first.
-            CallCancelledError: The caller cancelled first.
+            DeadlineExceededError, CallCancelledError: The call ended first.
             NotReadyError: The queue was closed first.
             Exception: The error given to ``end``.
         """
@@ -98,11 +89,7 @@ class Waiter:
             raise self._error
 
     async def ended(self) -> None:
-        """``wait`` for a coroutine; replaces ``when_ended``.
-
-        Raises:
-            asyncio.CancelledError: The task was cancelled; the wait may have been granted just before.
-        """
+        """``wait`` for a coroutine; replaces ``when_ended``. A cancelled wait may have been granted just before."""
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
         waker = _LoopWaker.of(loop)
@@ -214,10 +201,8 @@ class _Turns(Generic[WaiterT]):
 class FairQueue(Generic[WaiterT]):
     """Thread-safe queue whose callers take turns.
 
-    Attributes:
-        changed: Held while the queue changes; notified when a waiter arrives and when the queue closes. The owner may
-            hold it to keep its own state consistent with the queue.
-        is_closed: True once no further waiter is accepted.
+    ``changed`` is held while the queue changes, and notified when a waiter arrives and when the queue closes. The owner
+    may hold it to keep its own state consistent with the queue.
     """
 
     def __init__(self, on_leave: Callable[[WaiterT], None] | None = None) -> None:
@@ -233,11 +218,7 @@ class FairQueue(Generic[WaiterT]):
         return self._num_waiters
 
     def put(self, waiter: WaiterT) -> None:
-        """Adds a waiter.
-
-        Raises:
-            NotReadyError: The queue is closed.
-        """
+        """Adds a waiter; raises NotReadyError when the queue is closed."""
         with self.changed:
             if self.is_closed:
                 raise NotReadyError("the server is shutting down")
@@ -267,13 +248,7 @@ class FairQueue(Generic[WaiterT]):
         may_have: Callable[[str], bool] = lambda caller: True,
         cost: Callable[[WaiterT], float] = lambda waiter: 1.0,
     ) -> WaiterT | None:
-        """Removes and returns the waiter whose turn it is; None when there is none.
-
-        Args:
-            kind: Kind of the waiter.
-            may_have: Which callers may have a turn now.
-            cost: Cost of the turn, evaluated for the waiter that is taken.
-        """
+        """Removes and returns the waiter whose turn it is, of the callers that may have one; None: there is none."""
         with self.changed:
             turns = self._turns.get(kind)
             waiter = turns.take(may_have, cost) if turns is not None else None
@@ -284,8 +259,7 @@ class FairQueue(Generic[WaiterT]):
     def give_way(self, call: CallContext) -> WaiterT | None:
         """Removes the newest waiter of the caller with the most waiters for its weight, to make room for a call.
 
-        Returns:
-            None when no caller has more waiters than the caller of the call would have.
+        Returns None when no caller has more waiters than the caller of the call would have.
         """
         with self.changed:
             waiter = self._which_gives_way(call)
@@ -343,16 +317,10 @@ class FairLock:
     """Lock that up to ``num_holders`` calls hold at a time; waiting callers take turns.
 
     It guards the permits of admission control, and models whose work is one library call instead of rows that a
-    batcher can fuse.
+    batcher can fuse. ``num_reserved`` places are kept for callers that hold fewer than this number.
     """
 
     def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
-        """Creates a free lock.
-
-        Args:
-            num_holders: How many calls may hold the lock at a time.
-            num_reserved: How many of these places are kept for callers that hold fewer than this number.
-        """
         self._num_holders = num_holders
         self._num_reserved = num_reserved
         self._held: Counter[str] = Counter()  # by caller
@@ -388,16 +356,10 @@ class FairLock:
             self.release(call)
 
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
-        """Takes the lock in a worker thread; the taker calls ``release``.
+        """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``.
 
-        Args:
-            call: The taker; its ``queue_ms`` grows by the wait.
-            max_waiting: With this many waiters, either one of a caller with more waiters is refused or this call;
-                None: no limit.
-
-        Raises:
-            QueueFullError: The call was refused.
-            DeadlineExceededError, CallCancelledError, NotReadyError: As for ``Waiter.wait``.
+        With ``max_waiting`` waiters (None: no limit) QueueFullError refuses this call, or a waiter of a caller with
+        more waiters.
         """
         started = time.monotonic()
         waiter = self._request(call, max_waiting)

@@ -81,11 +81,7 @@ def probe_handlers(
 ) -> dict[str, Any]:
     """Handlers of health and reflection, which read and write bytes, by full name of the method.
 
-    Args:
-        board: State of the services.
-        services: Full names of the services that reflection lists, besides health and itself.
-        config: Limits on waiting for messages.
-        keys: Known keys, which reflection requires; None: no key needed.
+    Reflection lists ``services`` besides health and itself; where there are keys, it requires one.
     """
     timeout_s = config.message_timeout_s
     checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)

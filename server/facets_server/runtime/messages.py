@@ -40,13 +40,9 @@ class WaitLimit:
     """Bounds the waits of one kind on one event loop."""
 
     def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
-        """Sets the bounds.
+        """At most ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second.
 
-        Args:
-            what: What is waited for, for messages: ``"a message"``.
-            most: Waits at once.
-            timeout_s: Longest wait in seconds; None: unbounded.
-            most_slow: Waits of more than a quarter of a second at once; None: ``most``.
+        ``what`` is what is waited for, for messages: ``"a message"``; ``timeout_s`` None: no timeout.
         """
         self._what = what
         self._most = most

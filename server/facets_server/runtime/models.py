@@ -10,7 +10,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import Any, Generic, Self, TypeVar
+from typing import Any, Generic, TypeVar
 
 from facets.errors import ConfigError, FacetsError, InvalidInputError, NotFoundError
 from facets.model.contract import ModelInfo
@@ -61,13 +61,7 @@ class ServedModel(ABC, Generic[EngineT]):
 
     @contextmanager
     def exclusive(self, call: CallContext) -> Iterator[EngineT]:
-        """Holds the engine for a ``with`` block and counts failures of the model.
-
-        Raises:
-            DeadlineExceededError: The deadline passed first.
-            CallCancelledError: The caller cancelled first.
-            NotReadyError: The server is shutting down.
-        """
+        """Holds the engine for a ``with`` block and counts failures of the model; raises as ``Waiter.wait``."""
         with self._lock.hold(call), self.counting_failures():
             yield self.engine
 
@@ -125,10 +119,8 @@ class TaskModels(Generic[ServedT]):
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
         """Keeps the order of ``served``.
 
-        Args:
-            task: Tasks of the models in words: ``passages or sentences``.
-            served: The models.
-            tasks: Task of every model of the server by name, to tell a wrong task from a wrong name.
+        ``task`` is their tasks in words (``passages or sentences``); ``tasks`` has the task of every model of the
+        server by name, to tell a wrong task from a wrong name.
         """
         self.task = task
         self._served = {model.info.name: model for model in served}
@@ -160,21 +152,6 @@ class TaskModels(Generic[ServedT]):
         raise NotFoundError(
             f"model {name!r} is not served, expected one of {served_names}", resource_type="model", resource_name=name
         )
-
-    def preferring(self, name: str) -> Self:
-        """The same models with another default; empty: the first one.
-
-        Raises:
-            ConfigError: No such model is among them.
-        """
-        if not name:
-            return self
-        if name not in self._served:
-            raise ConfigError(
-                f"model {name!r} is not served for {self.task}, expected one of {', '.join(self._served)}"
-            )
-        ordered = sorted(self._served.values(), key=lambda model: model.info.name != name)
-        return type(self)(self.task, ordered, self._tasks)
 
 
 class ModelRegistry:

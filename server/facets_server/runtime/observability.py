@@ -14,7 +14,6 @@ import sys
 import threading
 import time
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime
 from io import TextIOWrapper
 from logging.handlers import QueueHandler, QueueListener, WatchedFileHandler
@@ -139,12 +138,13 @@ class Tracing:
         self._tracer = provider.get_tracer(_SERVICE)
         self._propagator = TraceContextTextMapPropagator()
 
-    def begin(self, call: CallContext, *, traceparent: str, tracestate: str) -> None:
-        """Opens the span of a call under the W3C trace context of the caller; empty: a new trace."""
+    def begin(self, call: CallContext, context: Any) -> None:
+        """Opens the span of a call under the W3C trace context in its metadata, if any."""
         service, _, method = call.method[1:].rpartition("/")
+        carrier = {name: metadata_of(context, name) for name in ("traceparent", "tracestate")}
         call.span = self._tracer.start_span(
             f"{service}/{method}",
-            context=self._propagator.extract({"traceparent": traceparent, "tracestate": tracestate}),
+            context=self._propagator.extract(carrier),
             kind=self._trace.SpanKind.SERVER,
             start_time=_wall_ns(call.started),
             attributes={"rpc.system": "grpc", "rpc.service": service, "rpc.method": method},
@@ -188,7 +188,12 @@ def _wall_ns(monotonic_s: float) -> int:
     return time.time_ns() - time.monotonic_ns() + int(monotonic_s * 1e9)
 
 
-def _make_tracing(config: ObservabilityConfig) -> Tracing | None:
+def make_tracing(config: ObservabilityConfig) -> Tracing | None:
+    """The tracing of the settings; None: off.
+
+    Raises:
+        ImportError: The extra ``tracing`` is not installed.
+    """
     if not config.traces_endpoint:
         return None
     require_extra("tracing", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc")
@@ -209,51 +214,15 @@ def _make_tracing(config: ObservabilityConfig) -> Tracing | None:
     return Tracing(provider)
 
 
-@dataclass(frozen=True, slots=True)
-class Observers:
-    """Traces and access log of one server; None: off."""
-
-    tracing: Tracing | None
-    access_log: AccessLog | None
-
-    def begin(self, call: CallContext, context: Any) -> None:
-        """Called when the headers of a call have arrived, with its context of grpc.aio."""
-        if self.tracing is not None:
-            parent, state = metadata_of(context, "traceparent"), metadata_of(context, "tracestate")
-            self.tracing.begin(call, traceparent=parent, tracestate=state)
-
-    def end(self, call: CallContext, code: str, reason: str, seconds: float) -> None:
-        """Called when a call has ended."""
-        if self.tracing is not None:
-            self.tracing.end(call, code, reason)
-        if self.access_log is not None:
-            self.access_log.write(call, code, reason, seconds)
-
-    def close(self) -> None:
-        """Writes and sends what is left."""
-        if self.access_log is not None:
-            self.access_log.close()
-        if self.tracing is not None:
-            self.tracing.close()
-
-
-def make_observers(
-    config: ObservabilityConfig, registry: CollectorRegistry, tracing: Tracing | None = None
-) -> Observers | None:
-    """The observers that the settings ask for; None: none.
-
-    Args:
-        config: Checked settings.
-        registry: Gets the number of lines that could not be written.
-        tracing: Replaces the tracing of the settings.
+def make_access_log(config: ObservabilityConfig, registry: CollectorRegistry) -> AccessLog | None:
+    """The access log of the settings, None: off; the registry gets the number of lines that could not be written.
 
     Raises:
-        ConfigError: The access log cannot be written.
-        ImportError: The extra ``tracing`` is not installed.
+        ConfigError: The file cannot be written.
     """
-    tracing = tracing or _make_tracing(config)
-    access_log = AccessLog(config.access_log) if config.access_log else None
-    if access_log is not None:
-        lost = Gauge("facets_access_log_lost_lines", "Lines that could not be written", registry=registry)
-        lost.set_function(lambda: access_log.num_lost)
-    return Observers(tracing, access_log) if tracing or access_log else None
+    if not config.access_log:
+        return None
+    access_log = AccessLog(config.access_log)
+    lost = Gauge("facets_access_log_lost_lines", "Lines that could not be written", registry=registry)
+    lost.set_function(lambda: access_log.num_lost)
+    return access_log

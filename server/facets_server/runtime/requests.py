@@ -39,13 +39,7 @@ def at_path(path: ErrorPath) -> Iterator[None]:
 
 
 def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = (), **others: object) -> RecordT:
-    """A message of a request as a record, see ``from_message``.
-
-    Args:
-        message: Part of a request.
-        record_type: A dataclass.
-        path: Path of the message in the request.
-        others: Fields that the message lacks, or whose values differ.
+    """A message at ``path`` of a request as a record, see ``from_message``.
 
     Raises:
         InvalidInputError: A value does not fit the record.
@@ -158,11 +152,7 @@ def page_size_of(requested: int, limit: int) -> int:
 def page_of(items: Sequence[ItemT], *, size: int, token: str, limit: int) -> tuple[Sequence[ItemT], str]:
     """One page of a list in memory, and the token of the next page, empty on the last one.
 
-    Args:
-        items: The whole list.
-        size: Requested size, 0 for the default.
-        token: Token of this page, empty for the first one.
-        limit: Largest size.
+    Size 0 is the default size; the first page has an empty token.
 
     Raises:
         InvalidInputError: The size is out of range or the token is unknown.

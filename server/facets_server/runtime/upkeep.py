@@ -1,7 +1,4 @@
-"""Backup, restore and verification of a data directory, for the commands of ``facets-server``.
-
-Which files there are stands in the rooms: each names its stores and what they hold.
-"""
+"""Backup, restore, verification, migration and examination of a data directory; the rooms name its stores."""
 
 import logging
 import time
@@ -46,10 +43,10 @@ Say = Callable[[str], None]
 
 
 def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
-    """Copies every store of a directory, also while a server uses it, and compares all that has a checksum.
+    """Copies every store of a directory, also while a server uses it, and verifies the checksums of the copy.
 
     Returns:
-        Whether everything in the copy is what was written; a damaged copy is kept.
+        False when something in the copy is damaged; the copy stays.
 
     Raises:
         DamagedError: The directory has no stores.
@@ -74,15 +71,15 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakenBackup:
-    """A backup in the server's folder of backups."""
+    """A backup in the server's folder of backups, its damage (empty: none), and the older backups it replaced."""
 
     backup: Backup
-    problems: Sequence[str]  # what is damaged in it; empty: it is whole
-    removed_folders: Sequence[str]  # older backups that went for it
+    problems: Sequence[str]
+    removed_folders: Sequence[str]
 
 
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
-    """The same into a folder of the server's backups, named by the time; the oldest ones make room when it is whole.
+    """Backs up into the server's folder of backups, under the current time; an undamaged backup replaces the oldest.
 
     Raises:
         ConfigError: The server has no folder for backups, or its documents are not in its data directory.
@@ -95,23 +92,23 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
     if config.engine.store.get_secret_value() != "sqlite":
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
     while (destination := config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
-        time.sleep(0.05)  # one was taken in this very second
-    said: list[str] = []
+        time.sleep(0.05)  # a backup was taken in this second
+    lines: list[str] = []
 
-    def tell(line: str) -> None:
-        said.append(line)
+    def say_and_keep(line: str) -> None:
+        lines.append(line)
         say(line)
 
-    is_whole = back_up_directory(config.data_dir, destination, tell)
-    taken = next(one for one in backups_in(destination.parent) if one.folder == str(destination))
+    is_whole = back_up_directory(config.data_dir, destination, say_and_keep)
+    backup = next(backup for backup in backups_in(destination.parent) if backup.folder == str(destination))
     removed = []
     try:
-        for gone in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
-            removed.append(str(gone))
-            say(f"{gone} removed: {config.backup_keep} are kept")
-    except StorageError as error:  # the new one is good all the same
+        for folder in remove_older(destination, _NAMES, keep=config.backup_keep) if config.backup_keep else ():
+            removed.append(str(folder))
+            say(f"{folder} removed: {config.backup_keep} are kept")
+    except StorageError as error:  # the new backup is good
         logger.warning("an old backup stays: %s", error)
-    return TakenBackup(backup=taken, problems=() if is_whole else said, removed_folders=removed)
+    return TakenBackup(backup=backup, problems=() if is_whole else lines, removed_folders=removed)
 
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
@@ -143,20 +140,20 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
 
 
 def examine(config: ServerConfig, say: Say) -> bool:
-    """Looks whether a server with these settings would start and find what it depends on; changes nothing.
+    """Checks whether a server with these settings would start; changes nothing.
 
     Returns:
-        Whether nothing is wrong; ``say`` gets a line for everything, which begins with ``ok`` or ``problem``.
+        False when there is a problem. ``say`` gets lines that begin with ``ok`` or ``problem``.
     """
     url = config.engine.store.get_secret_value()
-    looks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
+    checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
     if url != "sqlite":
-        looks["postgres"] = lambda: examine_postgres(url, config.data_dir)
-    looks["index"] = lambda: _examine_index(config)
+        checks["postgres"] = lambda: examine_postgres(url, config.data_dir)
+    checks["index"] = lambda: _examine_index(config)
     is_fine = True
-    for name, look in looks.items():
+    for name, check in checks.items():
         try:
-            for line in look():
+            for line in check():
                 say(f"ok       {name}: {line}")
         except (StorageError, ConflictError, ConfigError, ImportError) as error:
             say(f"problem  {name}: {error}")
@@ -166,7 +163,7 @@ def examine(config: ServerConfig, say: Say) -> bool:
 
 def _examine_directory(directory: Path, url: str) -> Iterator[str]:
     free = disk_of(directory if directory.exists() else directory.absolute().parent).free_bytes
-    state = "is there" if directory.exists() else "will be made"
+    state = "exists" if directory.exists() else "will be created"
     yield f"{directory} {state}, {free / 1e9:.1f} GB free"
     if url == "sqlite":
         DirectoryManifest(directory, _DOCUMENTS).check()
@@ -186,14 +183,10 @@ def _examine_index(config: ServerConfig) -> Iterator[str]:
 
 
 def verify_directory(directory: Path, say: Say) -> bool:
-    """Compares everything in a data directory, or in a backup, with its checksums; changes nothing.
-
-    Args:
-        directory: A server may be using it.
-        say: Gets a sentence for everything that is damaged, and one about the whole.
+    """Verifies the checksums of a data directory, also of a running server, or of a backup; changes nothing.
 
     Returns:
-        Whether nothing that cannot be made again is damaged.
+        False when something is damaged that cannot be built again. ``say`` gets a line for each damaged part.
 
     Raises:
         DamagedError: The directory has no stores, or the backup has changed or was not finished.
@@ -222,7 +215,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
 
 
 def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
-    """Every store that is there, positions in a store before the store, as a backup must copy them."""
+    """The existing stores in the order in which a backup must copy them: positions in a store before the store."""
     for room in rooms():
         for pattern, schema in room.stores.items():
             yield from ((path, schema) for path in sorted(directory.glob(pattern)))

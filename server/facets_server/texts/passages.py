@@ -10,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
-from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel
+from facets.documents.types import TokenStats
+from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel, QueryFacets
 from facets_server.runtime.batcher import BatchLane, Columns
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.served import Encoded, EncodedQueries, PendingTexts, ServedTexts, TokenStats, columns_of
+from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, columns_of
 
 _CHARS_PER_TOKEN = 4  # of English text, about
 _WORD_CHARACTER = re.compile(r"\w")
@@ -65,11 +66,11 @@ class ServedPassages(ServedTexts):
         """True: texts enter the queue as they are; only texts without a word are left to a worker thread."""
         return all(map(_WORD_CHARACTER.search, texts))
 
-    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
         """The vector of each query, and those of its parts when it is long."""
         call.check()
         call.num_items += len(texts)
-        return EncodedQueries(*columns_of(self._lanes["queries"].submit(texts, call), call))
+        return QueryFacets(*columns_of(self._lanes["queries"].submit(texts, call), call))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """The vector of each text."""
@@ -111,12 +112,12 @@ def _estimated_tokens(text: str) -> int:
 
 def _encoded(columns: Columns) -> Encoded:
     facets, spans, num_tokens, kept = columns
-    stats = tuple(TokenStats(count, 0, count) for count in num_tokens.tolist())
+    stats = tuple(TokenStats(count, count) for count in num_tokens.tolist())
     long_texts = {index: document for index, document in enumerate(kept.tolist()) if document is not None}
     return Encoded(facets, stats, spans, kept=long_texts)
 
 
 def _only_vectors(columns: Columns) -> Encoded:
     vectors, num_tokens = columns
-    stats = tuple(TokenStats(count, 0, count) for count in num_tokens.tolist())
+    stats = tuple(TokenStats(count, count) for count in num_tokens.tolist())
     return Encoded(np.empty((len(vectors), 0, vectors.shape[1]), np.float32), stats, vectors=vectors)

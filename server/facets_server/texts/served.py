@@ -9,8 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.documents import RelevanceCurve
+from facets.documents.types import TokenStats
 from facets.errors import InvalidInputError
 from facets.model.contract import SentenceModel, TextModel
+from facets.model.passage_model import QueryFacets
 from facets_server.runtime.batcher import Batcher, BatchLane, Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
@@ -22,20 +24,6 @@ RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
 _COUNTED = 2  # tokens of a truncated text are counted up to this many times what is read
-
-
-@dataclass(frozen=True, slots=True)
-class TokenStats:
-    """Tokens of one text: read, those of them outside the vocabulary, and in the whole text."""
-
-    num_tokens: int
-    num_unknown_tokens: int
-    num_tokens_in_text: int
-
-    @property
-    def truncated(self) -> bool:
-        """True when the end of the text was not read."""
-        return self.num_tokens < self.num_tokens_in_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,21 +47,6 @@ class Encoded:
     def document(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
         """Facets and spans that a document keeps of the text at this index."""
         return self.kept.get(index, (self.facets[index], None if self.spans is None else self.spans[index]))
-
-
-@dataclass(frozen=True, slots=True)
-class EncodedQueries:
-    """Results of a model for queries.
-
-    Attributes:
-        facets: ``[queries, J, D]``, float32.
-        weights: Weight of each facet, ``[queries, J]``; 0: the query has no such facet.
-        are_questions: Whether the query is several questions, any of which a document may answer, ``[queries]``.
-    """
-
-    facets: NDArray[np.float32]
-    weights: NDArray[np.float32]
-    are_questions: NDArray[np.bool_]
 
 
 class PendingTexts:
@@ -133,7 +106,7 @@ class ServedTexts(ServedModel[TextModel]):
         return self.submit(texts, call)
 
     @abstractmethod
-    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
         """Waits for the facets of at least one checked query."""
 
     @abstractmethod
@@ -210,7 +183,7 @@ class ServedSentences(ServedTexts):
         rows = self._rows(texts, call)
         unknown = self.model.words.vocabulary.unknown_row
         stats = tuple(
-            TokenStats(len(row), int(np.count_nonzero(row == unknown)), self._num_tokens(text, row))
+            TokenStats(len(row), self._num_tokens(text, row), int(np.count_nonzero(row == unknown)))
             for text, row in zip(texts, rows, strict=True)
         )
         call.num_items += len(texts)
@@ -220,10 +193,10 @@ class ServedSentences(ServedTexts):
         """True for texts in the tokenizer's cache; others wait for spaCy, which reads one text at a time."""
         return self.model.tokenizer.has_seen(texts)
 
-    def encode_queries(self, texts: Sequence[str], call: CallContext) -> EncodedQueries:
+    def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
         """Facets of equal weight."""
         facets = self.encode(texts, call).facets
-        return EncodedQueries(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
+        return QueryFacets(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """Averages of the encoder's states, which the batcher does not keep; one call at a time."""

@@ -9,7 +9,6 @@ from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocu
 from facets_server.documents.requests import DocumentQuery
 from facets_server.documents.searching import SearchReply
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
-from facets_server.texts.served import TokenStats
 
 from facets import documents
 from facets.documents import types
@@ -19,7 +18,6 @@ from facets.texts import explanation, similarity, summarization
 
 # Record -> message, and the fields of the message that come from elsewhere.
 WRITTEN: list[tuple[Any, Any, set[str]]] = [
-    (TokenStats, common_pb2.TokenStats, set()),
     (types.TokenStats, common_pb2.TokenStats, set()),
     (explanation.NearestWord, common_pb2.NearestWord, set()),
     (explanation.FacetWords, common_pb2.FacetWords, set()),

@@ -119,18 +119,6 @@ def test_modes_rank_by_words_by_facets_or_by_both(running, documents):
     assert all(hit.score == hit.facets_score and not hit.matched_words for hit in by_facets)
 
 
-def test_facets_cannot_be_searched_by_words(documents):
-    fill(documents)
-    array = common_pb2.FacetArray(shape=(1, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=bytes(128))
-    query = documents_pb2.SearchQuery(facet_embeddings=array)
-    with pytest.raises(grpc.RpcError) as caught:
-        search(documents, queries=[query], mode=documents_pb2.SEARCH_MODE_LEXICAL)
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-    with pytest.raises(grpc.RpcError) as caught:
-        search(documents, queries=[text_query("dog")], mode=99)
-    assert caught.value.code() is grpc.StatusCode.INVALID_ARGUMENT
-
-
 def test_search_by_facets_equals_search_by_text(running, documents):
     fill(documents)
     facets = running.model.encode(["a boat on the river"])[0]
@@ -192,15 +180,6 @@ def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
     assert counted.num_documents == len(expected)
 
 
-def test_read_your_writes_by_revision(documents):
-    written = fill(documents)
-    reply = search(documents, queries=[text_query("cat")], min_revision=written.index_revision)
-    assert reply.index_revision >= written.index_revision
-    with pytest.raises(grpc.RpcError) as raised:
-        search(documents, queries=[text_query("cat")], min_revision=written.index_revision + 1000)
-    assert raised.value.code() == grpc.StatusCode.UNAVAILABLE
-
-
 def test_get_shows_what_is_missing_and_returns_facets(running, documents):
     fill(documents)
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=["c", "zzz", "a"], include_facets=True)
@@ -224,17 +203,6 @@ def test_delete_by_id_and_by_filter(documents):
     assert by_filter.num_deleted == 2
     listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=60)
     assert [doc.id for doc in listed.documents] == ["c", "e"]
-
-
-def test_upsert_with_given_facets_does_not_encode(running, documents):
-    facets = np.eye(3, 32, dtype=np.float32)
-    message = documents_pb2.Document(id="x", text="given")
-    message.facet_embeddings.CopyFrom(
-        common_pb2.FacetArray(shape=(3, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.tobytes())
-    )
-    before = len(running.model.batches)
-    documents.Upsert(documents_pb2.UpsertRequest(collection="news", documents=[message]), timeout=60)
-    assert len(running.model.batches) == before
 
 
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):

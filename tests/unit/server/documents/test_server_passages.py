@@ -7,15 +7,13 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
-from facets_server.runtime.config import BatcherConfig, ServerConfig
+from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from prometheus_client import CollectorRegistry
-from server_fakes import FakeModel
 from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve
-from facets.errors import ConfigError
 from facets.model import PassageModel
 
 LONG = " ".join(["The dog plays the guitar.", "A man lifting weights in the garage.", "Music."] * 9)
@@ -106,15 +104,6 @@ def test_collections_are_made_with_the_model_of_passages(running, collections):
     assert collections.CreateCollection(named, timeout=60).collection.space == running.model.space
 
 
-def test_the_model_of_collections_is_a_setting(make_server):
-    running = make_server(others=[passages()], config=ServerConfig(collection_model="fake"))
-    stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    request = documents_pb2.CreateCollectionRequest(name="x")
-    assert stub.CreateCollection(request, timeout=60).collection.model == "fake"
-    with pytest.raises(ConfigError, match="nobody"):
-        make_server(config=ServerConfig(collection_model="nobody"))
-
-
 def test_stored_documents_say_what_was_read_and_where_their_facets_stand(documents):
     request = documents_pb2.GetDocumentsRequest(collection="news", ids=list(TEXTS), include_facets=True)
     for stored in documents.GetDocuments(request, timeout=60).documents:
@@ -137,14 +126,6 @@ def test_hits_point_at_the_part_of_the_text_that_answers(documents):
     for hit in by_words:
         marked = [hit.text[span.start : span.end] for span in hit.matched_spans]
         assert {"lifting", "weights"} == set(marked) and "lifting" in hit.text[hit.answer.start : hit.answer.end]
-
-
-def test_search_by_words_alone_runs_no_model(documents, served):
-    served.model.queries.clear()  # those of the warm-up
-    hits = search(documents, "guitar", mode=documents_pb2.SEARCH_MODE_LEXICAL).results[0].hits
-    assert [hit.id for hit in hits] == ["long"] and not served.model.queries
-    search(documents, "guitar")
-    assert served.model.queries == ["guitar"]
 
 
 def test_a_query_does_not_wait_for_a_document(running, documents, served):
@@ -205,13 +186,13 @@ def test_a_query_in_a_foreign_script_is_asked_by_its_words_alone_and_says_so(doc
 @pytest.mark.parametrize(
     "query", ["", "  \n ", "\u200b\u200d", "x " * 600_000], ids=["none", "blank", "unseen", "long"]
 )
-def test_queries_that_nobody_can_read_are_refused(documents, query):
+def test_queries_without_readable_words_are_refused(documents, query):
     code, details = code_of(search, documents, query)
     assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text" in details
 
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 9_000_000], ids=["none", "blank", "unseen", "long"])
-def test_documents_that_nobody_can_read_are_refused_and_nothing_is_lost(documents, text):
+def test_documents_without_readable_words_are_refused_and_nothing_is_lost(documents, text):
     batch = [documents_pb2.Document(id="good", text="fine"), documents_pb2.Document(id="bad", text=text)]
     request = documents_pb2.UpsertRequest(collection="news", documents=batch)
     code, details = code_of(documents.Upsert, request, timeout=60)
@@ -240,29 +221,6 @@ def test_wrong_spans_are_refused(documents, spans):
     request = documents_pb2.UpsertRequest(collection="news", documents=[own(spans)])
     code, details = code_of(documents.Upsert, request, timeout=60)
     assert code is grpc.StatusCode.INVALID_ARGUMENT and "documents[0].facet_spans" in details
-
-
-def test_texts_cut_by_a_model_of_sentences_are_reported(running, collections, documents):
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="words", model="fake"), timeout=60)
-    most = running.model.max_tokens
-    batch = [documents_pb2.Document(id="a", text="cat"), documents_pb2.Document(id="b", text="cat " * (most + 5))]
-    reply = documents.Upsert(documents_pb2.UpsertRequest(collection="words", documents=batch), timeout=60)
-    (cut,) = reply.truncated_documents
-    assert (cut.position, cut.id, cut.token_stats.num_tokens) == (1, "b", most)
-    assert cut.token_stats.num_tokens_in_text == most + 5 and cut.token_stats.truncated
-    stored = documents.GetDocuments(documents_pb2.GetDocumentsRequest(collection="words", ids=["b"]), timeout=60)
-    assert stored.documents[0].token_stats == cut.token_stats
-
-
-def test_a_collection_of_a_model_that_is_gone_is_searched_by_another_of_its_space(make_server, tmp_path):
-    first = make_server(others=[passages()], data_dir=tmp_path / "shared")
-    filled(first)
-    first.server.stop(0.1)
-    first.engine.close()
-    second = make_server(models=[FakeModel()], others=[passages(name="toy-near")], data_dir=tmp_path / "shared")
-    documents = documents_pb2_grpc.DocumentServiceStub(second.channel)
-    assert code_of(search, documents, "dog")[0] is grpc.StatusCode.NOT_FOUND
-    assert search(documents, "dog", model="toy-near").results[0].hits
 
 
 def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):

@@ -147,14 +147,6 @@ def test_opening_with_a_wrong_name_fails(news, token, collection, code):
     assert raised.value.code() == code
 
 
-def test_the_first_request_must_open(news):
-    sender = Sender(news)
-    sender.send(1, [("a", "cat")])
-    with pytest.raises(grpc.RpcError) as raised:
-        next(sender.replies)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-
-
 def test_draining_ends_an_idle_stream_after_its_acks(news):
     sender = Sender(news)
     token = sender.open().resume_token

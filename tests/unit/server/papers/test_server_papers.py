@@ -4,23 +4,17 @@ from facets_proto.v1 import (
     documents_pb2,
     documents_pb2_grpc,
     filters_pb2,
-    models_pb2,
-    models_pb2_grpc,
     papers_pb2,
     papers_pb2_grpc,
-    texts_pb2,
-    texts_pb2_grpc,
 )
 from facets_server.runtime.config import LimitsConfig
 from google.rpc import error_details_pb2
-from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_fake_papers import served_papers
 from server_fakes import limited
 
 pb = papers_pb2
 AUTHORS, CITATIONS = pb.CANDIDATE_KIND_AUTHORS, pb.CANDIDATE_KIND_CITATIONS
-SERVICE = "facets.v1.RecommendationService"
 BOAT = pb.Paper(id="b", title="boat boat", abstract="wine")
 SONG = pb.Paper(title="song", abstract="king")
 
@@ -76,13 +70,6 @@ def test_authors_in_the_order_of_the_papers_with_the_model(stub):
 def test_citing_papers(stub):
     reply = stub.RecommendCitations(pb.RecommendCitationsRequest(papers=[SONG]), timeout=60)
     assert sorted(ids_of(reply.results[0])) == ["c1", "c2"]
-
-
-def test_evidence_shows_facet_words_and_papers(stub):
-    request = pb.RecommendAuthorsRequest(papers=[BOAT], options=options(evidence=True, top_k=1))
-    (item,) = stub.RecommendAuthors(request, timeout=60).results[0].candidates
-    assert item.evidence.nearest_words[0].word == "boat"
-    assert (item.evidence.facet, item.evidence.nearest_papers[0].id) == (0, "p1")
 
 
 @pytest.mark.parametrize(
@@ -152,38 +139,6 @@ def test_bad_papers_are_named(stub, paper, fields):
 def test_bad_options_are_named(stub, settings, field):
     request = pb.RecommendAuthorsRequest(papers=[BOAT] * 2, options=options(**settings))
     assert violations_of(refused(stub.RecommendAuthors, request)) == [field]
-
-
-def test_no_papers_and_too_many(stub):
-    assert violations_of(refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest())) == ["papers"]
-    assert violations_of(refused(stub.RecommendBulk, pb.RecommendBulkRequest(kind=AUTHORS, papers=[BOAT] * 201)))
-    assert violations_of(refused(stub.RecommendBulk, pb.RecommendBulkRequest(papers=[BOAT]))) == ["kind"]
-
-
-def test_models_of_another_task_are_refused(stub, paper_server):
-    request = pb.RecommendAuthorsRequest(papers=[BOAT], model="fake")
-    error = refused(stub.RecommendAuthors, request)
-    assert "papers" in error.value.details() and "sentences" in error.value.details()
-    embed = texts_pb2_grpc.EmbeddingServiceStub(paper_server.channel).Embed
-    refused(embed, texts_pb2.EmbedRequest(texts=["boat"], model="papers"))
-    refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest(papers=[BOAT], model="x"), grpc.StatusCode.NOT_FOUND)
-
-
-def test_without_a_model_for_papers(make_server):
-    running = make_server()
-    stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)
-    error = refused(stub.RecommendAuthors, pb.RecommendAuthorsRequest(papers=[BOAT]), grpc.StatusCode.NOT_FOUND)
-    assert "papers" in error.value.details()
-
-
-def test_model_and_health_are_reported(paper_server):
-    models = models_pb2_grpc.ModelServiceStub(paper_server.channel).ListModels(models_pb2.ListModelsRequest())
-    (ours,) = [model for model in models.models if model.task == "papers"]
-    assert (ours.name, ours.num_facets, ours.max_tokens) == ("papers", 2, 64)
-    assert ours.limits.max_ranked_papers == LimitsConfig().max_ranked_papers
-    health = health_pb2_grpc.HealthStub(paper_server.channel)
-    status = health.Check(health_pb2.HealthCheckRequest(service=SERVICE), timeout=60).status
-    assert status == health_pb2.HealthCheckResponse.SERVING
 
 
 # Papers for authors and citing papers
@@ -383,13 +338,6 @@ def test_bad_additions_are_named_and_nothing_is_stored(stub, paper_server, paper
 )
 def test_bad_authors_are_named(stub, author, field):
     assert violations_of(refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[author]))) == [field]
-
-
-def test_authors_twice_or_of_unknown_papers(stub):
-    eve = pb.NewAuthor(author=pb.Author(name="Eve"), papers=[BOAT])
-    assert violations_of(refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[eve, eve]))) == ["authors[1].author"]
-    lost = pb.NewAuthor(author=pb.Author(name="Eve"), paper_ids=["nope"])
-    refused(stub.AddAuthors, pb.AddAuthorsRequest(authors=[lost]), grpc.StatusCode.NOT_FOUND)
 
 
 def test_candidates_are_found_by_name(stub):

@@ -9,7 +9,6 @@ from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_status import rpc_status
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
 from server_fakes import limited
-from waiting import wait_until
 
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
 NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
@@ -137,13 +136,6 @@ def test_bad_extractions_name_their_field(make_server):
         assert part in message
 
 
-def test_a_bad_span_beyond_the_first_turn_is_named_by_its_place_in_the_request(stub):
-    texts = [text_of(TEXT, (0, 11))] * 40 + [text_of("Short .", (0, 50))]
-    code, message, fields, _ = refusal(stub.ExtractRelations, extraction(*texts))
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["texts[40].entities[0]"])
-    assert "texts[40].entities[0]" in message
-
-
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
     config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
     running = make_server(others=[fake_relations()[0]], config=config)
@@ -183,13 +175,6 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
     for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
         reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
         assert len(returned(reply)) == 2
-
-
-def test_a_gazetteer_that_cannot_be_read_is_reported(make_server, tmp_path):
-    config = ServerConfig(relations=RelationsConfig(gazetteer=tmp_path / "missing.txt"))
-    running = make_server(others=[fake_relations()[0]], config=config)
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    assert refusal(stub.ExtractRelations, extraction(text_of(TEXT)))[0] == grpc.StatusCode.FAILED_PRECONDITION
 
 
 def test_replies_are_bounded(make_server):
@@ -245,15 +230,6 @@ def test_patterns_are_scored_against_all_or_some_relations(stub):
     assert not score.relations[0].accepted
     assert not score.relations[0].HasField("universal_schema_score") or score.known
     assert score.relations[0].HasField("meeting")
-
-
-@pytest.mark.parametrize("pattern", ["no arguments", "$ARG1 only", "$ARG1 $ARG1 and $ARG2"])
-def test_a_pattern_without_its_arguments_is_named(engine_and_stub, pattern):
-    stub = engine_and_stub[1]
-    request = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 300 + [pattern])
-    code, message, fields, _ = refusal(stub.ScoreRelations, request)
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["patterns[300]"])
-    assert "patterns[300]" in message
 
 
 @pytest.mark.parametrize(
@@ -325,23 +301,6 @@ def test_a_relation_is_added_by_examples_used_and_deleted(stub):
 def test_bad_additions(stub, fields, code, field):
     found = refusal(stub.AddRelation, relations_pb2.AddRelationRequest(**fields))
     assert (found[0], found[2]) == (code, field)
-
-
-def test_long_work_goes_round_robin_with_short_questions(make_server):
-    served, engine = fake_relations()
-    running = make_server(others=[served])
-    stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    engine.batches.clear()
-    engine.hold()
-    bulk = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 1000), timeout=60)
-    assert engine.started.wait(10)
-    question = stub.ScoreRelations.future(relations_pb2.ScoreRelationsRequest(patterns=[BORN]), timeout=60)
-    wait_until(lambda: running.metric("facets_running_requests") == 2)  # the question waits behind the bulk request
-    engine.gate.set()
-    assert len(question.result().scores) == 1
-    assert len(bulk.result().scores) == 1000
-    assert engine.batches.index(1) < 3
-    assert question.result().timings.queue_ms > 0
 
 
 def test_a_server_without_a_model_for_relations_says_so(running):

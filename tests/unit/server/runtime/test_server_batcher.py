@@ -240,13 +240,13 @@ def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, 
     batcher = make_batcher()
     calls = [([row(2, number)], CallContext(deadline=time.monotonic() + 20)) for number in (1, 2)]
 
-    def nobody_there():
+    def is_gone():
         raise RuntimeError("Event loop is closed")
 
     first = batcher.submit([row(1)], CallContext())
     assert recorder.started.wait(10)
     untold, told = (batcher.submit(*call) for call in calls)
-    untold.when_ended(nobody_there)
+    untold.when_ended(is_gone)
     recorder.gate.set()
     assert told.result()[0].tolist() == [[[2, 2]]] and first.result()[1].tolist() == [1]
     assert batcher.submit([row(3)], CallContext()).result()[1].tolist() == [3]

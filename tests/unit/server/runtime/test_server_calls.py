@@ -65,7 +65,7 @@ def test_mistakes_are_told_there_as_elsewhere(stub, running, request_, code):
     wait_until(lambda: running.metric("facets_running_requests") == 0)
 
 
-def test_callers_who_go_leave_nothing_behind(stub, running):
+def test_cancelled_calls_leave_nothing_behind(stub, running):
     embed(stub, "cat", "dog")
     running.model.hold()
     first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)

@@ -15,7 +15,7 @@ from facets.errors import ConfigError
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="needs openssl to make a certificate")
-def test_tls_serves_only_those_who_trust_the_certificate(make_server, tmp_path):
+def test_tls_serves_only_clients_that_trust_the_certificate(make_server, tmp_path):
     key, certificate = tmp_path / "key.pem", tmp_path / "cert.pem"
     subprocess.run(
         ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days", "1",

@@ -152,23 +152,23 @@ class FakeContext:
         return self._metadata
 
 
-TOKEN = "t" * 20
+TRUST = GatewayTrust("right" * 5)
 
 
 @pytest.mark.parametrize(
     ("peer", "token", "caller"),
     [
         ("ipv4:192.0.2.1:4000", "", "ipv4:192.0.2.1"),
-        ("ipv4:192.0.2.1:4000", TOKEN[:-1], "ipv4:192.0.2.1"),
-        ("ipv4:192.0.2.1:4000", TOKEN, "ipv4:192.0.2.9"),
-        ("unix-abstract:x", TOKEN, "ipv4:192.0.2.9"),
+        ("ipv4:192.0.2.1:4000", "wrong", "ipv4:192.0.2.1"),
+        ("ipv4:192.0.2.1:4000", "right", "ipv4:192.0.2.9"),
+        ("unix-abstract:x", "right", "ipv4:192.0.2.9"),
         ("unix:", "", None),
     ],
 )
 def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
-    trust = GatewayTrust(TOKEN)
+    context = FakeContext(peer, "right" * 5 if token == "right" else token)
     if caller is None:
         with pytest.raises(UnauthenticatedError, match="for the gateway"):
-            trust.caller_of(FakeContext(peer, token))
+            TRUST.caller_of(context)
     else:
-        assert trust.caller_of(FakeContext(peer, token)) == caller
+        assert TRUST.caller_of(context) == caller

@@ -86,7 +86,7 @@ def test_the_oldest_wait_gives_way_to_the_newest():
     asyncio.run(run())
 
 
-def test_of_those_who_are_slow_only_some_may_wait():
+def test_only_some_slow_callers_may_wait():
     async def run():
         waits = WaitLimit("a message", most=9, most_slow=2, timeout_s=None)
         tasks = [asyncio.ensure_future(waits.wait(asyncio.Event().wait())) for _ in range(6)]

@@ -107,24 +107,3 @@ def test_many_collections_do_not_make_metrics_without_end(running):
     text = generate_latest(running.server.registry).decode()
     assert len(re.findall(r"^facets_collection_documents\{", text, re.MULTILINE)) == 101
     assert 'facets_collection_documents{collection="(others)"} 0.0' in text
-
-
-def test_queue_depth_counts_texts_taken_for_a_later_batch(running):
-    """The worker takes more than one batch at a time; what it has not begun with still waits."""
-    served = running.server.served_models()[0].name
-    running.model.hold()
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["cat"]))
-    assert running.model.started.wait(30)
-    others = [stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 32)) for _ in range(3)]
-    wait_until(lambda: running.metric("facets_batch_queue_texts", model=served) == 96)
-    running.model.gate.set()
-    for call in (first, *others):
-        call.result(30)
-    wait_until(lambda: running.metric("facets_batch_queue_texts", model=served) == 0)
-
-
-def test_metrics_of_two_servers_are_apart(make_server):
-    first, second = make_server(), make_server()
-    use(first)
-    assert second.metric("facets_collection_documents", collection="pets") == 0

@@ -1,6 +1,5 @@
 """The services of the server, and what it says of itself."""
 
-import json
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,12 +14,12 @@ from facets_proto.v1 import (
     texts_pb2,
     texts_pb2_grpc,
 )
-from facets_server.runtime import app, upkeep
+from facets_server.runtime import upkeep
 from facets_server.runtime.config import ServerConfig
 from waiting import wait_until
 
 import facets
-from facets.errors import ConfigError, StorageError
+from facets.errors import ConfigError
 from facets.index.config import EngineConfig
 
 
@@ -39,17 +38,6 @@ def test_a_new_server_says_what_it_is(running):
     assert not reply.HasField("last_backup_time")
 
 
-def test_calls_are_counted_by_code(running):
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    stub.Embed(texts_pb2.EmbedRequest(texts=["a cat"]))
-    assert stub.Embed.future(texts_pb2.EmbedRequest()).exception() is not None
-
-    def counts():
-        return {count.code: count.num_requests for count in status(running).request_counts}
-
-    wait_until(lambda: counts().get("OK", 0) >= 1 and counts().get("INVALID_ARGUMENT") == 1)
-
-
 def test_texts_that_wait_for_a_model_are_shown(running):
     running.model.hold()
     stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
@@ -60,12 +48,6 @@ def test_texts_that_wait_for_a_model_are_shown(running):
     running.model.gate.set()
     for call in (first, second):
         call.result(30)
-
-
-def test_the_last_backup_is_known(running):
-    made = "2026-05-04T03:02:01+00:00"
-    (running.config.data_dir / "last-backup.json").write_text(json.dumps({"made": made, "folder": "b"}))
-    assert status(running).last_backup_time.ToJsonString() == "2026-05-04T03:02:01Z"
 
 
 def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
@@ -87,13 +69,6 @@ def test_backups_are_taken_listed_and_restored(make_server, tmp_path):
         documents_pb2.ListCollectionsRequest()
     )
     assert [collection.name for collection in found.collections] == ["kept"]
-
-
-def test_a_backup_of_damaged_data_says_so(make_server, tmp_path, monkeypatch):
-    running = make_server(config=ServerConfig(backup_dir=tmp_path / "backups"))
-    monkeypatch.setattr(upkeep, "problems_of", lambda path, schema: [f"{path.name}: page 3 is damaged"])
-    reply = models_pb2_grpc.ModelServiceStub(running.channel).TakeBackup(models_pb2.TakeBackupRequest())
-    assert any("page 3 is damaged" in problem for problem in reply.problems)
 
 
 def test_a_new_backup_makes_the_oldest_of_this_store_go(make_server, tmp_path, monkeypatch):
@@ -133,16 +108,3 @@ def test_backups_of_one_second_are_two(make_server, tmp_path, monkeypatch):
 def test_a_backup_that_cannot_be_taken_is_refused(settings, says):
     with pytest.raises(ConfigError, match=says):
         upkeep.take_backup(ServerConfig(**settings))
-
-
-def test_what_was_opened_is_closed_when_the_server_cannot_be_made(make_server, monkeypatch):
-    closed = []
-
-    def services(parts):
-        parts.closing.callback(closed.append, "streams")
-        raise StorageError("no room for the next one")
-
-    monkeypatch.setattr(app, "services", services)
-    with pytest.raises(StorageError, match="no room"):
-        make_server()
-    assert closed == ["streams"]

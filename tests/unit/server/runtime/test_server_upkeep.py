@@ -139,14 +139,6 @@ def test_damaged_snapshot_is_told_and_is_no_loss(data, capsys):
     assert "will be built again" in capsys.readouterr().out
 
 
-def test_damage_is_copied_and_told(data, tmp_path, capsys):
-    with sqlite3.connect(data / "documents.sqlite3") as connection:
-        connection.execute("UPDATE documents SET text = 'other' WHERE id = 'd7'")
-    connection.close()
-    assert main(["backup", str(tmp_path / "backup"), "--data-dir", str(data)]) == 1
-    assert "'d7'" in capsys.readouterr().out and (tmp_path / "backup" / "backup.json").exists()
-
-
 def test_guide_to_backups_works_as_printed(data, tmp_path):
     block = re.search(r"## Backup\n\n```\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL).group(1)
     commands = [line.partition("#")[0].split() for line in block.splitlines()]

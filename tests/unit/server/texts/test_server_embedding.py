@@ -31,13 +31,6 @@ def test_embed_normalizes_on_request(stub):
     np.testing.assert_allclose(np.linalg.norm(array_of(reply.facet_embeddings), axis=-1), 1.0, atol=1e-6)
 
 
-def test_embed_in_half_precision_is_close_to_float32(running, stub):
-    request = texts_pb2.EmbedRequest(texts=["a cat"], dtype=common_pb2.DATA_TYPE_FLOAT16)
-    reply = stub.Embed(request, timeout=60)
-    assert reply.facet_embeddings.dtype == common_pb2.DATA_TYPE_FLOAT16
-    np.testing.assert_allclose(array_of(reply.facet_embeddings), running.model.encode(["a cat"]), atol=2e-3)
-
-
 def test_embed_returns_one_vector_a_text_on_request(running, stub):
     texts = ["the cat and the dog", "a boat"]
     reply = stub.Embed(texts_pb2.EmbedRequest(texts=texts, include_vectors=True), timeout=60)
@@ -96,17 +89,6 @@ def test_stream_answers_in_order_and_goes_on_after_a_bad_request(stub):
     assert replies[0].response.facet_embeddings.shape[0] == 2
 
 
-def test_a_long_stream_is_fused_too(running, stub):
-    requests = (
-        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=[f"cat {i}"])) for i in range(200)
-    )
-    before = sum(running.model.batches)
-    replies = list(stub.EmbedStream(requests, timeout=30))
-    assert [r.sequence for r in replies] == list(range(200))
-    assert sum(running.model.batches) - before == 200
-    assert running.metric("facets_running_requests") == 0
-
-
 def test_a_failing_text_does_not_fail_its_neighbours(running, stub):
     running.model.poison = "wine"
     running.model.hold()
@@ -158,9 +140,3 @@ def test_cancelled_work_never_reaches_the_model(running, stub):
     first.result()
     stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
     assert sum(running.model.batches) - before == 1
-
-
-def test_unknown_model_is_not_found(stub):
-    with pytest.raises(grpc.RpcError) as raised:
-        stub.Embed(texts_pb2.EmbedRequest(texts=["a"], model="nope"), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND

@@ -46,12 +46,6 @@ def test_every_method_equals_the_library(running, score, number, attention):
     assert (reply.method, reply.attention) == (number, attention)
 
 
-def test_method_of_models_of_sentences_defaults_to_codebook(score):
-    reply = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
-    assert reply.method == texts_pb2.SIMILARITY_METHOD_CODEBOOK
-    assert reply.scores[1].score == max(pair.score for pair in reply.scores)
-
-
 def test_explanation_shows_which_facets_met(score):
     request = texts_pb2.ScoreRequest(pairs=pairs_of(("the cat", "a dog")), explain=True, num_words=2)
     explanation = score(request, timeout=60).scores[0].explanation

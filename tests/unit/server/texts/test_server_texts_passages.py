@@ -1,4 +1,4 @@
-"""Similarity and summaries by models of passages: who answers when nobody is named, and texts without words."""
+"""Similarity and summaries by models of passages: which model answers, and texts without words."""
 
 from dataclasses import replace
 
@@ -15,7 +15,6 @@ from prometheus_client import CollectorRegistry
 from toys import toy_passage_model
 
 PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("music", "music")]
-DOCUMENT = "The dog plays music. A man lifting weights. The garage. The dog plays the guitar."
 
 
 @pytest.fixture(scope="module")

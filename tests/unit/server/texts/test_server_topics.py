@@ -44,9 +44,3 @@ def test_mistakes_are_the_callers(suggest, request_of, expected):
         suggest(texts_pb2.SuggestTopicsRequest(**request_of), timeout=60)
     assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
     assert expected in raised.value.details()
-
-
-def test_an_unknown_model_is_not_found(suggest):
-    with pytest.raises(grpc.RpcError) as raised:
-        suggest(texts_pb2.SuggestTopicsRequest(texts=["a cat"], model="facets-nowhere"), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
