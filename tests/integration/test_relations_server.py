@@ -2,21 +2,20 @@
 
 import json
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
+from facets_client.cli import app
 from facets_client.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
 from relation_toys import TOY_RELATION_THRESHOLD, TOY_RELATIONS, make_toy_relation_checkpoint
-from server_process import ROOT, ServerProcess
+from server_process import ServerProcess
+from typer.testing import CliRunner
 
 pytestmark = pytest.mark.skipif(
     bool(os.environ.get("FACETS_TARGET")), reason="needs a server of its own, and FACETS_TARGET names another"
 )
 
-COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
 TEXT = "\u00c9mile Zola was born in Paris . Ana Bo is married to \u00c9mile Zola ."
 NAMES = ["\u00c9mile Zola", "Paris", "Ana Bo"]
 BORN = "$ARG1 was born in $ARG2"
@@ -42,22 +41,14 @@ def client(target: str):
 
 
 @pytest.fixture
-def run(target: str, tmp_path: Path):
+def run(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Runs ``facets``; gives standard output and standard error."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-    environment["PYTHONPATH"] = os.pathsep.join(str(ROOT / room) for room in ("clients", "proto"))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
     def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        done = subprocess.run(
-            [*COMMAND, "--target", target, "--timeout-s", "60", *arguments],
-            capture_output=True,
-            text=True,
-            timeout=240,
-            env=environment,
-            cwd=tmp_path,
-            check=False,
-        )
-        assert done.returncode == code, done.stderr
+        done = CliRunner().invoke(app, ["--target", target, "--timeout-s", "60", *arguments])
+        assert done.exit_code == code, (done.stderr, done.exception)
         assert "Traceback" not in done.stderr
         return done.stdout, done.stderr
 
@@ -247,6 +238,16 @@ def test_the_command_line_shows_relations(run):
     assert "contradicts" in run("entail", BORN, "$ARG1 was not born in $ARG2")[0]
     assert json.loads(run("--json", "entail", BORN, BORN)[0])["forward_score"] > 0.9
     assert "toy-relations" in run("models")[0]
+
+
+def test_the_command_line_reads_texts_and_names_from_files(run, tmp_path):
+    (tmp_path / "texts.txt").write_text(f"{TEXT}\n\n{TEXT}\n", encoding="utf-8")
+    (tmp_path / "names.txt").write_text("\n".join(NAMES), encoding="utf-8-sig")
+    files = ("--file", str(tmp_path / "texts.txt"), "--gazetteer", str(tmp_path / "names.txt"))
+    lines = run("--json", "relations", *files, "--unrelated")[0].splitlines()
+    assert [len(json.loads(line)["pairs"]) for line in lines] == [4, 4]
+    (tmp_path / "pairs.tsv").write_text(f"{BORN}\t{BORN}\n$ARG1 left $ARG2\t{BORN}\n", encoding="utf-8")
+    assert len(run("--json", "entail", "--file", str(tmp_path / "pairs.tsv"))[0].splitlines()) == 2
 
 
 def test_the_command_line_adds_and_deletes_relations(run):

@@ -1,5 +1,7 @@
 """What every method does: cut long inputs, retry, time out, name errors, reject bad arguments before sending."""
 
+import itertools
+
 import grpc
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from facets_client import (
     Author,
     DeadlineExceededError,
     Document,
+    FacetsClient,
     InvalidArgumentError,
     NewAuthor,
     NotFoundError,
@@ -22,6 +25,7 @@ from facets_client.core.channel import SERVICES
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, move_indices, slices
 from facets_client.errors import FieldViolation
 from facets_client.filters import AllOf, Equals, OneOf, Range
+from facets_proto.v1 import models_pb2
 from fake_world import DIM, NUM_FACETS, fake_facets, status_of
 
 TEXTS = [f"text {i}" for i in range(10)]
@@ -58,6 +62,56 @@ def test_slices_cover_the_items_in_order_within_both_limits():
         assert len(inside) == 1 or sum(inside) + ITEM_BYTES * len(inside) <= 700
     assert slice(3, 4) in parts  # too large alone: the server reports it
     assert list(slices([1] * 100, max_items=0, max_bytes=0)) == [slice(0, 100)]
+
+
+class Recorder(FacetsClient):
+    """Records requests instead of sending them; replies are empty."""
+
+    def _call(self, request, response):
+        if isinstance(request, models_pb2.GetModelRequest):
+            limits = {"max_texts_per_request": 4, "max_pairs_per_request": 4, "max_slots_per_request": 2}
+            limits |= {"max_patterns_per_request": 4, "max_relation_scores": 20, "max_evidence_hits": 30}
+            return models_pb2.GetModelResponse(model=models_pb2.Model(limits=models_pb2.Limits(**limits)))
+        self.requests.append(request)
+        return response()
+
+
+PATTERNS = [f"$ARG1 {i} $ARG2" for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("call", "field", "counts"),
+    [
+        (lambda client: client.extract_relations(TEXTS, gazetteer=["a"]), "texts", [4, 4, 2]),
+        (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "slots", [2, 1]),
+        (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "texts", [10, 10]),  # each slot from all texts
+        (lambda client: client.score_relations(PATTERNS), "patterns", [2, 2, 1]),  # 10 relations for each
+        (lambda client: client.score_relations(PATTERNS, top_k=5), "patterns", [4, 1]),
+        (lambda client: client.score_relations(PATTERNS, relations=["a"] * 20), "patterns", [1] * 5),
+        (lambda client: client.detect_entailment(list(itertools.pairwise(PATTERNS))), "pairs", [4]),
+        (lambda client: client.recommend_citations(PAPERS * 5, PaperOptions(evidence=True)), "papers", [3, 2]),
+        (lambda client: client.recommend_citations(PAPERS * 5, PaperOptions(top_k=2)), "papers", [4, 1]),
+        (lambda client: client.add_authors([NewAuthor(Author("a"), PAPERS * 2)] * 3), "authors", [2, 1]),
+    ],
+)
+def test_requests_are_cut_within_their_limits(call, field, counts):
+    with Recorder("localhost:1") as client:
+        client.requests = []
+        call(client)
+    assert [len(getattr(request, field)) for request in client.requests] == counts
+
+
+def test_options_of_relations_are_sent():
+    with Recorder("localhost:1") as client:
+        client.requests = []
+        spans = [[(0, 10, "person"), (23, 28)]]
+        client.extract_relations(
+            ["a"], spans=spans, entity_source="spans", pair_limits=PairLimits(max_tokens_between=5)
+        )
+    (sent,) = client.requests
+    assert [(span.start, span.end, span.type) for span in sent.texts[0].entities] == [(0, 10, 1), (23, 28, 0)]
+    assert (sent.entity_source, sent.pair_limits.max_tokens_between) == (1, 5)
+    assert not sent.HasField("top_k") and not sent.pair_limits.HasField("max_pairs")
 
 
 def test_an_error_of_a_later_part_names_the_item_by_its_index_in_the_whole(client):

@@ -14,7 +14,6 @@ from facets_proto.v1 import (
     results_pb2,
 )
 from fake_papers import PaperService
-from fake_relations import Relations
 from fake_texts import Embedding, Similarity, Summarization, Topics
 from fake_world import (
     DIM,
@@ -273,9 +272,6 @@ class Models(Service):
                 max_queries_per_search=2,
                 max_stream_window=self.world.window,
                 max_evidence_hits=self.world.max_evidence_hits,
-                max_patterns_per_request=self.world.max_texts,
-                max_slots_per_request=2,
-                max_relation_scores=self.world.max_relation_scores,
             ),
         )
 
@@ -312,7 +308,7 @@ class FakeServer:
         self.health = health.HealthServicer()
         self.server = grpc.server(futures.ThreadPoolExecutor(8), options=[("grpc.so_reuseport", 0)])
         self.papers = PaperService(self.world)
-        services = [Embedding, Similarity, Summarization, Topics, Collections, Documents, Models, Relations]
+        services = [Embedding, Similarity, Summarization, Topics, Collections, Documents, Models]
         for service in (self.papers, *(kind(self.world) for kind in services)):
             self.server.add_generic_rpc_handlers((service.handler(),))
         health_pb2_grpc.add_HealthServicer_to_server(self.health, self.server)

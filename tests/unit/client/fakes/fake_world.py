@@ -85,7 +85,6 @@ class World:
     max_message_bytes: int = 60_000
     window: int = 3
     max_evidence_hits: int = 0
-    max_relation_scores: int = 0
     api_key: str | None = None
     damage: str = ""  # of the backup that is taken
     collections: dict = field(default_factory=dict)  # name -> Collection
