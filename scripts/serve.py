@@ -78,8 +78,9 @@ def _show_samples(options: argparse.Namespace, server: subprocess.Popen[bytes]) 
     if not _wait_until_serving(target, server):
         return
     data_dir = options.data_dir.resolve()
-    files = ["--state", str(data_dir / "samples.index-state"), "--rejected", str(data_dir / "samples.rejected.jsonl")]
-    _facets(target, ["index", SAMPLES, "--collection", COLLECTION, "--create"], not_shown=files)
+    os.environ["XDG_STATE_HOME"] = str(data_dir / "state")  # so that a new data directory gets the samples again
+    rejected = ["--rejected", str(data_dir / "samples.rejected.jsonl")]
+    _facets(target, ["index", SAMPLES, "--collection", COLLECTION, "--create"], not_shown=rejected)
     for query in QUERIES:
         _facets(target, ["search", query, "--collection", COLLECTION, "--top-k", "3"])
     page = f"http://{options.host}:{options.http_port}/"
