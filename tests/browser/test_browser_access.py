@@ -1,11 +1,103 @@
-"""Keyboard, focus, themes, reduced motion."""
+"""Layout and accessibility: widths, axe, keyboard, focus, themes, reduced motion."""
 
 from collections.abc import Callable
 
-from asking import open_view, settled
+import pytest
+from asking import EXAMPLES, PLAIN, RULES, example, open_view, settled
+from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
+# Selects whose chosen text is wider than the room for it, measured with the select's own font.
+CLIPPED = """() => [...document.querySelectorAll("select")].filter((select) => {
+    const context = document.createElement("canvas").getContext("2d");
+    context.font = getComputedStyle(select).font;
+    const style = getComputedStyle(select);
+    const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 16;
+    return [...select.selectedOptions].some((option) => context.measureText(option.text).width > room);
+}).map((select) => `${select.name}: ${select.clientWidth}`)"""
+
+
+def check(page: Page, name: str, width: int) -> list[object]:
+    """Checks the layout of a view; returns the violations that axe finds."""
+    assert page.evaluate("document.documentElement.scrollWidth") <= width, name
+    assert "undefined" not in page.locator("main").inner_text(), name
+    violations = Axe().run(page, options=RULES).response["violations"]
+    return [(name, found["id"], [node["target"] for node in found["nodes"]][:3]) for found in violations]
+
+
+@pytest.mark.parametrize(
+    ("width", "height", "scheme"), [(390, 812, "light"), (820, 1180, "dark"), (1440, 900, "light")]
+)
+def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: int, scheme: str) -> None:
+    page = view("search", viewport={"width": width, "height": height}, reduced_motion="reduce", color_scheme=scheme)
+    violations = []
+    for name, label in EXAMPLES.items():
+        open_view(page, name)
+        assert page.evaluate(CLIPPED) == [], name
+        example(page, label)
+        top = page.locator(".results > *").first.bounding_box()
+        assert top is not None and 0 <= top["y"] < height * 0.8, f"{name}: the results begin at {top}"
+        violations += check(page, name, width)
+    for name in PLAIN:
+        open_view(page, name)
+        page.locator("main .card").nth(1).wait_for()
+        violations += check(page, name, width)
+    assert violations == []
+
+
+def test_labels_of_twenty_relations_do_not_overlap_words(view: View) -> None:
+    names = ("Kafka", "Rilke", "Werfel", "Einstein", "Planck", "Born", "Heisenberg", "Pauli", "Bohr", "Dirac")
+    towns = ("Prague", "Vienna", "Berlin", "Ulm", "Kiel", "Munich", "Zurich", "Geneva", "Paris", "London")
+    pairs = zip(names, towns, strict=True)
+    text = " ".join(f"Franz {name} was born in {town} and died in {towns[-1]}." for name, town in pairs)
+    page = view("relations")
+    page.get_by_label("Text").fill(text)
+    page.get_by_role("button", name="Find relations").click()
+    rows = page.locator("li.relation")
+    rows.first.wait_for()
+    heights = rows.evaluate_all("rows => rows.map((row) => row.getBoundingClientRect().height)")
+    assert len(heights) >= 15 and max(heights) < 60
+    crossed = page.evaluate(
+        """() => [...document.querySelectorAll(".arc-label")].filter((label) => {
+            const one = label.getBoundingClientRect();
+            return [...document.querySelectorAll(".sentence-stage .entity")].some((entity) => {
+                const other = entity.getBoundingClientRect();
+                return one.left < other.right && one.right > other.left
+                    && one.top + 3 < other.bottom && one.bottom - 3 > other.top;
+            });
+        }).map((label) => label.textContent)"""
+    )
+    assert crossed == [], "labels cover words"
+
+
+def test_the_introduction_is_shown_until_the_first_search(view: View) -> None:
+    page = view("search")
+    expect(page.get_by_role("heading", name="One text, several facets")).to_be_visible()
+    example(page, "games played with a ball")
+    expect(page.locator(".intro")).to_have_count(0)
+
+
+def test_the_facet_combination_is_sent(view: View) -> None:
+    page = view("search")
+    asked: list[str] = []
+    page.on("request", lambda request: asked.append(request.post_data or "") if "Search" in request.url else None)
+    page.get_by_label("Must answer").select_option("All parts")
+    example(page, "two questions in one")
+    assert '"combine":"FACET_COMBINATION_SUM"' in asked[-1]
+
+
+def test_http_routes_can_be_searched_and_tried(open_page: Callable[..., Page], sample_server: object) -> None:
+    page = open_page(f"{sample_server.url}")  # type: ignore[attr-defined]
+    page.get_by_role("link", name="HTTP: every route").click()
+    page.get_by_label("Find a route").fill("CountDocuments")
+    route = page.locator(".route:visible")
+    expect(route).to_have_count(1)
+    route.locator("summary").click()
+    route.get_by_label("Try it").fill('{"collection": "samples"}')
+    route.get_by_role("button", name="Send").click()
+    expect(route.locator("pre")).to_contain_text('"numDocuments": "184"')
+    assert Axe().run(page, options=RULES).response["violations"] == []
 
 
 def test_search_works_with_the_keyboard_alone(view: View) -> None:

@@ -1,6 +1,5 @@
 """Errors are one sentence with advice, and input is kept."""
 
-import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -8,14 +7,11 @@ import pytest
 from asking import EXAMPLES, PLAIN, ask, enter_key, open_view
 from conftest import WebServer
 from facets_client import Document, FacetsClient
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Page, expect
 
 KEY = "a-key-of-the-test-0123456789abcdef"
 BOUND = "a-key-of-one-collection-0123456789"
 FIELDS = "input:is([type=text], [type=search], :not([type])):visible, textarea:visible"
-LOADS = 5
-SILENCE = "(url, ...more) => String(url).includes('/facets.v1.') ? new Promise(() => {}) : ask(url, ...more)"
-PAINTED = "performance.getEntriesByName('first-contentful-paint')"
 EVIL = "<img src=x onerror=alert(1)> A cat sat on the mat. <script>alert(2)</script>"
 
 
@@ -32,22 +28,6 @@ def keyed_server(tmp_path_factory: pytest.TempPathFactory, toy_model: Path) -> I
             payload = {"title": "<i>cat</i>", "kind": "<u>k</u>"}
             client.upsert("evil", [Document(id="<b>x</b>", text=EVIL, payload=payload)])
         yield server
-
-
-def test_the_page_is_painted_before_any_rpc_answers(browser: Browser, sample_server: WebServer) -> None:
-    """Each load has a new profile; ``-s`` shows the times."""
-    first_paints_ms = []
-    for _ in range(LOADS):
-        context = browser.new_context()
-        page = context.new_page()
-        page.add_init_script(f"const ask = fetch; window.fetch = ({SILENCE})")
-        page.goto(sample_server.url)
-        expect(page.get_by_role("link", name="Add files")).to_be_visible()
-        page.wait_for_function(f"{PAINTED}.length > 0")
-        first_paints_ms.append(page.evaluate(f"{PAINTED}[0].startTime"))
-        expect(page.get_by_text("Connecting")).to_be_visible()
-        context.close()
-    sys.stderr.write(f"first contentful paint after {' '.join(f'{one:.0f}' for one in first_paints_ms)} ms\n")
 
 
 def test_missing_and_wrong_keys_are_reported_and_a_valid_one_works(

@@ -84,28 +84,6 @@ def test_a_dropped_file_does_not_replace_the_page(view: Opening) -> None:
     expect(page.locator(".preview")).to_contain_text("The tap drips.")
 
 
-def test_a_file_dropped_without_a_server_is_stored_later(
-    open_page: Opening, toy_model: Path, tmp_path: Path, errors: list[str]
-) -> None:
-    with WebServer(tmp_path / "data", (toy_model,)) as server:
-        page = open_page(f"{server.url}#status", viewport={"width": 1180, "height": 900})
-        page.get_by_role("region", name="Models").wait_for()
-        page.wait_for_load_state("networkidle")
-        server.kill()
-        page.evaluate(DROP, ["note.txt", "The tap drips."])
-        expect(page.get_by_role("main").get_by_role("alert")).to_contain_text(
-            re.compile("The server (does not|cannot|has)")
-        )
-    ports = {"port": server.port, "http_port": server.http_port}
-    with WebServer(tmp_path / "data", (toy_model,), **ports) as server:
-        expect(page.locator(".preview")).to_contain_text("The tap drips.")
-        page.route("**/*CreateCollection", lambda route: route.abort(), times=1)
-        page.get_by_role("button", name="Store").click()
-        expect(page.get_by_text("Done. 1 document stored in note.")).to_be_visible()
-        page.close()
-    errors.clear()  # the browser logs failed requests
-
-
 def test_uploads_continue_in_other_views(own_server: WebServer, open_page: Opening, tmp_path: Path) -> None:
     page = open_page(f"{own_server.url}#add")
     page.evaluate(LATE)

@@ -160,14 +160,6 @@ def test_a_summary_shows_coverage_and_positions(view: View) -> None:
     )
 
 
-def test_summary_within_words(view: View) -> None:
-    page = view("summary")
-    example(page, "A tram line, in 40 words")
-    told = page.locator("main [role=status]").inner_text()
-    words = re.search(r"(\d+) words?", told)
-    assert words and int(words.group(1)) <= 40
-
-
 def test_relations_are_drawn_with_direction_and_evidence(view: View) -> None:
     page = view("relations")
     example(page, "Marie Curie")
@@ -229,14 +221,6 @@ def test_map_is_read_with_the_keyboard(view: View) -> None:
     expect(heading).not_to_have_text(before)
     page.keyboard.press("+")
     page.keyboard.press("0")
-
-
-def test_a_sampled_map_says_so(view: View) -> None:
-    page = view("map")
-    page.get_by_label("Maximum documents").evaluate("select => { select.options[0].value = '60'; }")
-    page.get_by_label("Maximum documents").select_option("60")
-    ask(page, "Draw the map")
-    expect(page.locator("main [role=status]")).to_contain_text("60 documents drawn, a random sample of 184")
 
 
 def test_selecting_an_area_lists_its_documents(view: View) -> None:

@@ -155,23 +155,6 @@ def test_two_tabs_can_delete_the_same_collection(own_server: WebServer, open_pag
     errors.clear()  # the second tab gets 404
 
 
-def test_two_tabs_can_delete_the_same_documents(own_server: WebServer, open_page: Opening) -> None:
-    with FacetsClient(own_server.target) as client:
-        client.create_collection("notes")
-        client.upsert("notes", [Document("a", TICKETS[0]), Document("b", TICKETS[1])])
-        pages = [open_page(f"{own_server.url}#documents?collection=notes") for _ in range(2)]
-        for page in pages:
-            page.get_by_label("Choose a").check()
-        for page, says in zip(pages, ("1 document deleted", "1 document was already deleted"), strict=True):
-            page.get_by_role("button", name="Delete 1 document").click()
-            expect(page.locator(".notice")).to_contain_text(says)
-            settled(page)
-            expect(page.locator("li.document")).to_have_count(1)
-        expect(pages[1].get_by_role("button", name="Restore")).to_have_count(0)
-        pages[0].get_by_role("button", name="Restore").click()
-        expect(pages[0].locator(".notice")).to_contain_text("1 document restored")
-
-
 def test_an_empty_collection_is_reported(own_server: WebServer, open_page: Opening, errors: list[str]) -> None:
     with FacetsClient(own_server.target) as client:
         client.create_collection("none")
