@@ -50,8 +50,9 @@ export function setKey(value) {
   }
 }
 
-export function hasKey() {
-  return key !== "";
+/** The key of later calls; empty: none. */
+export function storedKey() {
+  return key;
 }
 
 /**

@@ -1,6 +1,6 @@
 /** The frame of the page: navigation, API key, state of the connection. */
 
-import { connection, hasKey, setKey } from "./api.js";
+import { connection, storedKey, setKey } from "./api.js";
 import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
 import { forget, listModels } from "./catalog.js";
@@ -18,6 +18,7 @@ const VIEWS = {
   relations: () => import("./views/relations.js"),
   papers: () => import("./views/papers.js"),
   map: () => import("./views/map.js"),
+  http: () => import("./views/http.js"),
 };
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
 
@@ -61,7 +62,7 @@ function failed(error) {
 }
 
 function mark(name) {
-  for (const link of document.querySelectorAll("#views a, #status-link")) {
+  for (const link of document.querySelectorAll("#views a, #status-link, #http-link")) {
     const current = link.hash === `#${name}`;
     if (current) {
       link.setAttribute("aria-current", "page");
@@ -98,7 +99,7 @@ function setUpKey() {
   const input = document.getElementById("key");
   const keyButton = document.getElementById("key-button");
   const label = () => {
-    keyButton.textContent = hasKey() ? "Key: set" : "Key";
+    keyButton.textContent = storedKey() ? "Key: set" : "Key";
   };
   label();
   keyButton.addEventListener("click", () => dialog.showModal());

@@ -1,53 +1,41 @@
 /** The HTTP routes of the server's OpenAPI description, with search and a form to try each one. */
 
-import { hasKey, setKey } from "./api.js";
-import { field, h, plural, table } from "./dom.js";
+import { storedKey } from "../api.js";
+import { field, h, plural, table } from "../dom.js";
 
 const MAX_DEPTH = 3; // of nested messages in examples
 const OTHER = "OpenAI, TEI, Cohere, probes";
 
 let schemas = {};
 
-async function start() {
-  const root = document.getElementById("routes");
-  try {
-    const description = await (await fetch("../openapi.json")).json();
-    schemas = description.components.schemas;
-    root.replaceChildren(...page(routesOf(description.paths)));
-  } catch {
-    root.replaceChildren(h("div", { class: "problem", role: "alert" }, "The description could not be loaded. Reload the page."));
-  }
-}
-
-function routesOf(paths) {
-  return Object.entries(paths).flatMap(([path, methods]) =>
-    Object.entries(methods).map(([method, operation]) => ({ path, method, operation, group: operation.tags?.[0] ?? OTHER })),
+/** Fills `root` with the view. */
+export async function open(root) {
+  const description = await (await fetch("openapi.json")).json();
+  schemas = description.components.schemas;
+  const routes = Object.entries(description.paths).flatMap(([path, methods]) =>
+    Object.entries(methods).map(([method, operation]) => {
+      const route = { path, method, operation };
+      return { group: operation.tags?.[0] ?? OTHER, text: `${path} ${operation.description}`.toLowerCase(), element: routeElement(route) };
+    }),
   );
-}
-
-function page(routes) {
+  const sections = Object.entries(Object.groupBy(routes, ({ group }) => group)).map(([name, members]) => ({
+    members,
+    element: h("section", { class: "stack tight", "aria-label": name }, h("h2", {}, name), members.map(({ element }) => element)),
+  }));
   const status = h("p", { class: "status", role: "status" });
-  const key = h("input", { type: "password", autocomplete: "off", spellcheck: "false", placeholder: hasKey() ? "set" : "none" });
-  key.addEventListener("change", () => setKey(key.value));
-  const search = h("input", { type: "search", autocomplete: "off" });
-  const list = routes.map((route) => ({ route, element: routeElement(route) }));
-  const groups = [...new Set(routes.map((route) => route.group))].map((name) => {
-    const members = list.filter(({ route }) => route.group === name);
-    return { members, element: h("section", { class: "stack tight", "aria-label": name }, h("h2", {}, name), members.map(({ element }) => element)) };
-  });
-  const filter = () => {
+  const search = h("input", { type: "search", autocomplete: "off", on: { input: filter } });
+
+  function filter() {
     const words = search.value.toLowerCase().split(/\s+/).filter(Boolean);
-    for (const { route, element } of list) {
-      const text = `${route.path} ${route.operation.description}`.toLowerCase();
-      element.hidden = !words.every((word) => text.includes(word));
-    }
-    for (const { members, element } of groups) element.hidden = members.every((member) => member.element.hidden);
-    status.textContent = plural(list.filter(({ element }) => !element.hidden).length, "route");
-  };
-  search.addEventListener("input", filter);
+    for (const { text, element } of routes) element.hidden = !words.every((word) => text.includes(word));
+    for (const { members, element } of sections) element.hidden = members.every((member) => member.element.hidden);
+    status.textContent = plural(routes.filter(({ element }) => !element.hidden).length, "route");
+  }
+
   filter();
-  const controls = h("div", { class: "card columns" }, field("Find a route", search), field("API key, if the server asks for one", key));
-  return [controls, status, h("div", { class: "stack" }, groups.map(({ element }) => element))];
+  const lede = h("p", { class: "lede" }, "Every route of this server, with a form to try it. Made from ", h("a", { href: "openapi.json" }, "openapi.json"), ".");
+  root.replaceChildren(h("h1", {}, "HTTP"), lede, h("div", { class: "card" }, field("Find a route", search)), status, h("div", { class: "stack" }, sections.map(({ element }) => element)));
+  return { open: () => {}, close: () => {} };
 }
 
 function routeElement(route) {
@@ -57,11 +45,11 @@ function routeElement(route) {
     { class: "card route" },
     h("summary", {}, h("strong", { class: "method" }, method.toUpperCase()), h("code", {}, path), h("span", { class: "small" }, operation.summary ?? operation.description)),
   );
-  details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(...inside(route)));
+  details.addEventListener("toggle", () => details.open && details.childElementCount === 1 && details.append(...routeContent(route)));
   return details;
 }
 
-function inside({ path, method, operation }) {
+function routeContent({ path, method, operation }) {
   const [type, body] = Object.entries(operation.requestBody?.content ?? {})[0] ?? [];
   const [answerType, answer] = Object.entries(operation.responses["200"].content ?? {})[0] ?? [];
   return [
@@ -118,8 +106,7 @@ function tryForm({ path, method, schema }) {
     event.preventDefault();
     status.textContent = "Asking the server";
     const headers = { "Content-Type": "application/json" };
-    const key = sessionStorage.getItem("facets-key");
-    if (key) headers.Authorization = `Bearer ${key}`;
+    if (storedKey()) headers.Authorization = `Bearer ${storedKey()}`;
     try {
       const reply = await fetch(path, { method: method.toUpperCase(), headers, body: body?.value });
       status.textContent = `${reply.status} ${reply.statusText}`;
@@ -140,5 +127,3 @@ function indented(text) {
     return text;
   }
 }
-
-start();
