@@ -199,7 +199,7 @@ def test_doctor_and_health_say_which_dependency_and_why(
         (latin, "encoding LATIN1, expected UTF8"),
         (server.new_database(), "no tables yet: the first server creates them"),
         (f"{url}?options=-cdefault_transaction_read_only%3Don", "read-only: expected the primary"),
-        (url.replace("facets@", "nobody_known@"), "it refuses the user"),
+        (url.replace("facets@", "nobody_known@"), "it rejects the user"),
     ):
         is_fine, said = look(store)
         assert not is_fine and "problem  postgres: " in said and words in said and "ok       index: faiss" in said, said

@@ -116,16 +116,6 @@ def test_manifest_of_a_newer_release_is_refused(closed: Path) -> None:
         open_(closed)
 
 
-def test_cut_log_is_told_with_the_number_of_revisions(killed: Path) -> None:
-    log = killed / "documents.sqlite3-wal"
-    log.write_bytes(log.read_bytes()[: log.stat().st_size // 2])
-    with pytest.raises(DamagedError, match=r"lost its last [1-4] writes: it holds [2-5], 6 were acknowledged"):
-        open_(killed)
-    (killed / "documents.sqlite3-mark").unlink()
-    with open_(killed) as engine:
-        assert 2 <= engine.revision < 6
-
-
 @pytest.mark.parametrize("replaced", [False, True])
 def test_deleted_directory_takes_no_writes(
     open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path, replaced: bool

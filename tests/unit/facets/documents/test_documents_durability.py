@@ -304,25 +304,6 @@ def test_damaged_terms_are_made_again_of_the_text(saved: tuple[Path, object], op
     assert engine.get_collection("docs").num_damaged == 0
 
 
-def test_damaged_pages_give_a_storage_error(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
-    path = saved[0] / "documents.sqlite3"
-    data = bytearray(path.read_bytes())
-    for page in range(4, len(data) // 4096, 2):
-        data[page * 4096 : page * 4096 + 512] = b"\xa5" * 512
-    path.write_bytes(data)
-    with pytest.raises(StorageError, match="damaged"):
-        open_engine()
-
-
-@pytest.mark.parametrize("content", [b"hello world, not a database" * 200, b"SQLite format 3\0" + b"\xff" * 5000])
-def test_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
-    (tmp_path / "data").mkdir()
-    (tmp_path / "data" / "documents.sqlite3").write_bytes(content)
-    with pytest.raises(StorageError, match=r"documents\.sqlite3"):
-        CollectionEngine.open(tmp_path / "data")
-    assert (tmp_path / "data" / "documents.sqlite3").read_bytes() == content
-
-
 def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp_path: Path) -> None:
     open_engine().close()
     (tmp_path / "data" / "indexes" / "77.index").mkdir(parents=True)
@@ -433,15 +414,6 @@ def test_unusable_directory_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="file"):
         CollectionEngine.open(tmp_path / "file" / "data")
-
-
-def test_newer_store_version_is_refused(engine: CollectionEngine, tmp_path: Path) -> None:
-    engine.close()
-    with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
-        connection.execute("PRAGMA user_version = 99")
-    connection.close()
-    with pytest.raises(StorageError, match="version 99, expected 1"):
-        CollectionEngine.open(tmp_path / "data")
 
 
 def test_background_thread_folds_and_saves(

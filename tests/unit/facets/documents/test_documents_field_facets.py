@@ -39,11 +39,6 @@ def test_span_of_what_was_read_is_found_again(part: str, field: str) -> None:
     assert (span.text, span.field) == (part, field)
 
 
-def test_spans_in_the_text_are_those_of_the_text_alone() -> None:
-    start = BODY.index("fourth")
-    assert kept(place_of("fourth")) == [[start, start + 6]]
-
-
 def test_span_over_a_border_lies_where_most_of_it_is() -> None:
     over = SAID.span(*kept((place_of("harbour")[1] - 2, place_of("It happened")[1]))[0])
     assert over is not None
@@ -125,13 +120,6 @@ def test_text_that_meets_nearly_as_well_is_shown_before_the_title(empty_engine: 
     assert (hit.answer.field, hit.answer.text) == ("", "It happened on the fourth of May.")
     assert hit.evidence[0].second_span is not None
     assert hit.evidence[0].second_span.field == "title", "that is what met best"
-
-
-def test_title_alone_met_by_words_is_the_evidence(empty_engine: CollectionEngine) -> None:
-    hit = hit_of(empty_engine, [0.1, 1.0, 0, 0], "crane accident", crane([0.1, 1.0, 0, 0]))
-    assert hit.answer is not None
-    assert (hit.answer.field, hit.answer.text) == ("title", TITLE)
-    assert [TITLE[start:end] for start, end in hit.matched_spans] == ["Crane", "accident"]
 
 
 def test_text_that_has_words_of_the_query_is_shown_before_the_title(empty_engine: CollectionEngine) -> None:

@@ -152,13 +152,6 @@ def test_words_are_found_after_a_restart(engine: CollectionEngine, open_engine: 
     assert found(again, "failed") == ["pump"]
 
 
-def test_words_of_a_collection_are_its_own(engine: CollectionEngine) -> None:
-    before = engine.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0].score
-    engine.create_collection("other", model="m", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("other", [document(f"p{n}", "pump pump pump") for n in range(50)])
-    assert engine.search("docs", SearchRequest(texts=["pump"], mode="lexical", top_k=1)).hits[0][0].score == before
-
-
 def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> None:
     assert found(engine, "cats") == ["cat"]
     target = TargetModel(

@@ -285,11 +285,6 @@ def test_collection_of_zero_facets_alone_is_built_and_searched() -> None:
     assert (found.rows >= 0).sum() >= 5 and found.scores.max() == 0
 
 
-def test_zero_facet_scores_zero() -> None:
-    facets = np.zeros((1, 2, 32), dtype=np.float16)
-    assert met_by(unit(np.ones((1, 32))), facets).scores.tolist() == [0.0]
-
-
 def test_meet_names_the_facets_that_met_and_their_shares() -> None:
     documents = np.zeros((2, 3, 4), dtype=np.float16)
     documents[0, 2, 1] = 0.5
@@ -299,15 +294,6 @@ def test_meet_names_the_facets_that_met_and_their_shares() -> None:
     assert met.scores.tolist() == [0.25, 0.75]
     assert met.shares.tolist() == [[0.25, 0.0], [0.0, 0.75]]
     assert met.document_facets.tolist() == [[2, 2], [1, 1]], "a zero facet is never met"
-
-
-def test_every_facet_of_a_query_counts() -> None:
-    """The closest pair alone would put the document first that answers one half of the query only."""
-    documents = unit(np.array([[[1.0, 0.0, 0.1], [1.0, 0.0, 0.1]], [[0.9, 0.0, 0.3], [0.0, 0.9, 0.3]]]))
-    index = ExactIndex(num_facets=2, dim=3)
-    index.add(np.array([0, 1]), documents)
-    query = weighted(np.array([[[1.0, 0.0, 0.0], [0.0, 1.0, 0.0]]]))
-    assert index.search(query, 2).rows[0].tolist() == [1, 0]
 
 
 @settings(max_examples=25, deadline=None)

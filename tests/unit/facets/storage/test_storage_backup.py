@@ -218,20 +218,6 @@ def kill_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         yield
 
 
-@pytest.mark.parametrize("steps", range(6))
-def test_what_a_killed_backup_left_goes_although_who_removes_it_is_killed(
-    data: Path, monkeypatch: pytest.MonkeyPatch, steps: int
-) -> None:
-    half = data.with_name("half.part")
-    (half / "papers").mkdir(parents=True)
-    for name in ("lock", "documents.sqlite3", "papers/additions.sqlite3", "papers/additions.sqlite3-journal"):
-        (half / name).touch()
-    with kill_after(steps, monkeypatch):
-        take(data)
-    take(data, "later")
-    assert not list(data.parent.glob("*.part/*"))
-
-
 @pytest.fixture
 def kept(data: Path) -> Path:
     """Backups of a store called b1 to b4, all but b3 verified, a foreign one b0, and one of another name."""
@@ -307,13 +293,6 @@ def test_damaged_backup_is_not_restored(data: Path, tmp_path: Path, name: str, d
     with pytest.raises(DamagedError):
         put_back(backup, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
-
-
-def test_flipped_bit_in_a_backup_is_told(data: Path, tmp_path: Path) -> None:
-    backup = take(data)
-    flip_bit(backup / "inner" / "words.sqlite3", 8 * 5000 + 3)
-    with pytest.raises(DamagedError, match="checksum differs"):
-        put_back(backup, tmp_path / "restored")
 
 
 def test_directory_that_holds_something_is_not_written_over(data: Path) -> None:

@@ -11,14 +11,6 @@ from facets.errors import StorageError, StoreInUseError
 from facets.storage import DirectoryLock
 
 
-def test_second_lock_names_the_process_that_has_the_first(tmp_path: Path) -> None:
-    first = DirectoryLock(tmp_path)
-    with pytest.raises(StoreInUseError, match=f"in use by process {os.getpid()}"):
-        DirectoryLock(tmp_path)
-    first.close()
-    DirectoryLock(tmp_path).close()
-
-
 def test_disk_that_cannot_lock_is_not_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(file: int, operation: int) -> None:
         raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
