@@ -104,7 +104,7 @@ check: $(VENV)/.installed-all ## Lint, format and types
 
 proto: $(VENV)/.installed-all ## Generate the code of the protos, and the methods of the clients
 	$(BIN)/python -m facets_proto.generate
-	$(BIN)/python clients/generate.py
+	$(BIN)/python clients/generate_client.py
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && \
 	$(BIN)/python $(TYPESCRIPT)/generate.py; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
 

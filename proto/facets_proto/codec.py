@@ -17,6 +17,7 @@ an aware ``datetime``                  a ``Timestamp``
 =====================================  ========================================================================
 
 Example:
+    >>> from dataclasses import dataclass
     >>> from facets_proto.v1 import common_pb2
     >>> @dataclass(frozen=True)
     ... class NearestWord:

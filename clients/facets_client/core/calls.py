@@ -1,6 +1,6 @@
 """Calls that every room makes: one, in parts, page by page, or as a stream.
 
-This file is written for asyncio; the blocking version in ``generated/`` is made from it by ``generate.py``.
+Written for asyncio; ``clients/generate_client.py`` makes the blocking version in ``generated/`` from it.
 """
 
 import asyncio

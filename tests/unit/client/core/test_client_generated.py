@@ -41,10 +41,10 @@ BLOCKING, ASYNC = public(FacetsClient), public(AsyncFacetsClient)
 def test_generated_files_match_their_sources():
     pytest.importorskip("ruff")
     pytest.importorskip("grpc_tools")
-    from generate import generate
+    from generate_client import generate
 
     for file, source in generate().items():
-        assert source == file.read_text(encoding="utf-8"), f"{file}: run python clients/generate.py"
+        assert source == file.read_text(encoding="utf-8"), f"{file}: run python clients/generate_client.py"
 
 
 def test_both_clients_have_the_same_methods_with_the_same_arguments_and_docstrings():
