@@ -48,10 +48,6 @@ def read_beir(folder: Path) -> RetrievalData:
     """Reads ``corpus.jsonl``, ``queries.jsonl`` and ``qrels/test.tsv``, each plain, ``.xz`` or ``.gz``.
 
     Queries without a relevant document are left out.
-
-    Raises:
-        ConfigError: A file cannot be read.
-        InvalidInputError: A file is missing or there twice, a line is invalid, or an id is repeated or unknown.
     """
     if not folder.is_dir():
         raise InvalidInputError(f"{folder}: expected a folder with corpus.jsonl, queries.jsonl and qrels/test.tsv")
@@ -174,12 +170,7 @@ def _read_judgements(path: Path, queries: Mapping[str, str], documents: Mapping[
 
 
 def read_pairs(path: Path) -> RetrievalData:
-    """Reads JSON lines ``{"query", "positive"}``; the documents are the distinct positive texts.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line is invalid, or the file is empty.
-    """
+    """Reads JSON lines ``{"query", "positive"}``; the documents are the distinct positive texts."""
     document_ids: dict[str, str] = {}
     query_ids: dict[str, str] = {}
     judgements: dict[str, dict[str, int]] = {}
@@ -198,12 +189,7 @@ def read_pairs(path: Path) -> RetrievalData:
 
 
 def read_docstrings(modules: Sequence[str]) -> RetrievalData:
-    """Docstrings of public functions and classes: the summary is the query, name and body are the document.
-
-    Raises:
-        ConfigError: A module is not installed.
-        InvalidInputError: No module has such a docstring.
-    """
+    """Docstrings of public functions and classes: the summary is the query, name and body are the document."""
     body_of: dict[str, str] = {}
     for module in modules:
         try:

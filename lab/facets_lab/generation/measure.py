@@ -1,4 +1,4 @@
-"""What topics do to continuations: perplexity, words met and variety (Chang 2022, section 4.3.3), on text not learned.
+"""Effect of topics on continuations of held-out text: perplexity, used words, variety (Chang 2022, section 4.3.3).
 
 Shape suffixes: J topics, D dimensions of a word vector.
 """
@@ -15,26 +15,22 @@ from facets.texts.topics import suggest_topics, topic_vectors
 from facets_lab.generation.generator import WORD, Generator, Pieces, cut_pieces, read_pieces, told
 
 PROMPT, CONTINUATION = 64, 50  # pieces
-NUM_WORDS = 3  # M, of a topic
+NUM_WORDS = 3  # of a topic
 
 
 @dataclass(frozen=True, slots=True)
 class Prompt:
-    """The opening of a document, how it goes on, and what was chosen to come."""
+    """The beginning of a document, its continuation, and chosen topics."""
 
-    tokens: NDArray[np.int64]  # pieces of the opening
-    following: NDArray[np.int64]  # those that come next
-    next_words: NDArray[np.int64]  # rows of words among them that are no stop words
+    tokens: NDArray[np.int64]  # pieces of the beginning
+    following: NDArray[np.int64]  # the next pieces
+    next_words: NDArray[np.int64]  # rows of their words, without stop words
     topics: tuple[tuple[str, ...], ...]  # words of each chosen topic
     vectors: NDArray[np.float32]  # the topics, [J, D]
 
 
 def read_prompts(generator: Generator, pieces: Pieces, *, count: int, seed: int) -> list[Prompt]:
-    """Openings of documents drawn by chance, and of the topics suggested for each from 1 to K.
-
-    Raises:
-        ConfigError: No document is long enough and has topics.
-    """
+    """Beginnings of random documents, with 1 to K of the topics suggested for each."""
     random = np.random.default_rng(seed)
     lengths = np.diff(pieces.starts, append=len(pieces.tokens))
     starts = random.permutation(pieces.starts[lengths > PROMPT + CONTINUATION])[:count]
@@ -62,7 +58,7 @@ def read_prompts(generator: Generator, pieces: Pieces, *, count: int, seed: int)
 
 
 def perplexities(generator: Generator, prompts: Sequence[Prompt], *, seed: int) -> dict[str, float]:
-    """Of what does come next, told nothing, the topics, some of its words, and as many words of another text."""
+    """Of the true continuation, given nothing, the topics, some of its words, or as many words of another text."""
     random, units = np.random.default_rng(seed), generator.model.words.unit_vectors
     losses: dict[str, list[NDArray[np.float32]]] = {}
     for place, prompt in enumerate(prompts):
@@ -82,7 +78,7 @@ def perplexities(generator: Generator, prompts: Sequence[Prompt], *, seed: int) 
 
 
 def continuations(generator: Generator, prompts: Sequence[Prompt], *, seed: int) -> dict[str, NDArray[np.int64]]:
-    """How texts go on: told nothing, the topics, and with the topics' words pasted in the place of vectors."""
+    """Generated pieces, given nothing, the topics' words as text, or the topics as vectors."""
     tokens, none = [prompt.tokens for prompt in prompts], [prompt.vectors[:0] for prompt in prompts]
     spelt = (" ".join(word for topic in prompt.topics for word in topic) for prompt in prompts)
     pasted = (cut_pieces(generator.tokenizer, text, generator.model.words)[0] for text in spelt)
@@ -96,7 +92,7 @@ def continuations(generator: Generator, prompts: Sequence[Prompt], *, seed: int)
 
 
 def met(text: str, topics: Iterable[Sequence[str]]) -> tuple[int, int, int]:
-    """How many words of a text are words of the topics, how many different ones, and how many topics have one.
+    """Numbers of words of a text that are topic words, of different ones, and of topics with one.
 
     Example:
         >>> met("The concert, the music and the concert.", [("music", "concert"), ("war", "army")])
@@ -109,7 +105,7 @@ def met(text: str, topics: Iterable[Sequence[str]]) -> tuple[int, int, int]:
 
 
 def distinct(sequences: Iterable[NDArray[np.int64]], n: int) -> float:
-    """Share of the n-grams of all sequences that differ from each other.
+    """Share of distinct n-grams of all sequences.
 
     Example:
         >>> distinct([np.array([1, 2, 1, 2])], 2)
@@ -120,17 +116,9 @@ def distinct(sequences: Iterable[NDArray[np.int64]], n: int) -> float:
 
 
 def report(folder: Path, files: Sequence[Path], *, num_prompts: int, shown: int, seed: int) -> dict[str, object]:
-    """All measures on documents of other corpus files, and some continuations to read.
-
-    Args:
-        folder: Of the run.
-        files: Corpus files that it has not learned from.
-        num_prompts: Documents.
-        shown: How many of them with their continuations.
-        seed: Of documents, topics and sampling.
-    """
+    """All measures of the run in ``folder`` on documents of other corpus files, and ``shown`` examples."""
     generator = Generator.from_folder(folder)
-    # Of a document 40 times as many pieces as are used; short ones do not count.
+    # Far more pieces than are used, because short documents are left out.
     pieces = read_pieces(files, generator.tokenizer, generator.model.words, num_tokens=4_000 * num_prompts)
     prompts = read_prompts(generator, pieces, count=num_prompts, seed=seed)
     written = continuations(generator, prompts, seed=seed)
@@ -164,18 +152,12 @@ def report(folder: Path, files: Sequence[Path], *, num_prompts: int, shown: int,
 
 
 def continued(folder: Path, text: str, topics: Sequence[str], *, num_tokens: int, seed: int) -> dict[str, object]:
-    """One text under topics of a few words each; without any it goes on as it likes.
-
-    Raises:
-        InvalidInputError: A topic has no word that the model knows, or there are too many or too long ones.
-    """
+    """Continues one text under topics of a few words each."""
     generator = Generator.from_folder(folder)
     words, spelt = generator.model.words, [WORD.findall(topic.lower()) for topic in topics]
     for place, found in enumerate(spelt):
         if not found or (words.vocabulary.rows(found) == len(words)).any():
-            raise InvalidInputError(
-                f"expected words that the model knows, got {topics[place]!r}", path=("topics", place)
-            )
+            raise InvalidInputError(f"expected known words, got {topics[place]!r}", path=("topics", place))
     room = generator.longest - num_tokens - len(topics)
     if room < 2:
         raise InvalidInputError(f"tokens and topics must be at most {generator.longest - 2}, got {num_tokens}")

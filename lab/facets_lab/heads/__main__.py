@@ -1,4 +1,4 @@
-"""``python -m facets_lab.heads``: output layers side by side, one JSON object on standard output."""
+"""``python -m facets_lab.heads``: compares output layers; prints one JSON object."""
 
 import logging
 import sys
@@ -16,41 +16,37 @@ from facets_lab.program import run_program
 if TYPE_CHECKING:
     from facets_lab.heads.networks import NetworkTrainingConfig
 
-Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Repeatable; a row of HEADS.")]
-Encoder = Annotated[str, typer.Option(help="transformer, gru or lstm.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Runs of each layer, seeds from 1.")]
-Steps = Annotated[int, typer.Option(min=1, help="Batches of a run.")]
-WorkDir = Annotated[Path, typer.Option(help="Folder of the runs; what is finished there is not run again.")]
-Threads = Annotated[int, typer.Option(min=0, help="Of the processor; 0: all.")]
+Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Layer; repeatable.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs of each layer, with seeds from 1.")]
+Steps = Annotated[int, typer.Option(min=1, help="Training batches.")]
+WorkDir = Annotated[Path, typer.Option(help="Folder of the runs; finished ones are loaded.")]
+Threads = Annotated[int, typer.Option(min=0, help="CPU threads; 0: all.")]
 
 
 def items(
-    file: Annotated[Path, typer.Argument(help="user, TAB, items by blanks in the order of time; .xz and .gz too.")],
+    file: Annotated[Path, typer.Argument(help="Lines of: user, TAB, items separated by blanks, in order of time.")],
     work_dir: WorkDir,
     head: Heads = None,
-    encoder: Encoder = "transformer",
     seeds: Seeds = 5,
     steps: Steps = 800,
     dim: Annotated[int, typer.Option(min=1)] = 64,
     batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 64,
-    dropout: Annotated[float, typer.Option(min=0.0, max=0.99, help="Few items a user want more.")] = 0.2,
+    dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.2,
     threads: Threads = 0,
 ) -> None:
-    """The next item of a user, with and without those already seen, beside the simplest baselines.
+    """Next items of users, with and without items seen before, and two baselines.
 
     Example: python -m facets_lab.heads items ml-100k.tsv.xz --head softmax --head c --work-dir runs/items
     """
     from facets_lab.heads.sequences import measure_baselines, measure_network, read_sequences
 
     data = read_sequences(file)
-    config = _config(
-        "items", encoder=encoder, dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads
-    )
+    config = _config("items", dim=dim, batch_size=batch_size, dropout=dropout, steps=steps, threads=threads)
     measured = repeat_seeds(
         head or ["softmax", "c"],
         seeds,
         lambda name, seed: measure_network(
-            data, config.replaced(head=name, seed=seed), work_dir / f"{file.stem}-{encoder}-{name}-{seed}"
+            data, config.replaced(head=name, seed=seed), work_dir / f"{file.stem}-{name}-{seed}"
         ),
     )
     shape = {"users": len(data.users), "items": data.num_items - 1, "asked_for_again": data.share_repeated}
@@ -61,22 +57,21 @@ def language(
     files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
     work_dir: WorkDir,
     head: Heads = None,
-    encoder: Encoder = "transformer",
     seeds: Seeds = 5,
     steps: Steps = 2_000,
     dim: Annotated[int, typer.Option(min=1)] = 128,
-    num_tokens: Annotated[int, typer.Option(min=1, help="Words to learn from.")] = 2_000_000,
-    num_words: Annotated[int, typer.Option(min=3, help="Of the vocabulary.")] = 10_000,
-    rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts of the matrix of the rank; 0: none.")] = 2_000,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Words of text to train on.")] = 2_000_000,
+    num_words: Annotated[int, typer.Option(min=3, help="Size of the vocabulary.")] = 10_000,
+    rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts for the effective rank; 0: none.")] = 2_000,
     threads: Threads = 0,
 ) -> None:
-    """The next word of Wikipedia: perplexity, parameters, rank.
+    """Next words of a corpus: perplexity, parameters, rank.
 
     Example: python -m facets_lab.heads language shard-00.txt.xz --head softmax --head c --work-dir runs/words
     """
     from facets_lab.heads.language_models import measure_language_model, read_corpus
 
-    config = _config("language", encoder=encoder, dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
+    config = _config("language", dim=dim, max_length=64, batch_size=32, steps=steps, threads=threads)
     corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
     measured = repeat_seeds(
         head or ["softmax", "sigsoftmax", "mos", "c"],
@@ -84,7 +79,7 @@ def language(
         lambda name, seed: measure_language_model(
             corpus,
             config.replaced(head=name, seed=seed),
-            work_dir / f"{encoder}-{name}-{seed}",
+            work_dir / f"{name}-{seed}",
             num_contexts=rank_contexts,
         ),
     )
@@ -96,43 +91,42 @@ def stolen(
     files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
     work_dir: WorkDir,
     head: Heads = None,
-    encoder: Encoder = "lstm",
     dim: Annotated[list[int] | None, typer.Option(min=2, help="Repeatable.")] = None,
     seeds: Seeds = 1,
     steps: Steps = 1_000,
-    num_tokens: Annotated[int, typer.Option(min=1, help="Words to learn from.")] = 1_500_000,
-    num_words: Annotated[int, typer.Option(min=3, help="Of the vocabulary.")] = 10_000,
+    num_tokens: Annotated[int, typer.Option(min=1, help="Words of text to train on.")] = 1_500_000,
+    num_words: Annotated[int, typer.Option(min=3, help="Size of the vocabulary.")] = 10_000,
     threads: Threads = 0,
 ) -> None:
-    """Words that are never the likeliest, by dimension, and what a trigram model gains (Demeter et al. 2020).
+    """Words that are never most likely, by dimension, and the gain of a trigram model (Demeter et al. 2020).
 
     Example: python -m facets_lab.heads stolen shard-00.txt.xz --dim 8 --dim 32 --work-dir runs/stolen
     """
     from facets_lab.heads.language_models import read_corpus
     from facets_lab.heads.stolen import measure_stolen
 
-    config = _config("stolen", encoder=encoder, max_length=64, batch_size=32, steps=steps, threads=threads)
+    config = _config("stolen", max_length=64, batch_size=32, steps=steps, threads=threads)
     corpus = read_corpus(files, num_tokens=num_tokens, num_words=num_words, length=config.max_length)
     sizes = {f"{name}-{size}": (name, size) for name in head or ["softmax"] for size in dim or [8, 16, 32, 64]}
 
     def measure(name: str, seed: int) -> Mapping[str, float]:
         run = config.replaced(head=sizes[name][0], dim=sizes[name][1], seed=seed)
-        return measure_stolen(corpus, run, work_dir / f"{encoder}-{name}-{seed}")
+        return measure_stolen(corpus, run, work_dir / f"{name}-{seed}")
 
     print_report({"words": corpus.num_words, "layers": repeat_seeds(list(sizes), seeds, measure)})
 
 
 def templates(
-    analogies: Annotated[Path, typer.Argument(help="Four words a line, sections ': name'.")],
+    analogies: Annotated[Path, typer.Argument(help="Lines of four words; sections start with ': name'.")],
     words: Annotated[Path, typer.Option(help="Folder of word vectors, such as models/facets-en.")],
     work_dir: WorkDir,
     head: Heads = None,
-    kind: Annotated[str, typer.Option(help="Which two words of a parallelogram: diagonal or edge.")] = "diagonal",
+    kind: Annotated[str, typer.Option(help="Two words of a parallelogram: diagonal or edge.")] = "diagonal",
     seeds: Seeds = 3,
     steps: Steps = 800,
     threads: Threads = 0,
 ) -> None:
-    """Contexts that either of two words may follow, and how dependent the vectors of related words are.
+    """Contexts that either of two words may follow, and the linear dependence of related words.
 
     Example: python -m facets_lab.heads templates analogies.txt.xz --words models/facets-en --work-dir runs/templates
     """
@@ -176,18 +170,12 @@ def _config(name: str, *, steps: int, threads: int, **values: Any) -> "NetworkTr
     )
 
 
-COMMANDS: dict[str, Callable[..., None]] = {
-    "items": items,
-    "language": language,
-    "stolen": stolen,
-    "templates": templates,
-}
+COMMANDS: dict[str, Callable[..., None]] = {f.__name__: f for f in (items, language, stolen, templates)}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs one experiment; returns the exit code: 0, 1 after an error that was reported, 2 for wrong usage."""
-    help = "Output layers side by side; one JSON object on standard output."
-    return run_program("python -m facets_lab.heads", COMMANDS, arguments, help=help, log_level=logging.INFO)
+    """Runs one experiment; returns the exit code."""
+    return run_program("python -m facets_lab.heads", COMMANDS, arguments, help=__doc__ or "", log_level=logging.INFO)
 
 
 if __name__ == "__main__":

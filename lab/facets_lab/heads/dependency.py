@@ -1,4 +1,4 @@
-"""Words that lie in one plane: how dependent they are, and whether a layer can have two of four come next.
+"""Linear dependence of related words, and layers that must predict either of two of them.
 
 Shape suffixes: A analogies, N words of a set, S sets, D dimensions, B contexts, L positions, V words.
 """
@@ -17,8 +17,8 @@ from facets_lab.evaluation.files import read_lines
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
 from facets_lab.training.loop import train_or_load
 
-_SETS = 1_000  # drawn by chance, and words whose neighbours are looked at
-_FREQUENT = 5_000  # words beside those of the templates
+_SETS = 1_000  # random sets, and words with their neighbours
+_FREQUENT = 5_000  # words besides those of the templates
 _SLOTS = ("$A", "$B")
 TEMPLATES = (
     "i went to $A and $B before , and i love one of the two more , which is",
@@ -26,7 +26,7 @@ TEMPLATES = (
     "between $A and $B , the winner of the year was",
     "we read about $A , and then about $B , and the first question was about",
 )
-# Which two of the four words "a is to b as c is to d": b + c = a + d, so (a, d) and (b, c) are the diagonals.
+# Pairs of "a is to b as c is to d": b + c = a + d, so (a, d) and (b, c) are the diagonals of a parallelogram.
 PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
     "diagonal": ((0, 3), (1, 2)),
     "edge": ((0, 1), (0, 2), (1, 3), (2, 3)),
@@ -34,11 +34,7 @@ PAIRS: Mapping[str, tuple[tuple[int, int], ...]] = {
 
 
 def read_analogies(path: Path, words: WordVectors) -> NDArray[np.int64]:
-    """Rows of the four words of each semantic analogy that are all known, ``[A, 4]``.
-
-    Raises:
-        InvalidInputError: There is none.
-    """
+    """Word rows of each semantic analogy of four known words, ``[A, 4]``."""
     rows = []
     syntactic = False
     for _, line in read_lines(path):
@@ -53,22 +49,21 @@ def read_analogies(path: Path, words: WordVectors) -> NDArray[np.int64]:
 
 
 def smallest_singular_values(sets_SND: NDArray[np.floating]) -> NDArray[np.float64]:
-    """How far the words of each set are from lying in fewer dimensions, ``[S]`` (Chang 2022, section 2.2.3)."""
+    """Distance of the words of each set from a space of fewer dimensions, ``[S]`` (Chang 2022, section 2.2.3)."""
     return np.linalg.svd(sets_SND.astype(np.float64), compute_uv=False)[:, -1]
 
 
 def dependency_ratios(
     words: WordVectors, analogies_A4: NDArray[np.int64], *, sizes: tuple[int, ...] = (2, 4, 8, 16, 32), seed: int = 1
 ) -> dict[str, dict[str, float]]:
-    """Smallest singular values of related words over those of words drawn by chance (Chang 2022, figure 2.2).
+    """Smallest singular values of related words, divided by those of random words (Chang 2022, figure 2.2).
 
-    Returns:
-        ``analogies`` of four words; ``similar`` by number of words: a word and its nearest ones. Below 1: related
-        words are more dependent, and a softmax can put them in fewer orders.
+    ``similar`` is a word with its nearest ones, by their number. Below 1: related words are more dependent, so a
+    softmax can rank them in fewer orders.
     """
     random = np.random.default_rng(seed)
     units_VD = words.unit_vectors
-    frequent = units_VD[: len(words) // 2]  # rare words may have nearly the same vectors
+    frequent = units_VD[: len(words) // 2]  # rare words may have almost the same vectors
 
     def by_chance(size: int) -> float:
         rows_SN = np.stack([random.choice(len(frequent), size, replace=False) for _ in range(_SETS)])
@@ -86,31 +81,17 @@ def dependency_ratios(
 
 @dataclass(frozen=True, slots=True)
 class Ambiguous:
-    """Contexts after which either of two words may come, as often.
+    """Contexts that either of two words follows equally often."""
 
-    Attributes:
-        learned: ``[B, L + 1]``; the last is the word that came, negative ones were read, 0 fills the front.
-        held_out: The same with pairs of words that are never together in ``learned``.
-        vectors: ``[V, D]`` of all words; row 0 is padding.
-    """
-
-    learned: NDArray[np.int64]
-    held_out: NDArray[np.int64]
-    vectors: NDArray[np.float32]
+    learned: NDArray[np.int64]  # [B, L + 1]: 0 as padding, negative numbers of the words read, the word that follows
+    held_out: NDArray[np.int64]  # the same with pairs of words that are never together in learned
+    vectors: NDArray[np.float32]  # [V, D]; row 0 is padding
 
 
 def ambiguous_contexts(
     words: WordVectors, analogies_A4: NDArray[np.int64], *, kind: str, num_contexts: int = 5_000, seed: int = 1
 ) -> Ambiguous:
-    """Templates filled with two words of an analogy (Chang 2022, appendix A.2.1).
-
-    Args:
-        words: Their vectors stay as they are in training, so that pairs cannot be learned by heart.
-        analogies_A4: Rows of four words each.
-        kind: ``diagonal`` or ``edge``: which two of the four.
-        num_contexts: About so many of each half at most.
-        seed: Which pairs are held out, and which contexts are drawn.
-    """
+    """Templates filled with two words of an analogy, a key of ``PAIRS`` (Chang 2022, appendix A.2.1)."""
     random = np.random.default_rng(seed)
     pairs = np.concatenate([np.sort(analogies_A4[:, columns], axis=1) for columns in PAIRS[kind]])
     pairs = random.permutation(np.unique(pairs, axis=0))
@@ -141,7 +122,7 @@ def _filled(
 
 
 class TemplateTrainer(SequenceTrainer):
-    """Follows contexts with vectors of words that stay as they are."""
+    """Training with fixed word vectors, so that pairs cannot be learned by heart."""
 
     def __init__(self, config: NetworkTrainingConfig, contexts: Ambiguous) -> None:
         config.require("dim", config.dim == contexts.vectors.shape[1], "must be the width of the word vectors")
@@ -152,16 +133,7 @@ class TemplateTrainer(SequenceTrainer):
 
 
 def measure_templates(contexts: Ambiguous, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
-    """Perplexity of the last word; 2 is what one can reach who knows that the two words come as often.
-
-    Args:
-        contexts: Learned and held out.
-        config: Network and run.
-        folder: Of the run; one that is there already goes on or, finished, is read.
-
-    Returns:
-        ``perplexity`` of held-out pairs; ``learned_perplexity``; ``seconds``.
-    """
+    """Perplexity of the last word in held-out and learned contexts; the best possible is 2."""
     trainer, result = train_or_load(lambda: TemplateTrainer(config, contexts), folder)
     trainer.network.eval()
     with torch.no_grad():

@@ -26,27 +26,16 @@ _HELD_OUT_SHARE = 20  # one document in so many
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Running text as numbers: 0 padding, 1 every rare word, then by frequency.
+    """Text as numbers of words: 0 padding, 1 all rare words, then by frequency."""
 
-    Attributes:
-        sequences: ``[N, L + 1]`` to learn from; each begins with the last word of the one before.
-        held_out: The same of other documents.
-        num_words: V.
-        share_unknown: Of the held-out words, how many are rare ones.
-    """
-
-    sequences: NDArray[np.int64]
-    held_out: NDArray[np.int64]
+    sequences: NDArray[np.int64]  # [N, L + 1]; each starts with the last word of the one before
+    held_out: NDArray[np.int64]  # the same of other documents
     num_words: int
-    share_unknown: float
+    share_unknown: float  # of rare words among the held-out ones
 
 
 def read_corpus(files: Iterable[Path], *, num_tokens: int, num_words: int, length: int) -> Corpus:
-    """The first ``num_tokens`` words of corpus files, every twentieth document held out.
-
-    Raises:
-        ConfigError: There is too little text for a sequence of either kind.
-    """
+    """The first ``num_tokens`` words of corpus files; every twentieth document is held out."""
     kept: list[str] = []
     apart: list[str] = []
     documents = (paragraphs for file in files for paragraphs in read_documents(file))
@@ -73,17 +62,11 @@ def _cut(words: NDArray[np.int64], length: int) -> NDArray[np.int64]:
 def measure_language_model(
     corpus: Corpus, config: NetworkTrainingConfig, folder: Path, *, num_contexts: int = 0
 ) -> dict[str, float]:
-    """Trains a model and measures it on the held-out documents.
-
-    Args:
-        corpus: The text.
-        config: Network and run.
-        folder: Of the run; one that is there already goes on or, finished, is read.
-        num_contexts: C whose log-probabilities make the matrix of the rank; 0: none.
+    """Trains a model in ``folder`` (or loads it) and measures it on the held-out documents.
 
     Returns:
-        ``perplexity``, ``num_parameters``, ``seconds`` of training and, with contexts, ``rank_0.001``, the number of
-        singular values that hold all but a thousandth of the squares (Parthiban 2020, eq. 5.2), and ``rank_0.0001``.
+        ``perplexity``, ``num_parameters``, ``seconds`` of training and, of the log-probabilities of ``num_contexts``
+        contexts, the effective ranks ``rank_0.001`` and ``rank_0.0001``.
     """
     trainer, result = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder

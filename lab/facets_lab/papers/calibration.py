@@ -57,10 +57,6 @@ def calibrate_recommendation(
     Returns:
         ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each ``weights`` and, by kind
         of text, figures of a curve fitted without it (``left_out``).
-
-    Raises:
-        ConfigError: Fewer than two folders, or a file cannot be read.
-        NotFoundError: The model does not exist.
     """
     if len(folders) < 2:
         raise ConfigError(f"expected two or more folders of other texts, got {len(folders)}")

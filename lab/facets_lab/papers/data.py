@@ -103,10 +103,6 @@ def read_papers(path: Path) -> list[Paper]:
     """Papers of a file of JSON lines, in order; blank lines are skipped.
 
     An author is a name or ``{"name", "id"}``. Without ``year`` the year is taken from an id of the ACL Anthology.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line is no such record, or an id is repeated.
     """
     papers: dict[str, Paper] = {}
     for place, record in read_records(_PaperRecord, path, skip_blank=True):
@@ -159,11 +155,7 @@ class PaperCorpus:
 
 
 def build_vocabulary(papers: Sequence[Paper], *, min_count: int, max_words: int) -> Vocabulary:
-    """The words of titles and abstracts, most frequent first, ties by word.
-
-    Raises:
-        InvalidInputError: No word is frequent enough.
-    """
+    """The words of titles and abstracts, most frequent first, ties by word."""
     counts: Counter[str] = Counter()
     tokenizer = Tokenizer()
     for first in range(0, len(papers), _TEXTS_AT_A_TIME):
@@ -178,11 +170,7 @@ def build_vocabulary(papers: Sequence[Paper], *, min_count: int, max_words: int)
 
 
 def build_corpus(papers: Sequence[Paper], vocabulary: Vocabulary, config: PaperTrainingConfig) -> PaperCorpus:
-    """Word rows and interactions of papers.
-
-    Raises:
-        InvalidInputError: No author wrote, and no paper cites, as many papers as the settings require.
-    """
+    """Word rows and interactions of papers."""
     tokenizer = Tokenizer()
     rows: list[NDArray[np.uint16]] = []
     for first in range(0, len(papers), _TEXTS_AT_A_TIME):
@@ -359,9 +347,6 @@ def singular_word_vectors(counts_NV: csr_matrix, dim: int, *, seed: int = 1) -> 
     """Unit vectors of the words, ``[V, D]``: right singular vectors of the tf-idf matrix of the texts.
 
     Weights are ``(1 + log count) log(N / texts)``, with texts and then words at unit length.
-
-    Raises:
-        InvalidInputError: There are fewer texts or words than ``dim`` needs.
     """
     num_texts, num_words = counts_NV.shape
     if min(num_texts, num_words) <= dim:

@@ -82,11 +82,7 @@ class PaperData:
 
 
 def make_data(papers: Sequence[Paper], known: Mapping[CandidateKind, set[str]]) -> PaperData:
-    """The papers with the candidates that all models know.
-
-    Raises:
-        InvalidInputError: There is no such candidate.
-    """
+    """The papers with the candidates that all models know."""
     ids: dict[CandidateKind, list[str]] = {}
     positives: dict[CandidateKind, Positives] = {}
     for kind in CandidateKind:
@@ -268,11 +264,7 @@ def cbow_systems(loaded: LoadedModel, data: PaperData) -> Iterator[tuple[str, Sc
 
 
 def minilm_systems(loaded: LoadedModel, data: PaperData, train: Path | None) -> Iterator[tuple[str, Score]]:
-    """Cosines of MiniLM's vectors; needs the texts of the training papers.
-
-    Raises:
-        InvalidInputError: A paper of the model is missing in ``train``.
-    """
+    """Cosines of MiniLM's vectors; needs the texts of the training papers."""
     if train is None:
         logger.warning("the baseline minilm is left out: it needs the texts of the training papers (--train FILE)")
         return
@@ -336,10 +328,6 @@ def evaluate_recommendation(
         sample: Size of a seeded sample of the candidates of each kind; None: all. With baselines the papers are a
             sample too.
         tune: First store the best mixture on this file in the model folders (development data only).
-
-    Raises:
-        ConfigError: A file cannot be read, or two models have one name.
-        InvalidInputError: The models know no candidate of the file.
     """
     models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), LoadedModel.load)
     papers = read_papers(file)

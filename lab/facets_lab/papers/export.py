@@ -48,10 +48,6 @@ def prepare_papers(config: PaperTrainingConfig, words_of: Path | None = None) ->
     """Reads the papers and makes their initial word vectors.
 
     ``words_of`` is a model of the same papers whose vocabulary is used; None: a new vocabulary.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line is invalid, or there are too few papers.
     """
     papers = read_papers(Path(config.data))
     if words_of is None:
@@ -75,10 +71,6 @@ def train_papers(
     """Trains a model and writes it to ``model_dir``; None: ``out_dir / "model"``.
 
     ``words_of`` is a model of the same papers; words and papers are shared with it, for a baseline.
-
-    Raises:
-        ConfigError: The run already exists, or was interrupted; the message says how to continue.
-        CheckpointError: ``resume`` without a checkpoint of these settings.
     """
     trainer, result = train(
         lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume, progress=progress
@@ -178,12 +170,6 @@ def add_sentences(
         num_components: Dimensions of a vector.
         abstract_chars: Characters of an abstract that are encoded.
         share: Weight of the sentences beside the words, until it is tuned.
-
-    Raises:
-        ConfigError: A number is out of range, or the model shares the papers of another model.
-        CheckpointError: A model is damaged.
-        NotFoundError: The encoder does not exist.
-        InvalidInputError: A paper of the model is not in the data.
     """
     model, reader = PaperModel.from_folder(folder), load(encoder, PassageModel)
     if not 1 <= num_components <= reader.dim:

@@ -156,11 +156,7 @@ def calibrate_entailment(name_or_path: str | None, files: Sequence[Path], *, dry
 def fit_across_sources(
     model: RelationModel, files: Sequence[Path]
 ) -> tuple[EntailmentWeights, dict[str, dict[str, dict[str, object]]]]:
-    """Weights fitted on all files, and the report of ``calibrate_entailment`` by file.
-
-    Raises:
-        InvalidInputError: A line is invalid, or two files have the same name.
-    """
+    """Weights fitted on all files, and the report of ``calibrate_entailment`` by file."""
     engine = RelationEngine(model)
     sources: dict[str, Source] = {}
     for file in files:

@@ -97,12 +97,7 @@ class RelationCatalogue(Settings):
 
 
 def read_phrases(path: Path) -> dict[str, list[str]]:
-    """Patterns by relation, from lines ``relation<TAB>pattern``.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: The file cannot be read.
-    """
+    """Patterns by relation, from lines ``relation<TAB>pattern``."""
     phrases: dict[str, list[str]] = {}
     for relation, pattern in read_table(path, {"relation": str, "pattern": _parse_pattern}):
         phrases.setdefault(relation, []).append(pattern)
@@ -187,9 +182,6 @@ def label_patterns(
     """Phrases and names of the relations as patterns; those of symmetric relations also mirrored.
 
     ``none_patterns`` express none of the relations, in either direction.
-
-    Raises:
-        InvalidInputError: A pattern lacks an argument or has one twice.
     """
     tokenizer = Tokenizer()
     relations_of: dict[Pattern, set[int]] = {}

@@ -114,23 +114,13 @@ class RelationMatrix:
 
 
 def read_cells(path: Path) -> Iterator[tuple[str, str, str, int]]:
-    """Cells of a matrix file: entity, entity, pattern or ``kb:relation``, count.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: The file cannot be read.
-    """
+    """Cells of a matrix file: entity, entity, pattern or ``kb:relation``, count."""
     columns: Columns = {"entity": str, "other entity": str, "pattern or kb:relation": str, "count": parse_count}
     yield from read_table(path, columns)
 
 
 def read_triples(path: Path) -> list[Triple]:
-    """The ``kb:`` rows of a matrix file.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: The file cannot be read, or has no such row.
-    """
+    """The ``kb:`` rows of a matrix file."""
     triples = [
         (head, tail, name[len(KB_PREFIX) :]) for head, tail, name, _ in read_cells(path) if name.startswith(KB_PREFIX)
     ]
@@ -155,10 +145,6 @@ def load_matrix(
         relations: Names of the relations, in the order of the rows.
         max_patterns_per_pair: The first cells of an entity pair are kept.
         max_pairs_per_pattern: A random choice of the cells of a pattern is kept.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: A file cannot be read, or no cell is left.
     """
     tokenizer = Tokenizer()
     patterns: dict[str, int] = {}

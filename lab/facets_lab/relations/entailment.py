@@ -82,10 +82,6 @@ def read_entailment(path: Path) -> EntailmentData:
     ``triple<TAB>triple<TAB>True or False`` says whether the second triple entails the first; a triple is ``entity,
     words, entity``. Arguments are matched by the entity that both triples share. Where a pair is there both ways round,
     both judgements make the label.
-
-    Raises:
-        InvalidInputError: A line is invalid, or no pair has entailment.
-        ConfigError: The file cannot be read.
     """
     lines = [(place, line.split("\t")) for place, line in read_lines(path) if line.strip()]
     is_judged_one_way = bool(lines) and len(lines[0][1]) == 3
@@ -225,12 +221,7 @@ def cosine_scores(embed: Embed, data: EntailmentData) -> dict[str, PairScores]:
 def evaluate_entailment(
     file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
 ) -> Report:
-    """``pair_metrics`` of the models; baselines are random scores, frequencies and MiniLM.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line of the file is invalid.
-    """
+    """``pair_metrics`` of the models; baselines are random scores, frequencies and MiniLM."""
     data = read_entailment(file)
     models = load_relation_models(names_or_paths, baselines)
 

@@ -113,10 +113,6 @@ def read_pairs(path: Path) -> PairData:
     """Reads ``entity<TAB>entity<TAB>pattern or kb:relation<TAB>count``.
 
     Pairs without a pattern or without a relation are left out.
-
-    Raises:
-        InvalidInputError: A line is invalid, or no pair is left.
-        ConfigError: The file cannot be read.
     """
     pairs: dict[tuple[str, str], tuple[list[str], list[str]]] = {}
     num_rows = 0
@@ -290,12 +286,7 @@ def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list
 def evaluate_relations(
     file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
 ) -> Report:
-    """``relation_metrics`` of the models; random scores and MiniLM over the relations of the first model.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line of the file is invalid.
-    """
+    """``relation_metrics`` of the models; random scores and MiniLM over the relations of the first model."""
     data = read_pairs(file)
     models = load_relation_models(names_or_paths, baselines)
 

@@ -155,11 +155,7 @@ def _catalogue_shares(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -
 
 
 def export_relation_model(config: RelationTrainingConfig, run_dir: Path, out_dir: Path) -> None:
-    """Writes a model folder from the last checkpoint of a run.
-
-    Raises:
-        CheckpointError: The run has no checkpoint, or one of other settings.
-    """
+    """Writes a model folder from the last checkpoint of a run."""
     trainer = RelationTrainer(config)
     loop = TrainingLoop(trainer, run_dir)
     loop.resume()

@@ -52,12 +52,7 @@ def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
 
 
 def find_facts(cells: Sequence[Path], *, phrases: Path, catalogue: Path) -> list[Fact]:
-    """``facts_of_cells`` of matrix files with ``types.tsv`` beside them.
-
-    Raises:
-        InvalidInputError: A line of a file is invalid.
-        ConfigError: A file cannot be read.
-    """
+    """``facts_of_cells`` of matrix files with ``types.tsv`` beside them."""
     types = {name: kind for path in cells for name, kind in read_types(path.parent / TYPES_FILE).items()}
     return facts_of_cells(
         (cell for path in cells for cell in read_cells(path)),
@@ -151,11 +146,6 @@ def write_facts(path: Path, facts: Iterable[Fact]) -> None:
 
 
 def read_facts(path: Path) -> list[Fact]:
-    """Reads what ``write_facts`` wrote.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: The file cannot be read.
-    """
+    """Reads what ``write_facts`` wrote."""
     columns: Columns = {"head": str, "tail": str, "relation": str, "support": parse_count}
     return [Fact(*fields) for fields in read_table(path, columns)]

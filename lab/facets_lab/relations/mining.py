@@ -24,7 +24,7 @@ from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
 from facets.storage import write_atomically
 from facets_lab.evaluation.comparison import Report
-from facets_lab.files import read_lines
+from facets_lab.evaluation.files import read_texts
 from facets_lab.relations.catalogue import read_phrases, relations_by_pattern
 from facets_lab.relations.data import KB_PREFIX, read_cells
 from facets_lab.relations.entity_pairs import DocumentMiner, bare_name, distinctive_names, name_variants
@@ -64,7 +64,7 @@ def mine_files(
     return mine_cells(
         expand_files(patterns),
         out_dir,
-        names=None if gazetteer is None else list(filter(None, read_lines(gazetteer))),
+        names=None if gazetteer is None else list(filter(None, read_texts(gazetteer))),
         extra_names={name for pair in facts for name in pair},
         keep_pairs=facts,
         keep_patterns=() if phrases is None else relations_by_pattern(read_phrases(phrases)),
@@ -102,11 +102,6 @@ def mine_cells(
 
     Returns:
         Counts and speed; also written to ``mining.json``.
-
-    Raises:
-        ConfigError: A file cannot be read, or there is no name.
-        InvalidInputError: A file is not UTF-8 or damaged.
-        NotFoundError: The recognizer is not installed.
     """
     started = time.monotonic()
     _make_finder(recognizer)  # fails here and not in a worker

@@ -120,10 +120,5 @@ def write_types(path: Path, types: Mapping[str, EntityType]) -> None:
 
 
 def read_types(path: Path) -> dict[str, EntityType]:
-    """Reads what ``write_types`` wrote.
-
-    Raises:
-        InvalidInputError: A line is invalid.
-        ConfigError: The file cannot be read.
-    """
+    """Reads what ``write_types`` wrote."""
     return dict(read_table(path, {"name": str, "entity type": EntityType}))

@@ -23,7 +23,7 @@ from facets.relations.model import encoder_pieces
 from facets.relations.network import PatternNetwork, PatternPieces
 from facets.relations.patterns import mirrored
 from facets.relations.scoring import asymmetric_scores
-from facets_lab.files import read_lines
+from facets_lab.evaluation.files import read_texts
 from facets_lab.losses import direction_loss, no_relation_loss, ranking_loss, universal_schema_loss
 from facets_lab.relations.catalogue import LabelledPatterns, RelationCatalogue, label_patterns, read_phrases
 from facets_lab.relations.data import (
@@ -65,20 +65,14 @@ class RelationNetwork(nn.Module):
 
 
 class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
-    """A relation network with its data.
-
-    Raises:
-        ConfigError: The settings do not fit the encoder, or a file cannot be read.
-        CheckpointError: The encoder's folder is damaged.
-        InvalidInputError: A line of a file is invalid.
-    """
+    """A relation network with its data."""
 
     network: RelationNetwork
 
     def __init__(self, config: RelationTrainingConfig) -> None:
         super().__init__(config)
         self.catalogue = RelationCatalogue.from_toml(Path(config.catalogue))
-        others = [line for line in read_lines(Path(config.none_patterns)) if line and not line.startswith("#")]
+        others = [line for line in read_texts(Path(config.none_patterns)) if line and not line.startswith("#")]
         self.labelled = label_patterns(self.catalogue, read_phrases(Path(config.phrases)), others)
         self.facts = _read_facts(config, self.catalogue)
         self.matrix = load_matrix(

@@ -73,9 +73,6 @@ def calibrate_similarity(
         source: Description of ``file``, stored with the curves.
         dry_run: Leave the model unchanged.
         methods: Names of ``PAIR_METHODS``; empty: all available ones.
-
-    Raises:
-        InvalidInputError: A score is outside ``[0, 5]``.
     """
     train = read_sts(file)
     tested = None if test is None else read_sts(test)

@@ -80,9 +80,6 @@ class SentenceStream:
     Attributes:
         training_sentences: Sentences to train on, ascending.
         validation_sentences: Sentences of held-out documents.
-
-    Raises:
-        ConfigError: The corpus is too small for one batch on either side.
     """
 
     def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:
@@ -205,9 +202,6 @@ class PhraseStream:
 
     A phrase is one to three known words of a sentence, none of them a stop word, a number or punctuation. Its targets
     are the non-stop words within five positions.
-
-    Raises:
-        ConfigError: The corpus has too few phrases for one batch on either side.
     """
 
     def __init__(self, corpus: PackedCorpus, config: SentenceTrainingConfig) -> None:

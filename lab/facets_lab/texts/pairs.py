@@ -78,12 +78,7 @@ class PhraseChoices:
 
 
 def read_sts(path: Path) -> ScoredPairs:
-    """Reads ``score<TAB>sentence<TAB>sentence`` lines; in some files every line also has ``<TAB>label`` (SICK).
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line has another form, or the file is empty.
-    """
+    """Reads ``score<TAB>sentence<TAB>sentence`` lines; in some files every line also has ``<TAB>label`` (SICK)."""
     names: tuple[str, ...] = ("score", "first sentence", "second sentence")
     gold: list[float] = []
     pairs: list[tuple[str, str]] = []
@@ -129,12 +124,7 @@ def read_phrase_pairs(path: Path) -> LabelledPairs:
 
 
 def read_phrase_choices(path: Path) -> PhraseChoices:
-    """Reads lines of phrase, answer, the phrase's two words and four distractors, separated by tabs.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line has another form, or the file is empty.
-    """
+    """Reads lines of phrase, answer, the phrase's two words and four distractors, separated by tabs."""
     names = ("phrase", "answer", "first word", "second word", *(f"distractor {i + 1}" for i in range(_NUM_DISTRACTORS)))
     phrases, candidates = [], []
     for place, line in read_lines(path):
@@ -151,13 +141,7 @@ def read_phrase_choices(path: Path) -> PhraseChoices:
 
 
 def load_text_model(name_or_path: str | None) -> TextModel:
-    """A model of sentences or passages; None: the default model of sentences.
-
-    Raises:
-        NotFoundError: The model does not exist.
-        CheckpointError: The folder is damaged.
-        InvalidInputError: The model is for another task.
-    """
+    """A model of sentences or passages; None: the default model of sentences."""
     model = load(DEFAULT_MODEL if name_or_path is None else name_or_path)
     if not isinstance(model, FacetModel | PassageModel):
         raise InvalidInputError(f"{name_or_path}: expected a model for sentences or passages, got one for {model.task}")
@@ -190,11 +174,7 @@ def available_methods(model: TextModel, *, skip_wmd: bool = False) -> tuple[str,
 
 
 def model_scores(model: TextModel, pairs: Pairs, methods: Sequence[str]) -> Iterator[tuple[str, Scores]]:
-    """Each method with its scores, ``[P]``; higher is more similar.
-
-    Raises:
-        ConfigError: The model lacks what ``sif`` removes, or the package for ``wmd`` is missing.
-    """
+    """Each method with its scores, ``[P]``; higher is more similar."""
     scorer = PairScorer(model, pairs)
     for name in methods:
         yield str(name), scorer.scores(method_of(name), attention=name.endswith(ATTENTION_SUFFIX))
@@ -230,10 +210,6 @@ def evaluate_sts(
     """Correlations of similarity with human scores; where the file has labels also ``labels_right``, in ``[0, 1]``.
 
     ``methods`` are names of ``PAIR_METHODS``; empty: all that the model and the installed packages support.
-
-    Raises:
-        ConfigError: A file cannot be read, or a method is not available.
-        InvalidInputError: A line of the file is invalid.
     """
     data = read_sts(file)
     models = load_text_models(names_or_paths, baselines)

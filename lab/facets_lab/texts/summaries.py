@@ -52,12 +52,7 @@ class _SummaryRecord(Record):
 
 
 def read_summaries(path: Path) -> ReferenceSummaries:
-    """Reads JSON lines ``{"id", "sentences", "references"}``; blank sentences are left out.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line has another form, or the file is empty.
-    """
+    """Reads JSON lines ``{"id", "sentences", "references"}``; blank sentences are left out."""
     records = [record for _, record in read_records(_SummaryRecord, path)]
     if not records:
         raise InvalidInputError(f"{path}: expected at least one line, got an empty file")
@@ -166,12 +161,7 @@ def evaluate_summarization(
     max_words: int | None = None,
     as_in_paper: bool = False,
 ) -> Report:
-    """ROUGE of summaries of 3 sentences, of ``num_sentences``, or of at most ``max_words``.
-
-    Raises:
-        ConfigError: The file cannot be read.
-        InvalidInputError: A line of the file is invalid.
-    """
+    """ROUGE of summaries of 3 sentences, of ``num_sentences``, or of at most ``max_words``."""
     data = read_summaries(file)
     models = load_text_models(names_or_paths, baselines)
     budget = Budget(num_sentences, max_words)

@@ -37,11 +37,7 @@ class Prompt:
 
 
 def read_texts(path: Path) -> list[str]:
-    """The field ``text`` of each JSON line, or its ``sentences``.
-
-    Raises:
-        InvalidInputError: A record has neither.
-    """
+    """The field ``text`` of each JSON line, or its ``sentences``."""
     texts = []
     for place, record in read_json_lines(path):
         text = record.get("text", record.get("sentences"))
@@ -55,11 +51,7 @@ def read_texts(path: Path) -> list[str]:
 
 
 def cut_prompts(texts: Iterable[str], model: FacetModel, *, num_words: int) -> list[Prompt]:
-    """Texts cut after ``num_words`` words; texts that end too early are left out.
-
-    Raises:
-        InvalidInputError: All texts end too early.
-    """
+    """Texts cut after ``num_words`` words; texts that end too early are left out."""
     vocabulary, units = model.words.vocabulary, model.words.unit_vectors
     prompts = []
     for text in texts:

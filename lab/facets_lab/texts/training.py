@@ -36,11 +36,7 @@ _VALIDATION_ACCURACY = (1e-5, 200)
 
 
 class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
-    """A facet network on a packed corpus.
-
-    Raises:
-        ConfigError: Corpus, word vectors and settings do not belong together.
-    """
+    """A facet network on a packed corpus."""
 
     network: FacetNetwork
 
@@ -107,9 +103,6 @@ def export_sentence_model(
     """Writes a model folder from the last checkpoint of a run.
 
     ``words_of`` is a model with the same word vectors, which are then not stored again.
-
-    Raises:
-        CheckpointError: The run has no checkpoint, or no validation yet.
     """
     state = load_checkpoint(run_dir / CHECKPOINT, config.to_dict(), device=torch.device("cpu"))
     try:

@@ -30,7 +30,7 @@ from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 from facets.storage import write_atomically
-from facets_lab.files import read_lines
+from facets_lab.evaluation.files import read_texts
 
 FORMAT = 1
 _TITLE = "# "
@@ -49,11 +49,7 @@ ResultT = TypeVar("ResultT")
 
 
 def expand_files(patterns: Sequence[str]) -> list[Path]:
-    """Files that match the patterns, each once, sorted within a pattern.
-
-    Raises:
-        ConfigError: A pattern matches no file.
-    """
+    """Files that match the patterns, each once, sorted within a pattern."""
     files: dict[Path, None] = {}
     for pattern in patterns:
         matches = sorted(path for path in map(Path, glob(pattern)) if path.is_file())
@@ -68,13 +64,9 @@ def read_titled_documents(path: Path, *, blank_ends: bool = False) -> Iterator[t
 
     A line ``# Title`` starts a document; every other line is a paragraph. With ``blank_ends`` an empty line also ends a
     document. ``.xz`` and ``.gz`` files are decompressed; only one document is in memory at a time.
-
-    Raises:
-        InvalidInputError: A line is not UTF-8, or the file is damaged.
-        ConfigError: The file cannot be opened.
     """
     title, paragraphs = "", list[str]()
-    for line in read_lines(path):
+    for line in read_texts(path):
         is_title = line.startswith(_TITLE)
         if is_title or (blank_ends and not line):
             if paragraphs:
@@ -162,12 +154,7 @@ class PackedCorpus:
 
     @classmethod
     def open(cls, path: Path) -> "PackedCorpus":
-        """Opens a packed folder.
-
-        Raises:
-            ConfigError: There is no such folder.
-            CheckpointError: A file is missing, cut, or does not fit the others.
-        """
+        """Opens a packed folder."""
         if not path.is_dir():
             raise ConfigError(f"a packed corpus is a folder, got {path}")
         try:
@@ -224,10 +211,6 @@ def pack_corpus(
         vocabulary: Words and counts to use instead, so that existing word vectors fit the corpus.
         num_workers: Tokenizing processes; None: one for each core.
         show_progress: Show a progress bar on standard error.
-
-    Raises:
-        ConfigError: A number is out of range, a file cannot be read, or no sentence is left.
-        InvalidInputError: A file is not UTF-8 or damaged.
     """
     for name, value in (("max_words", max_words), ("min_count", min_count), ("min_words", min_words)):
         if value < 1:

@@ -85,9 +85,6 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
     """A network with its data and its loss.
 
     All randomness comes from the seed and the step, or from torch's generator, so that a run can be resumed exactly.
-
-    Raises:
-        ConfigError: The device does not exist.
     """
 
     network: nn.Module
@@ -184,9 +181,6 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         """Loads the last checkpoint; the run then ends exactly as if it had never stopped.
 
         On other hardware, or with another number of threads, it ends the same up to rounding.
-
-        Raises:
-            CheckpointError: There is no checkpoint, it is damaged, or it belongs to other settings or data.
         """
         path, device = self._out_dir / CHECKPOINT, self._trainer.device
         state = load_checkpoint(path, self._config.to_dict(), device=device)
@@ -201,11 +195,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
             raise CheckpointError(f"{path} was made with other data or by another version: {error}") from error
 
     def run(self, *, progress: bool = True) -> TrainingResult:
-        """Runs to the last step, or to an interrupt (SIGINT, SIGTERM), which saves a checkpoint first.
-
-        Raises:
-            CheckpointError: The loss became NaN.
-        """
+        """Runs to the last step, or to an interrupt (SIGINT, SIGTERM), which saves a checkpoint first."""
         config = self._config
         self._out_dir.mkdir(parents=True, exist_ok=True)
         losses: list[dict[str, float]] = []
@@ -240,11 +230,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
         return losses
 
     def train_step(self, batch: BatchT) -> dict[str, float]:
-        """One optimizer step; returns the losses.
-
-        Raises:
-            CheckpointError: The loss became NaN.
-        """
+        """One optimizer step; returns the losses."""
         network = self._trainer.network.train()
         losses = self._trainer.step(batch, self._step)
         self._optimizer.zero_grad(set_to_none=True)
@@ -299,11 +285,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
 def load_checkpoint(
     path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Sequence[str] = _HARDWARE_SETTINGS
 ) -> dict[str, Any]:
-    """A checkpoint of a run; the given settings must be those of the run, except ``may_change``.
-
-    Raises:
-        CheckpointError: There is no checkpoint, it is damaged, or it belongs to other settings.
-    """
+    """A checkpoint of a run; the given settings must be those of the run, except ``may_change``."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError as error:
@@ -357,12 +339,7 @@ def _restore_generators(states: Mapping[str, Any], device: torch.device) -> None
 def train(
     make_trainer: Callable[[], TrainerT], out_dir: Path, *, resume: bool = False, progress: bool = True
 ) -> tuple[TrainerT, TrainingResult]:
-    """Trains to the last step; ``make_trainer``, which reads the data, is called after the checks.
-
-    Raises:
-        ConfigError: The folder already holds a run, or this one was interrupted; the message says how to continue.
-        CheckpointError: ``resume`` without a checkpoint of these settings.
-    """
+    """Trains to the last step; ``make_trainer``, which reads the data, is called after the checks."""
     if not resume and (out_dir / CHECKPOINT).exists():
         raise ConfigError(f"{out_dir} already holds a run: use --resume, or another --out")
     trainer = make_trainer()

@@ -1,4 +1,4 @@
-"""What output layers are tried on: items of users, running text, words that lie in one plane."""
+"""Experiments with output layers: items of users, text, linearly dependent words."""
 
 import itertools
 import json
@@ -28,7 +28,7 @@ from facets.language.vocabulary import Vocabulary
 
 
 def some_users(count: int = 60, num_items: int = 30) -> list[str]:
-    """Users who take item after item in the order of the shelf, each from a place of his own."""
+    """Users who take items in the order of the shelf, from different starts."""
     random = np.random.default_rng(0)
     starts = random.integers(0, num_items, count)
     return [f"u{n}\t" + " ".join(f"i{(start + k) % num_items}" for k in range(12)) for n, start in enumerate(starts)]
@@ -115,15 +115,6 @@ def test_what_follows_is_learned_and_a_second_call_reads_the_finished_runs(
     assert set(layers["softmax"]["ndcg@10"]) == {"mean", "ci95", "runs"}
     assert "unreachable" in layers["softmax"]
     assert reports[0]["baselines"]["after-the-last"]["ndcg@10"] > 90
-
-
-@pytest.mark.parametrize("encoder", ["gru", "lstm"])
-def test_recurrent_networks_learn_too(
-    encoder: str, shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    call = ["items", str(shelf), "--head", "softmax", "--encoder", encoder, "--work-dir", str(tmp_path / "runs")]
-    assert main([*call, "--seeds", "1", "--steps", "120", "--dim", "16", "--threads", "1"]) == 0
-    assert json.loads(capsys.readouterr().out)["layers"]["softmax"]["ndcg@10"]["mean"] > 50
 
 
 def test_popularity_asks_for_the_most_taken() -> None:
@@ -228,10 +219,8 @@ def separable(above: np.ndarray, below: np.ndarray) -> bool:
     ("arguments", "expected"),
     [
         (["--head", "soft"], "unknown layer 'soft'"),
-        (["--encoder", "rnn"], "encoder"),
-        (["--head", "clr"], "reranker of 100 words needs more than these 30"),
-        (["--head", "rs2", "--encoder", "lstm"], "reads twice"),
-        (["--dim", "15"], "no multiple of 2"),
+        (["--head", "clr"], "reranker of 100 words needs a larger vocabulary than 30"),
+        (["--dim", "15"], "multiple of num_attention_heads, got 15"),
     ],
 )
 def test_wrong_settings_are_one_sentence(

@@ -1,4 +1,4 @@
-"""Words that are never the likeliest, and a trigram model beside its slow reference."""
+"""Words that are never most likely, and the trigram model against its definition."""
 
 import itertools
 import json
@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from facets_lab.heads.__main__ import main
+from facets_lab.heads.hull import interior
 from facets_lab.heads.stolen import TRIGRAM_WEIGHT, TrigramModel
 
 SIZE = 9
@@ -71,3 +72,11 @@ def test_words_of_few_dimensions_are_never_the_likeliest_and_trigrams_help(
     assert flat["perplexity_interior_ensemble"] < flat["perplexity_interior"]
     assert flat["perplexity_interior_ensemble"] <= flat["perplexity_interior_trigram"] / TRIGRAM_WEIGHT * 1.001
     assert flat["perplexity_ensemble"] < flat["perplexity"]
+
+
+def test_a_row_is_interior_exactly_if_it_is_a_mixture_of_others() -> None:
+    corners = np.concatenate((np.eye(4), -np.eye(4)))
+    mixtures = np.random.default_rng(0).dirichlet(np.ones(8), 30) @ corners
+    outside = 3.0 * np.eye(4)[:1]
+    assert interior(np.concatenate((outside, corners[1:], mixtures))).tolist() == [False] * 8 + [True] * 30
+    assert not interior(np.concatenate((outside, mixtures)), budget_s=0.0).any()
