@@ -34,7 +34,8 @@ def test_durable_files_go_through_the_storage_room() -> None:
     wrong = [
         module.place(node.lineno)
         for module in modules().values()
-        if module.package != "facets_client" and module.room != "storage"
+        if module.package not in {"facets_client", "facets_lab"}
+        and module.room != "storage"  # these have scratch files
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in opens
     ]

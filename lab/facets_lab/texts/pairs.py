@@ -284,7 +284,7 @@ def evaluate_opposed_pairs(file: Path, names_or_paths: Sequence[str] = (), *, ba
     return make_report(file, len(data.pairs), measured())
 
 
-def _phrase_scores(
+def phrase_scores(
     pairs: Pairs, names_or_paths: Sequence[str], baselines: bool
 ) -> Iterator[tuple[str, dict[str, Scores]]]:
     """Models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
@@ -310,7 +310,7 @@ def evaluate_phrase_pairs(
                 for method, scores_P in scores.items()
             },
         )
-        for name, scores in _phrase_scores(data.pairs, names_or_paths, baselines)
+        for name, scores in phrase_scores(data.pairs, names_or_paths, baselines)
     )
     return make_report(file, len(data.pairs), measured)
 
@@ -354,7 +354,7 @@ def evaluate_phrase_choice(
         return {"accuracy_5": float(right_5_C.mean()), "accuracy_10": float(right_10_C.mean())}
 
     def measured() -> Iterator[tuple[str, MethodMetrics]]:
-        for name, scores in _phrase_scores(pairs, names_or_paths, baselines):
+        for name, scores in phrase_scores(pairs, names_or_paths, baselines):
             metrics = {}
             for method, scores_P in scores.items():
                 scores_CN = scores_P.reshape(len(data.phrases), 2 * num_candidates)

@@ -34,7 +34,7 @@ from facets_lab.evaluation.files import read_texts
 
 FORMAT = 1
 _TITLE = "# "
-_BLOCK_CHARS = 2_000_000
+BLOCK_CHARS = 2_000_000
 _MIN_LETTER_SHARE = 0.5
 _ROWS_AT_A_TIME = 10_000_000
 # Tags, templates, table rows, magic words, placeholders of formulas and source code.
@@ -287,7 +287,7 @@ def _collect(blocks: Iterable[_Block], numbers_path: Path, show_progress: bool) 
 
 def _tokenized_blocks(files: Sequence[Path], min_words: int, num_workers: int) -> Iterator[_Block]:
     documents = chain.from_iterable(map(read_documents, files))
-    blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), _BLOCK_CHARS)
+    blocks = in_blocks(documents, lambda paragraphs: sum(map(len, paragraphs)), BLOCK_CHARS)
     tasks = ((block, min_words) for block in blocks)
     if num_workers == 1:
         yield from map(_tokenize_block, tasks)

@@ -128,7 +128,7 @@ def test_ten_choices_add_the_reversed_phrase(
     def table(asked, *_):  # type: ignore[no-untyped-def]
         yield "table", {"m": np.array([scores.get(pair, 0.0) for pair in asked], dtype=np.float32)}
 
-    monkeypatch.setattr(pairs, "_phrase_scores", table)
+    monkeypatch.setattr(pairs, "phrase_scores", table)
     report = evaluate_phrase_choice(write_lines(tmp_path / "choices.tsv", CHOICES))
     assert report["models"] == {"table": {"m": {"accuracy_5": expected[0], "accuracy_10": expected[1]}}}
 

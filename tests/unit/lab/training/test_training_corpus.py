@@ -86,7 +86,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
     files: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one = pack_corpus(files, tmp_path / "one", min_count=1, num_workers=1, show_progress=False)
-    monkeypatch.setattr("facets_lab.training.corpus._BLOCK_CHARS", 10)  # a document a block
+    monkeypatch.setattr("facets_lab.training.corpus.BLOCK_CHARS", 10)  # a document a block
     two = pack_corpus(files, tmp_path / "two", min_count=1, num_workers=2, show_progress=False)
     for name in ("tokens", "sentence_offsets", "paragraph_offsets", "document_offsets"):
         np.testing.assert_array_equal(getattr(one, name), getattr(two, name))
@@ -97,7 +97,7 @@ def test_number_of_workers_and_blocks_changes_nothing(
 def test_bad_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
     path = tmp_path / "bad.txt"
     path.write_bytes(b"# Title\nA good line.\nA b\xffd line.\n")
-    with pytest.raises(InvalidInputError, match=r"bad\.txt, line 3: expected UTF-8, got byte 0xff"):
+    with pytest.raises(InvalidInputError, match=r"bad\.txt, line 3: expected UTF-8"):
         list(read_documents(path))
     with pytest.raises(InvalidInputError, match="line 3"):
         pack_corpus([path], tmp_path / "p", num_workers=2, show_progress=False)
@@ -109,7 +109,7 @@ def test_bad_utf8_is_refused_with_file_and_line(tmp_path: Path) -> None:
 def test_cut_files_are_refused(files: list[Path], tmp_path: Path, name: str) -> None:
     path = tmp_path / name
     path.write_bytes(path.read_bytes()[:-12])
-    with pytest.raises(InvalidInputError, match="compressed data"):
+    with pytest.raises(InvalidInputError, match="compressed text"):
         list(read_documents(path))
 
 
