@@ -124,7 +124,7 @@ def test_client_stopped_in_the_middle(facets: Command, collection: str, number: 
     process.communicate(timeout=60)
     assert process.returncode == (130 if number is signal.SIGINT else -number)
     out, err = finish(facets.start(*load.args[:-1]), 0)
-    assert "going on after line" in err
+    assert "continuing after line" in err
     assert f"{NUM_ROWS:,} records: {NUM_ROWS:,} stored" in out
     assert load.ids() == [f"p{i:05}" for i in range(NUM_ROWS)]
 

@@ -152,9 +152,9 @@ def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, tmp_pa
     killed.wait(30)
     (tmp_path / "broken" / "part-00000003.parquet.partial").write_bytes(b"half")
     if (tmp_path / "broken" / "encoding.state.json").exists():
-        refused = "not all is encoded: run facets encode again"
+        refused = "encoding is not complete: run facets encode again"
         assert refused in command.done("index", "--from-encoded", "broken", "-c", "x", "--dry-run", code=2)
-        assert "going on after line" in command.done(*command.encode, "--out", "broken", code=1)
+        assert "continuing after line" in command.done(*command.encode, "--out", "broken", code=1)
     assert digests(tmp_path / "broken") == whole
     command.done(*command.encode, "--out", "several", "--workers", 2, code=1)
     assert digests(tmp_path / "several") == whole

@@ -98,7 +98,7 @@ class EncodedDocuments:
     def __init__(self, path: Path) -> None:
         self.name = str(path)
         if (path / _STATE).exists():
-            raise InputError(f"{path}: not all is encoded: run facets encode again, it goes on")
+            raise InputError(f"{path}: encoding is not complete: run facets encode again to continue")
         manifest = _read_manifest(path)
         self.encoded_by = EncodedBy(**manifest["made_by"])
         self._parts = [_part(path, number) for number in range(1, manifest["num_parts"] + 1)]

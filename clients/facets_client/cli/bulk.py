@@ -114,11 +114,11 @@ class BulkInput:
             try:
                 return runner.run()
             except KeyboardInterrupt:
-                message = f"interrupted {_place_text(runner.place, verb)}; the same command goes on from there"
+                message = f"interrupted {_place_text(runner.place, verb)}; run the same command to continue"
                 failure = Failure(message=message, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
                 raise CommandError(failure) from None
             except FacetsClientError:
-                self.settings.note(f"stopped {_place_text(runner.place, verb)}; the same command goes on from there")
+                self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command to continue")
                 raise
 
     def rejected_file(self, place: Place) -> str | None:
@@ -143,7 +143,7 @@ class BulkInput:
         if not may_resume(place):
             return Place()
         if place.line or place.file:
-            self.settings.note(f"going on {_place_text(place, verb)}")
+            self.settings.note(f"continuing {_place_text(place, verb)}")
         return place
 
 

@@ -384,8 +384,8 @@ def _print_bulk_report(bulk_input: BulkInput, target: CandidatesFile, report: Bu
         settings.note(f"{entries} unknown ({first}): add-authors adds them")
     if target.unmatched_conflicts and not target.is_resumed:
         unmatched = sorted(target.unmatched_conflicts)
-        ids = count_of(len(unmatched), "id of --conflicts is", "ids of --conflicts are")
-        settings.note(f"{ids} no paper of {bulk_input.source.name}, {unmatched[0]!r} for one")
+        ids = count_of(len(unmatched), "id of --conflicts matches", "ids of --conflicts match")
+        settings.note(f"{ids} no paper of {bulk_input.source.name}, for example {unmatched[0]!r}")
     num_rows, num_empty = (place.totals.get(name, 0) for name in ("num_rows", "num_empty"))
     if settings.json:
         print_json(
@@ -532,7 +532,7 @@ def _add(
         typer.echo(f"{report.format_map(shown)}; {place.num_rejected} rejected")
         if unknown := totals.get("num_unknown_citations"):
             entries = count_of(unknown, "entry of cited_by is", "entries of cited_by are")
-            settings.note(f"{entries} no known paper")
+            settings.note(f"{entries} unknown")
     bulk_input.end(place)
 
 

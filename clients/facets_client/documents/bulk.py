@@ -163,7 +163,7 @@ def to_messages(
             yield record
             continue
         if record.id in seen:
-            yield record.rejected("duplicate_id", f"id was there before, at {seen[record.id]}")
+            yield record.rejected("duplicate_id", f"duplicate of the id at {seen[record.id]}")
             continue
         try:
             message = from_document(record.item)

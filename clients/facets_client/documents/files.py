@@ -373,7 +373,7 @@ def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -
     expected = ", ".join(TEXT_NAMES[:4])
     return ColumnError(
         f"{file_name}: no column is called {expected} or the like; the columns are {_shown(names) or 'none'}",
-        hint=f"say which holds the text: --text {quoted} has the longest ones" if longest else "",
+        hint=f"for example --text {quoted}, which has the longest values" if longest else "",
     )
 
 

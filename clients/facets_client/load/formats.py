@@ -106,7 +106,7 @@ def format_of(source: Source, asked: FormatName | None) -> Format:
     if source.name != "-" and _is_text(head):
         return FORMATS["text"]
     raise InputError(
-        f"{shown_name}: cannot tell its format: say --format, one of {', '.join(FORMATS)}",
+        f"{shown_name}: unknown format: use --format with one of {', '.join(FORMATS)}",
         hint="save sheets and slides as CSV, text, HTML or PDF",
     )
 
@@ -178,10 +178,10 @@ def _files_of_folder(name: str, options: ReadOptions) -> Iterator[InputFile]:
     if not num_found:
         content = f"it has {kinds}" if kinds else "it is empty"
         suffixes = " ".join(_BY_SUFFIX)
-        raise InputError(f"{name}: nothing to read in this folder: {content}", hint=f"read are {suffixes}")
+        raise InputError(f"{name}: no readable file in this folder: {content}", hint=f"readable suffixes: {suffixes}")
     if kinds:
         number = skipped.total()
-        options.note(f"{name}: passed over {number} {'file' if number == 1 else 'files'} of other formats: {kinds}")
+        options.note(f"{name}: skipped {number} {'file' if number == 1 else 'files'} of other formats: {kinds}")
 
 
 def _with_unique_labels(files: list[InputFile]) -> list[InputFile]:

@@ -25,7 +25,7 @@ def read_text(source: Source, options: ReadOptions) -> Rows:
         yield text
         return
     if _looks_like_table(text):
-        options.note(f"{source.name}: is read as one text; if it is a table, say --format csv")
+        options.note(f"{source.name}: is read as one text; if it is a table, use --format csv")
     yield _document(text, "")
 
 
@@ -374,7 +374,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
     except (PyPdfError, OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise InputError(f"{source.name}: expected a PDF: {error}") from error
     if is_locked:
-        yield Rejection(1, "locked", "the PDF asks for a password")
+        yield Rejection(1, "locked", "the PDF requires a password")
         return
     num_blank = 0
     for first in range(0, num_pages, _PAGES_AT_A_TIME):
@@ -393,7 +393,7 @@ def read_pdf(source: Source, options: ReadOptions) -> Rows:
         message = f"the PDF has no text on its {num_pages} pages: it may hold pictures of pages, which need OCR first"
         yield Rejection(1, "no_text", message)
     elif num_blank:
-        options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are passed over")
+        options.note(f"{source.name}: {num_blank} of {num_pages} pages have no text and are skipped")
 
 
 def _page_text(reader: Any, index: int) -> str | Rejection:

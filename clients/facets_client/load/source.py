@@ -245,7 +245,7 @@ def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], No
         try:
             encoding = codecs.lookup(asked).name
         except LookupError:
-            message = f"--encoding: there is no {asked!r}, expected utf-8, cp1252, latin-1, ..."
+            message = f"--encoding: unknown encoding {asked!r}, expected utf-8, cp1252, latin-1, ..."
             raise InputError(message) from None
         return "utf-8-sig" if encoding == "utf-8" else encoding
     for mark, encoding in _BYTE_ORDER_MARKS.items():
@@ -257,7 +257,7 @@ def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], No
     if not invalid or num_multibyte >= len(invalid):
         return "utf-8"  # a UTF-8 file with broken rows, which are rejected one by one
     encoding = _guess_encoding(name, invalid)
-    note(f"{name}: is not UTF-8, read as {encoding} (--encoding says otherwise)")
+    note(f"{name}: is not UTF-8, read as {encoding} (--encoding overrides this)")
     return encoding
 
 
@@ -265,7 +265,7 @@ def _guess_encoding(name: str, lines: Sequence[bytes]) -> str:
     try:
         require_extra("files", "charset_normalizer")
     except ImportError as error:
-        raise InputError(f"{name}: is not UTF-8: say --encoding, or install what detects it: {error}") from error
+        raise InputError(f"{name}: is not UTF-8: use --encoding, or install encoding detection: {error}") from error
     from charset_normalizer import from_bytes
 
     matches = list(from_bytes(b"\n".join(lines)[:_DETECTION_BYTES]))

@@ -41,7 +41,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
     if not header.strip():
         return
     if header.lstrip().startswith(('{"', "[{")):
-        raise InputError(f"{source.name}: expected {kind}, got JSON", hint="say --format jsonl or json")
+        raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
     names: list[str] = []
     for item in _records(lines, delimiter or max(_DELIMITERS, key=header.count)):
         if isinstance(item, Rejection):

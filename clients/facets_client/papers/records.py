@@ -59,7 +59,7 @@ def _read(
             yield unread.rejected(f"invalid_{kind}", str(error))
             continue
         if key and lines.setdefault(key, row.line) != row.line:
-            yield unread.rejected(f"duplicate_{key_name}", f"{key_name} was there before, at line {lines[key]}")
+            yield unread.rejected(f"duplicate_{key_name}", f"duplicate of the {key_name} at line {lines[key]}")
         else:
             yield Record(item, record_id, row.line, row.excerpt)
 

@@ -71,7 +71,7 @@ def create_collection(
     ask(
         context,
         lambda client: client.create_collection(name, model=model, search_fields=search_fields),
-        lambda made: note(f"made collection {made.name} with model {made.model} (space {made.space})"),
+        lambda made: note(f"created collection {made.name} with model {made.model} (space {made.space})"),
     )
 
 
@@ -116,7 +116,7 @@ def reindex_collection(
         print_json(moved)
     else:
         documents = count_of(moved.num_documents, "document")
-        settings.note(f"collection {name} with {documents} is of model {moved.model} now")
+        settings.note(f"collection {name} with {documents} now uses model {moved.model}")
 
 
 @collections_app.command("delete")

@@ -193,7 +193,7 @@ def _open_collection(
     except NotFoundError as error:
         if not create:
             if error.reason == "NOT_FOUND" or not error.reason:
-                raise typer.BadParameter(f"{error.details}: make it with --create") from error
+                raise typer.BadParameter(f"{error.details}: create it with --create") from error
             raise
         try:
             collection = client.create_collection(name, model=model, search_fields=search_fields)

@@ -86,7 +86,7 @@ def test_embed_file_to_array(facets, tmp_path):
         (["documents", "get", "nope", "-c", "news"], "no document nope"),
         (["documents", "delete", "-c", "news"], "expected ids, or --where"),
         (["index", "nope.jsonl", "-c", "news"], "No such file"),
-        (["index", "empty", "-c", "news"], "nothing to read in this folder"),
+        (["index", "empty", "-c", "news"], "no readable file in this folder"),
         (["index", "in.jsonl", "-c", "nope"], "--create"),
         (["index", "in.jsonl", "-c", "news", "--rejected", "in.jsonl"], "must not be the input"),
         (["--timeout-s", "0", "health"], "timeout_s must be"),
@@ -162,7 +162,7 @@ def test_topics(facets):
 
 
 def test_reindex(facets, filled):
-    assert "5 documents is of model other now" in facets("collections", "reindex", "news", "--model", "other").stderr
+    assert "5 documents now uses model other" in facets("collections", "reindex", "news", "--model", "other").stderr
     moved = json.loads(facets("--json", "collections", "reindex", "news", "--model", "other").stdout)
     assert (moved["name"], moved["model"], moved["num_documents"]) == ("news", "other", 5)
 

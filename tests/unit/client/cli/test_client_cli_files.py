@@ -124,7 +124,7 @@ def test_a_folder_of_documents(facets, stored, tmp_path):
     make_pdf(folder / "report.pdf", ["Results were good.", "", "Costs rose."])
     (folder / "photo.png").write_bytes(b"\x89PNG")
     done = facets("index", "docs", "-c", "news")
-    assert "passed over 1 file of other formats: .png (1)" in done.stderr
+    assert "skipped 1 file of other formats: .png (1)" in done.stderr
     assert "1 of 3 pages have no text" in done.stderr
     assert stored() == {
         "note.txt": ("A plain note.", {}),
@@ -174,11 +174,11 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
         (["a.csv", "--text", "Boddy"], ["no column 'Boddy'", "No, Headline, Body", "did you mean 'Body'?"]),
         (["a.csv", "--payload", "Yaer"], ["--payload", "'Yaer'", "did you mean 'Year'?"]),
         (["a.csv", "--id", "x", "--ids", "row"], ["exclude each other"]),
-        (["a.csv", "--encoding", "klingon"], ["there is no 'klingon'"]),
-        (["other.csv"], ["no column is called text", "--text Antwort has the longest ones"]),
+        (["a.csv", "--encoding", "klingon"], ["unknown encoding 'klingon'"]),
+        (["other.csv"], ["no column is called text", "--text Antwort, which has the longest values"]),
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),
         (["zeros.csv"], ["expected CSV, got binary data"]),
-        (["pictures"], ["nothing to read in this folder: it has .png (2)", "read are .jsonl"]),
+        (["pictures"], ["no readable file in this folder: it has .png (2)", "readable suffixes: .jsonl"]),
         (["-", "a.csv"], ["must be the only input"]),
         (["object.json"], ["one object over many lines"]),
         pytest.param(["not.pdf"], ["expected a PDF"], marks=NEEDS_FILES),

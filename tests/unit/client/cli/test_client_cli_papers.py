@@ -125,7 +125,7 @@ def test_bulk_leaves_conflicts_out(facets, tmp_path):
     )
     (tmp_path / "conflicts.csv").write_text('b,Bob\n"b",Cat\nnope,Ann\n')
     said = facets("bulk", "in.jsonl", "--out", "o.csv", "--conflicts", "conflicts.csv").stderr
-    assert "1 id of --conflicts is no paper of in.jsonl, 'nope'" in said
+    assert "1 id of --conflicts matches no paper of in.jsonl, for example 'nope'" in said
     rows = rows_of(tmp_path / "o.csv")[1:]
     assert {row[1] for row in rows if row[0] == "a"} == {row[1] for row in rows if row[0] == "b"} == {"Dee", "Eve"}
     facets("bulk", "in.jsonl", "--out", "own.csv", "--own")

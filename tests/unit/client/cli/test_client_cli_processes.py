@@ -57,12 +57,12 @@ def test_interrupted_load_goes_on(start, world, tmp_path):
     process.send_signal(signal.SIGINT)
     code, _, err = finish(process)
     assert code == 130
-    assert "the same command goes on from there" in err
+    assert "run the same command to continue" in err
     stored = len(world.documents["news"])
     world.pace.release(10_000)
     code, out, err = finish(start("index", name, "-c", "news", "--batch-size", "4"))
     assert code == 0
-    assert "going on after line" in err
+    assert "continuing after line" in err
     assert "200 records: 200 stored" in out
     assert sorted(world.documents["news"]) == [f"d{i:04}" for i in range(200)]
     twice = [name for name, count in world.stores.items() if count > 1]
@@ -86,7 +86,7 @@ def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
 
     interrupted()
     code, out, err = finish(start("index", "in.jsonl", "-c", "news", "--restart"))
-    assert (code, "going on" in err) == (0, False)
+    assert (code, "continuing" in err) == (0, False)
     interrupted()
     path.write_text("".join(rows(201)))
     code, out, err = finish(start("index", "in.jsonl", "-c", "news"))
@@ -119,7 +119,7 @@ def test_standard_input_goes_on_when_fed_again(start, world):
     world.pace.release(10_000)
     code, out, err = finish(start(*args, stdin=subprocess.PIPE), data)
     assert code == 0
-    assert "going on after line" in err
+    assert "continuing after line" in err
     assert "400 records: 400 stored" in out
     assert len(world.documents["news"]) == 400
 
