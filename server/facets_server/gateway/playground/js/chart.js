@@ -98,7 +98,7 @@ export class Chart extends EventTarget {
 
   #bounds = bounds([]);
 
-  #place(point) {
+  #position(point) {
     const { left, top, width, height } = this.#bounds;
     const across = this.canvas.clientWidth - 2 * MARGIN;
     const down = this.canvas.clientHeight - 2 * MARGIN;
@@ -129,7 +129,7 @@ export class Chart extends EventTarget {
     context.lineJoin = "round";
     for (const label of this.#labels) {
       if (this.#theme !== null && label.hue !== this.#theme) continue;
-      const [x, y] = this.#place(label);
+      const [x, y] = this.#position(label);
       const half = context.measureText(label.text).width / 2 + 4;
       const middle = Math.min(Math.max(x, half), canvas.clientWidth - half);
       const free = [0, -18, 18, -36, 36].find((shift) => !taken.some((box) => Math.abs(box.x - middle) < box.half + half && Math.abs(box.y - y - shift) < 17));
@@ -152,7 +152,7 @@ export class Chart extends EventTarget {
 
   #dot(point, hues) {
     const dimmed = this.#theme !== null && point.hue !== this.#theme;
-    const [x, y] = this.#place(point);
+    const [x, y] = this.#position(point);
     const { context, canvas } = this;
     if (x < -RADIUS || y < -RADIUS || x > canvas.clientWidth + RADIUS || y > canvas.clientHeight + RADIUS) return;
     context.globalAlpha = dimmed ? 0.12 : 0.82;
@@ -178,7 +178,7 @@ export class Chart extends EventTarget {
   }
 
   #circle(point, radius, color, width) {
-    const [x, y] = this.#place(point);
+    const [x, y] = this.#position(point);
     this.context.strokeStyle = color;
     this.context.lineWidth = width;
     this.context.beginPath();
@@ -237,7 +237,7 @@ export class Chart extends EventTarget {
     let best = null;
     let least = REACH;
     for (const point of this.points) {
-      const [px, py] = this.#place(point);
+      const [px, py] = this.#position(point);
       const distance = Math.hypot(px - x, py - y);
       if (distance < least) [best, least] = [point, distance];
     }
@@ -246,11 +246,11 @@ export class Chart extends EventTarget {
 
   /** The closest point in a direction from the chosen one, or the point in the middle. */
   #toward([dx, dy]) {
-    const [x, y] = this.#chosen ? this.#place(this.#chosen) : [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
+    const [x, y] = this.#chosen ? this.#position(this.#chosen) : [this.canvas.clientWidth / 2, this.canvas.clientHeight / 2];
     let best = this.#chosen;
     let least = Infinity;
     for (const point of this.points) {
-      const [px, py] = this.#place(point);
+      const [px, py] = this.#position(point);
       const along = (px - x) * dx + (py - y) * dy;
       const aside = Math.abs((px - x) * dy) + Math.abs((py - y) * dx);
       if (this.#chosen && along <= 0) continue;
@@ -266,7 +266,7 @@ export class Chart extends EventTarget {
     const { context } = this;
     context.save();
     context.setTransform(1, 0, 0, 1, 0, 0);
-    const inside = this.points.filter((point) => context.isPointInPath(path, ...this.#place(point)));
+    const inside = this.points.filter((point) => context.isPointInPath(path, ...this.#position(point)));
     context.restore();
     if (this.#selecting) this.selectArea();
     this.redraw();

@@ -100,15 +100,15 @@ function object(line) {
 
 async function* array(file, read) {
   if (file.size > MAX_ARRAY_BYTES) throw new FileError(`${file.name} is too large for one JSON value. JSON lines may have any size.`);
-  let found;
+  let value;
   try {
-    found = JSON.parse(await text(file, read));
+    value = JSON.parse(await text(file, read));
   } catch {
     throw new FileError(`${file.name} is not JSON.`);
   }
-  const items = Array.isArray(found) ? found : Object.values(found).find(Array.isArray) ?? [found];
-  for (const [place, item] of items.entries()) {
-    read((file.size * place) / items.length);
+  const items = Array.isArray(value) ? value : Object.values(value).find(Array.isArray) ?? [value];
+  for (const [index, item] of items.entries()) {
+    read((file.size * index) / items.length);
     yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is not a JSON object";
   }
 }
@@ -119,9 +119,9 @@ async function* whole(file, read) {
 }
 
 async function text(file, read) {
-  let found = "";
-  for await (const chunk of chunks(file, read)) found += chunk;
-  return found;
+  let content = "";
+  for await (const chunk of chunks(file, read)) content += chunk;
+  return content;
 }
 
 async function* table(file, read) {
@@ -129,15 +129,15 @@ async function* table(file, read) {
   for await (const cells of cellsOf(file, read)) {
     if (header === null) header = columnNames(cells);
     else if (cells.length > header.length) yield `has ${cells.length} values, expected ${header.length}`;
-    else yield Object.fromEntries(cells.map((cell, place) => [header[place], valueOf(cell)]).filter(([, value]) => value !== ""));
+    else yield Object.fromEntries(cells.map((cell, index) => [header[index], valueOf(cell)]).filter(([, value]) => value !== ""));
   }
   if (header === null) throw new FileError(`${file.name} is empty.`);
 }
 
 /** Names unnamed columns and numbers repeated ones, as the command does. */
 function columnNames(cells) {
-  return cells.reduce((names, cell, place) => {
-    let name = cell.trim() || `column ${place + 1}`;
+  return cells.reduce((names, cell, index) => {
+    let name = cell.trim() || `column ${index + 1}`;
     for (let number = 2; names.includes(name); number += 1) name = `${cell.trim()} ${number}`;
     return [...names, name];
   }, []);

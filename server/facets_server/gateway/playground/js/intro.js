@@ -19,7 +19,7 @@ export function intro() {
       "div",
       { class: "stack tight" },
       h("h2", { id: "intro" }, "One text, several facets"),
-      h("p", { class: "passage" }, SENTENCES.map(([text], place) => [h("span", { class: `step ${hue(place)}` }, text), " "])),
+      h("p", { class: "passage" }, SENTENCES.map(([text], index) => [h("span", { class: `step ${hue(index)}` }, text), " "])),
       h("p", { class: "small" }, "A text about three things has three points instead of one between them. A question is close to the point that answers it:"),
       h("p", { class: "step question" }, "\u201cWhen must I pay the state?\u201d"),
       h("p", { class: "small" }, "To search texts of your own, drop a file anywhere on this page, or ", h("a", { href: "#add" }, "add files"), "."),
@@ -37,9 +37,9 @@ function picture() {
     svg("circle", { class: "mean", cx: middle[0], cy: middle[1], r: 6 }),
     svg("text", { class: "mean", x: middle[0] + 10, y: middle[1] + 4 }, "one vector"),
     svg("line", { class: "meets", x1: x, y1: y, x2: POINTS[2][0], y2: POINTS[2][1] }),
-    POINTS.map(([cx, cy], place) => [
-      svg("circle", { class: `point ${hue(place)}`, cx, cy, r: 9 }),
-      svg("text", { class: `point ${hue(place)}`, x: cx + 14, y: cy + 5 }, SENTENCES[place][1]),
+    POINTS.map(([cx, cy], index) => [
+      svg("circle", { class: `point ${hue(index)}`, cx, cy, r: 9 }),
+      svg("text", { class: `point ${hue(index)}`, x: cx + 14, y: cy + 5 }, SENTENCES[index][1]),
     ]),
     svg("circle", { class: "asked", cx: x, cy: y, r: 6 }),
     svg("text", { class: "asked", x: x - 12, y: y + 4, "text-anchor": "end" }, "question"),

@@ -31,14 +31,14 @@ let dropped = [];
 async function route({ focus = true } = {}) {
   const [name, query = ""] = location.hash.slice(1).split("?", 2);
   if (name === "main") return; // the skip link
-  const known = name in VIEWS ? name : "search";
+  const view = name in VIEWS ? name : "search";
   const current = (numRoutes += 1);
   shown.close();
-  mark(known);
+  mark(view);
   try {
-    const module = await VIEWS[known]();
+    const module = await VIEWS[view]();
     if (current !== numRoutes) return;
-    const root = h("div", { class: `view ${known}` });
+    const root = h("div", { class: `view ${view}` });
     main.replaceChildren(root);
     shown = { close: () => {} };
     const opened = await module.open(root);

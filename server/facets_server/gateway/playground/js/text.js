@@ -36,8 +36,8 @@ export function pieces(text, marks, part = { start: 0, end: text.length }) {
     cuts.add(Math.min(part.end, mark.end));
   }
   const sorted = [...cuts].sort((first, second) => first - second);
-  return sorted.slice(0, -1).map((start, place) => {
-    const end = sorted[place + 1];
+  return sorted.slice(0, -1).map((start, index) => {
+    const end = sorted[index + 1];
     const over = inside.filter((mark) => mark.start < end && mark.end > start);
     return { start, end, text: text.slice(start, end), marks: over };
   });

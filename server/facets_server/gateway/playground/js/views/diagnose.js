@@ -28,28 +28,28 @@ export async function open(root) {
   });
 }
 
-function show(found) {
-  const vectors = found.vectors ?? {};
-  const seen = Number(found.numPartsSeen ?? 0) < Number(found.numParts ?? 0) ? `, a random ${count(found.numPartsSeen)} of them looked at` : "";
-  const nodes = [card("What that says", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
-  if (found.indexKind) nodes.push(card("Recall of the index", ...recall(found)));
-  return { nodes, status: `${plural(found.numDocuments ?? 0, "document")}, ${plural(found.numParts ?? 0, "part")}${seen}` };
+function show(report) {
+  const vectors = report.vectors ?? {};
+  const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
+  const nodes = [card("Findings", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
+  if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
+  return { nodes, status: `${plural(report.numDocuments ?? 0, "document")}, ${plural(report.numParts ?? 0, "part")}${seen}` };
 }
 
-function findings({ findings: told = [] }) {
-  return told.length ? h("ul", {}, told.map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)))) : h("p", {}, "Nothing odd was found.");
+function findings({ findings: sentences = [] }) {
+  return sentences.length ? h("ul", {}, sentences.map((sentence) => h("li", {}, sentence.charAt(0).toUpperCase() + sentence.slice(1)))) : h("p", {}, "Nothing unusual was found.");
 }
 
 function vectorTable(vectors) {
-  const near = [["inner product", vectors.dot], ["cosine", vectors.cosine]].map(([name, one = {}]) => [
+  const near = [["inner product", vectors.dot], ["cosine", vectors.cosine]].map(([name, neighbours = {}]) => [
     name,
-    percent(one.selfFirst ?? 0),
-    percent(one.unreached ?? 0),
-    `${count(one.largestHub ?? 0)} of ${count(one.numQueries ?? 0)}`,
+    percent(neighbours.selfFirst ?? 0),
+    percent(neighbours.unreached ?? 0),
+    `${count(neighbours.largestHub ?? 0)} of ${count(neighbours.numQueries ?? 0)}`,
   ]);
   return [
     h("p", {}, `${count(vectors.numRows ?? 0)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates ?? 0, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
-    table(["By", "Find themselves", "Near nobody", "Largest hub"], near),
+    table(["By", "Find themselves", "Not near others", "Largest hub"], near),
   ];
 }
 

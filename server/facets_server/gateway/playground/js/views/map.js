@@ -99,8 +99,8 @@ class Atlas {
   async #documents(ids) {
     const missing = ids.filter((id) => !this.read.has(id));
     if (missing.length) {
-      const found = await call("DocumentService/GetDocuments", { collection: this.collection, ids: missing });
-      for (const document of found.documents ?? []) this.read.set(document.id, document);
+      const { documents = [] } = await call("DocumentService/GetDocuments", { collection: this.collection, ids: missing });
+      for (const document of documents) this.read.set(document.id, document);
     }
     return ids.map((id) => this.read.get(id)).filter(Boolean);
   }
