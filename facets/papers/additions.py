@@ -197,41 +197,23 @@ class Additions(RecordFollower[AdditionStore]):
         self._state, self._added = state, added
         self._is_behind = False
         if rebuild_is_due(state, self._num_dead):
-            current = [
-                AddedVector(kind, key, table.names[row], table.vectors[row])
-                for kind, table in state.tables.items()
-                for key in self._changed_candidates(kind, table.row_of_id)
-                for row in [table.row_of_id[key]]
-            ]
-            rows = [state.row_of_paper[paper_id] for paper_id in added.papers]
-            self._rebuild(state.bank.documents[rows], current)
-
-    def _changed_candidates(self, kind: CandidateKind, row_of_id: Mapping[str, int]) -> list[str]:
-        """Candidates in a table whose row is not that of the training."""
-        num_trained = len(self._model.papers.column_ids[kind])
-        return [key for key, row in row_of_id.items() if row >= num_trained]
+            self._load(self._writable().content())
 
     def _load(self, stored: Added) -> None:
         """Builds the state from the model and everything in the store."""
         self._added, self._foreign = AddedPapers(self._trained).extended(stored.papers, stored.given), ""
         vectors, sentences = self._current_vectors(stored)
-        self._rebuild(self._documents(list(self._added.papers.values()), sentences), vectors)
-        self._is_behind = False
-
-    def _rebuild(self, documents_AW: NDArray[np.float32], vectors: Sequence[AddedVector]) -> None:
-        """Builds the state from the model and all added papers, without dead rows of earlier versions.
-
-        ``documents_AW``: documents of the added papers, in their order. ``vectors``: all added vectors.
-        """
+        papers = list(self._added.papers.values())
         state = trained_state(self._model)
         self._growth = StateGrowth(state)
-        added, papers = self._added, list(self._added.papers.values())
         if papers or vectors:
             before = AddedPapers(self._trained)
-            affected = affected_candidates(before, added, added.papers, added.given_authors())
+            affected = affected_candidates(before, self._added, self._added.papers, self._added.given_authors())
             affected = {kind: [v.id for v in vectors if v.kind is kind] + affected[kind] for kind in CandidateKind}
-            state = self._growth.grown(state, papers, documents_AW, affected=affected, vectors=vectors, added=added)
+            documents = self._documents(papers, sentences)
+            state = self._growth.grown(state, papers, documents, affected=affected, vectors=vectors, added=self._added)
         self._state, self._num_dead = state, state.num_dead
+        self._is_behind = False
 
     def _current_vectors(self, stored: Added) -> tuple[Sequence[AddedVector], Vectors]:
         """Vectors of candidates, and sentence vectors of papers by id.

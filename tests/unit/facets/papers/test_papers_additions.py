@@ -1,6 +1,7 @@
 """Papers and authors added to a tiny trained model."""
 
 import copy
+import shutil
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
@@ -10,13 +11,15 @@ from pathlib import Path
 import pytest
 from numpy.testing import assert_allclose
 
-from facets.errors import InvalidInputError, NotFoundError, StorageError
+from facets.errors import InvalidInputError, StorageError
 from facets.language.interruption import interrupted_by
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.store import AdditionStore
 
 AUTHORS = CandidateKind.AUTHORS
+GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")
 
 
@@ -59,14 +62,6 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
     engine.close()
 
 
-def test_known_papers_may_be_named_for_a_new_author(model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path)
-    assert engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("P06-1057",))]).num_authors == 1
-    with pytest.raises(NotFoundError, match="no-such"):
-        engine.add_authors([NewAuthor(Author("By Id"), paper_ids=("no-such",))])
-    engine.close()
-
-
 def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
     size = engine.size(AUTHORS)
@@ -89,12 +84,6 @@ def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
 def test_nothing_can_be_added_without_a_folder(engine: PaperEngine) -> None:
     with pytest.raises(StorageError, match="data directory"):
         engine.add_papers([Paper("voice", id="a")])
-
-
-def test_a_folder_of_another_model_is_refused(model: PaperModel, tmp_path: Path) -> None:
-    (tmp_path / "recommendation.sqlite3").write_bytes(b"no database, no database, no database")
-    with pytest.raises(StorageError, match="cannot open"):
-        PaperEngine(model, data_dir=tmp_path)
 
 
 def test_a_citing_paper_gets_its_title_and_year_when_it_is_added(model: PaperModel, tmp_path: Path) -> None:
@@ -175,3 +164,17 @@ def test_addition_whose_caller_goes_is_stored_and_shown_or_neither(model: PaperM
     else:
         pytest.fail("never done")
     assert number > 2
+
+
+def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
+    shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
+    for _ in range(2):
+        store = AdditionStore(tmp_path / "papers", "toy")
+        added = store.content()
+        assert added.revision == "r1" and added.given == {("ada", "p1")}
+        assert [(paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) for paper in added.papers.values()] == [
+            ("p1", "ada", ("p2",), 2001)
+        ]
+        assert added.vectors[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
+        assert {key: vector.tolist() for key, vector in added.sentences.items()} == {"p1": [0.5, -1.0]}
+        store.close()

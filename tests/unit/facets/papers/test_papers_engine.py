@@ -23,11 +23,6 @@ def test_authors_of_the_subject_come_first(engine: PaperEngine) -> None:
     assert all(name.startswith("speech") for name in speech)
 
 
-def test_citing_papers_of_the_subject_come_first(engine: PaperEngine) -> None:
-    [found] = ids(engine.recommend_citations([VOICE], PaperOptions(top_k=5)))
-    assert all(name.startswith("speech-citing") for name in found)
-
-
 def test_scores_are_the_mixture_of_their_parts(engine: PaperEngine) -> None:
     [hits] = engine.recommend_authors([PARSER], PaperOptions(facet_weight=0.3))
     for hit in hits:
@@ -120,13 +115,3 @@ def test_strange_texts_give_finite_scores(engine: PaperEngine) -> None:
     for hits in engine.recommend_authors(papers, PaperOptions(top_k=20)):
         assert len(hits) == engine.size(AUTHORS)
         assert np.isfinite([hit.score for hit in hits]).all()
-
-
-def test_evidence_of_ranked_papers_names_the_facet_of_each(engine: PaperEngine) -> None:
-    papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
-    [ranked] = engine.rank_papers(AUTHORS, ["parsing A"], papers, options=PaperOptions(evidence=True))
-    [one_by_one] = engine.recommend_authors([PARSER], PaperOptions(candidates=["parsing A"], evidence=True))
-    assert ranked[0].evidence is not None and one_by_one[0].evidence is not None
-    assert ranked[0].evidence.facet == one_by_one[0].evidence.facet
-    words = [[word for word, _ in hit.evidence.nearest_words] for hit in (ranked[0], one_by_one[0])]
-    assert words[0] == words[1]

@@ -1,13 +1,12 @@
 """Relations added by example patterns, and the file that holds them."""
 
-import resource
 import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from facets.errors import ConflictError, DiskFullError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
 from facets.relations.additions import AddedRelation, AddedRelationStore, fitted_facets
 from facets.relations.engine import RelationEngine
 
@@ -96,22 +95,6 @@ def test_relation_taken_away_is_gone_for_good(tmp_path: Path) -> None:
 def test_golden_file_is_read(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "relations_v1", tmp_path / "relations")
     assert [relation.name for relation in read(tmp_path / "relations")] == ["mentor", "caf\u00e9"]
-
-
-def test_no_room_for_a_relation_is_a_full_disk(tmp_path: Path) -> None:
-    store = AddedRelationStore(tmp_path, "toy")
-    store.add(RELATIONS[0])
-    limits = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, ((tmp_path / "relations.sqlite3-wal").stat().st_size, limits[1]))
-    try:
-        with pytest.raises(DiskFullError):
-            store.add(RELATIONS[1])
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, limits)
-    assert store.read() == RELATIONS[:1]
-    store.add(RELATIONS[1])
-    store.close()
-    assert read(tmp_path) == RELATIONS[:2]
 
 
 def test_fitted_facets_are_cluster_centres_when_there_are_more() -> None:

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from facets.errors import InvalidInputError
-from facets.relations import EntitySpan, EntityType, SpacyEntities
-from facets.relations.entities import Gazetteer, entity_type_of_label
+from facets.relations import SpacyEntities
+from facets.relations.entities import Gazetteer
 
 PIECES = st.text(alphabet="aB 1_,-\u00e9\ufdd0\ufdd1\U0001f600", min_size=1, max_size=4)
 
@@ -52,21 +52,6 @@ def test_a_name_longer_than_any_is_refused_by_its_place() -> None:
     with pytest.raises(InvalidInputError, match="at most 1000 characters, got 40000") as caught:
         Gazetteer(["York", "York", "x" * 40_000])
     assert caught.value.field == "names[2]"
-
-
-def test_entity_type_of_label_every_label_of_the_english_pipelines_has_a_kind() -> None:
-    labels = (
-        "CARDINAL DATE EVENT FAC GPE LANGUAGE LAW LOC MONEY NORP ORDINAL ORG PERCENT PERSON PRODUCT QUANTITY TIME "
-        "WORK_OF_ART"
-    )
-    assert EntityType.UNKNOWN not in map(entity_type_of_label, labels.split())
-    assert entity_type_of_label("NORP") is EntityType.GROUP
-    assert entity_type_of_label("anything else") is EntityType.UNKNOWN
-
-
-def test_entity_span_type_does_not_count_in_comparisons() -> None:
-    assert EntitySpan(0, 3, EntityType.PERSON) == EntitySpan(0, 3)
-    assert sorted([EntitySpan(4, 7, EntityType.DATE), EntitySpan(0, 3)]) == [EntitySpan(0, 3), EntitySpan(4, 7)]
 
 
 def test_spacy_entities_do_not_depend_on_how_much_is_read_at_a_time(tmp_path: Path) -> None:

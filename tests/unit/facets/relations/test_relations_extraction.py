@@ -1,12 +1,15 @@
 """Which mentions are pairs, and what is asserted of them."""
 
+import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from facets.errors import FacetsError
 from facets.language.interruption import interrupted_by
 from facets.relations import EntitySpan, EntityType, Gazetteer, RelationEngine
 from facets.relations.assertion import AssertionStatus
-from facets.relations.extraction import head_spans
+from facets.relations.extraction import best_of_pairs, head_spans
 
 NAMES = Gazetteer(["Ann", "Ann Lee", "Bob", "Paris", "London", "Acme"])
 
@@ -133,3 +136,18 @@ def test_mentions_of_the_head_replace_what_overlaps_them() -> None:
     spans = [EntitySpan(0, 7), EntitySpan(12, 15), EntitySpan(17, 24), EntitySpan(29, 35)]
     [found] = head_spans([text], [spans], "Ann")
     assert [text[span.start : span.end] for span in found] == ["Ann", "ann", "Ann", "Joanne"]
+
+
+@given(
+    st.lists(st.tuples(st.booleans(), st.sampled_from([0.25, 0.5, 1.0])), min_size=12, max_size=12), st.integers(1, 4)
+)
+def test_the_fast_way_is_that_of_sorting_each_pair(cells: list[tuple[bool, float]], most: int) -> None:
+    accepted = np.array([cell[0] for cell in cells]).reshape(4, 3)
+    probabilities = np.array([cell[1] for cell in cells], dtype=np.float32).reshape(4, 3)
+    partners = np.array([1, 0, 3, 2])
+    expected = np.zeros_like(accepted)
+    for rows in ([0, 1], [2, 3]):
+        candidates = [(-probabilities[m, r], m, r) for m in rows for r in range(3) if accepted[m, r]]
+        for _, m, r in sorted(candidates)[:most]:
+            expected[m, r] = True
+    assert best_of_pairs(accepted, probabilities, partners, max_per_pair=most).tolist() == expected.tolist()

@@ -63,19 +63,6 @@ def test_first_and_last_name_are_in_one_clause_or_not(finder: SpacyEntities, tex
     assert bool(spans[0].clauses & last.clauses) is together
 
 
-def test_a_described_name_belongs_to_the_description_and_to_the_sentence(finder: SpacyEntities) -> None:
-    described, owner = finder.find(
-        [
-            "Franz Kafka, who was born in Prague, died in Kierling.",
-            "Oscar Wilde, whose wife Constance Lloyd was born in Dublin, wrote plays.",
-        ]
-    )
-    kafka, prague, kierling = (span.clauses for span in described)
-    assert kafka & prague and kafka & kierling and not prague & kierling
-    wilde, lloyd, dublin = (span.clauses for span in owner)
-    assert wilde & lloyd and lloyd & dublin and not wilde & dublin
-
-
 def test_what_belongs_to_the_verb_is_known(finder: SpacyEntities) -> None:
     (met, wrote) = finder.find(
         ["Tom Hanks met Bill Clinton in Chicago.", "The mayor of Chicago read a book by Tom Hanks."]
