@@ -3,6 +3,7 @@
 import re
 import unicodedata
 from collections.abc import Iterable
+from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
 
@@ -25,24 +26,17 @@ class NearNames:
 
     def __init__(self, names: Iterable[str]) -> None:
         self._names = list(names)
-        self._plain_names: list[str] = []
 
-    def extended(self, names: Iterable[str]) -> "NearNames":
-        """These names and further ones; prepared forms are kept."""
-        longer = NearNames([*self._names, *names])
-        longer._plain_names = self._plain_names
-        return longer
-
-    def name(self, index: int) -> str:
-        """The name with this index."""
-        return self._names[index]
+    @cached_property
+    def _plain_names(self) -> list[str]:
+        return list(map(_plain, self._names))
 
     def find(self, text: str, *, top_k: int) -> list[int]:
         """Indexes of the names most similar to a text, best first, ties in order; dissimilar names are left out."""
         wanted = _plain(text)
         if not wanted:
             return []
-        plain = self._prepared()
+        plain = self._plain_names
         pool = {
             place
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
@@ -51,13 +45,6 @@ class NearNames:
         # Among names with the same words those in the same order come first.
         scored = sorted((-_likeness(wanted, plain[place]), -fuzz.ratio(wanted, plain[place]), place) for place in pool)
         return [place for likeness, _, place in scored[:top_k] if -likeness >= _MIN_LIKENESS]
-
-    def _prepared(self) -> list[str]:
-        """Plain forms of all names. Threads that prepare them at the same time get equal lists."""
-        plain = self._plain_names
-        if len(plain) < len(self._names):
-            plain = self._plain_names = [*plain, *map(_plain, self._names[len(plain) :])]
-        return plain
 
 
 def _likeness(wanted: str, name: str) -> float:

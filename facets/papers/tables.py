@@ -49,9 +49,6 @@ class CandidateTable:
     last_years: NDArray[np.int32]  # `[J]` int32, 0: unknown
     live: NDArray[np.bool_]  # `[J]`, False where a later row has replaced this one
     row_of_id: Mapping[str, int] = field(repr=False)  # live rows
-    rows_of_name: Mapping[str, tuple[int, ...]] = field(repr=False)  # live rows; names may be shared
-    labels: NearNames = field(repr=False)  # names, and ids that are no names
-    label_ids: NDArray[np.object_] = field(repr=False)  # the id that each label belongs to
 
     def __len__(self) -> int:
         """Number of candidates."""
@@ -73,6 +70,23 @@ class CandidateTable:
         ranks = np.empty(self.num_rows, dtype=np.int64)
         ranks[np.argsort(self.ids, kind="stable")] = np.arange(self.num_rows)
         return ranks
+
+    @cached_property
+    def rows_of_name(self) -> dict[str, list[int]]:
+        """Live rows of each name; several candidates may share one."""
+        rows: dict[str, list[int]] = {}
+        for row in self.live_rows.tolist():
+            if self.names[row]:
+                rows.setdefault(self.names[row], []).append(row)
+        return rows
+
+    @cached_property
+    def _labels(self) -> tuple[NearNames, NDArray[np.int64]]:
+        """Names, and ids that differ from them, and the live row of each."""
+        labels = [(self.names[row], row) for row in self.live_rows.tolist()]
+        labels += [(self.ids[row], row) for row in self.live_rows.tolist() if self.ids[row] != self.names[row]]
+        labels.sort(key=lambda label: label[1])  # ties are decided by the order of rows
+        return NearNames([label for label, _ in labels]), np.array([row for _, row in labels], dtype=np.int64)
 
     def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
         """Rows of ids, or of names where no such id exists; unknown ones are left out."""
@@ -123,13 +137,10 @@ class CandidateTable:
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most like a text, best first."""
-        similar: dict[str, str] = {}
-        for label in self.labels.find(text, top_k=2 * top_k):  # a candidate may have two labels
-            key = self.label_ids[label]
-            name = self.names[self.row_of_id[key]]
-            if self.labels.name(label) in (key, name):  # else a former name
-                similar[key] = name
-        return list(similar.items())[:top_k]
+        labels, rows = self._labels
+        # A candidate may have two labels.
+        similar = dict.fromkeys(int(rows[label]) for label in labels.find(text, top_k=2 * top_k))
+        return [(self.ids[row], self.names[row]) for row in list(similar)[:top_k]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,11 +204,6 @@ def build_table(
     papers, candidates = pairs_P2[order, 0], pairs_P2[order, 1]
     starts = np.searchsorted(candidates, np.arange(len(ids) + 1)).astype(np.int64)
     first_years, last_years = _years_of(papers, starts, bank) if own_years is None else (own_years, own_years)
-    rows_of_name: dict[str, tuple[int, ...]] = {}
-    for row, name in enumerate(names):
-        if name:
-            rows_of_name[name] = (*rows_of_name.get(name, ()), row)
-    labels = [label for key, name in zip(ids, names, strict=True) for label in _labels_of(key, name)]
     return CandidateTable(
         ids=_objects(ids),
         names=_objects(names),
@@ -208,9 +214,6 @@ def build_table(
         last_years=last_years,
         live=np.ones(len(ids), dtype=np.bool_),
         row_of_id={key: row for row, key in enumerate(ids)},
-        rows_of_name=rows_of_name,
-        labels=NearNames([label for _, label in labels]),
-        label_ids=_objects([key for key, _ in labels]),
     )
 
 
@@ -295,8 +298,10 @@ class StateGrowth:
         if not keys:
             return table
         old_rows = {key: table.row_of_id[key] for key in keys if key in table.row_of_id}
-        old_names = {key: str(table.names[row]) for key, row in old_rows.items()}
-        names = [(vectors[key].name if key in vectors else "") or old_names.get(key, "") for key in keys]
+        names = [
+            (vectors[key].name if key in vectors else "") or (table.names[old_rows[key]] if key in old_rows else "")
+            for key in keys
+        ]
         papers = [sorted({state.row_of_paper[p] for p in added.papers_of(kind, key)}) for key in keys]
         papers_P = np.array([row for rows in papers for row in rows], dtype=np.int64)
         starts = np.concatenate([[0], np.cumsum([len(rows) for rows in papers])]).astype(np.int64)
@@ -310,17 +315,6 @@ class StateGrowth:
         rows = {key: first_row + number for number, key in enumerate(keys)}
         live = np.concatenate([table.live, np.ones(len(keys), dtype=np.bool_)])
         live[list(old_rows.values())] = False
-        rows_of_name = dict(table.rows_of_name)
-        for key, old_row in old_rows.items():
-            other_rows = tuple(row for row in rows_of_name.pop(old_names[key], ()) if row != old_row)
-            if other_rows:
-                rows_of_name[old_names[key]] = other_rows
-        labels: list[tuple[str, str]] = []
-        for key, name in zip(keys, names, strict=True):
-            if name:
-                rows_of_name[name] = (*rows_of_name.get(name, ()), rows[key])
-            known = _labels_of(key, old_names[key]) if key in old_names else []
-            labels += [label for label in _labels_of(key, name) if label not in known]
         vectors_RD = np.stack([vectors[k].vector if k in vectors else table.vectors[old_rows[k]] for k in keys])
         return CandidateTable(
             ids=np.concatenate([table.ids, _objects(keys)]),
@@ -332,9 +326,6 @@ class StateGrowth:
             last_years=np.concatenate([table.last_years, last_years]),
             live=live,
             row_of_id={**table.row_of_id, **rows},
-            rows_of_name=rows_of_name,
-            labels=table.labels.extended(label for _, label in labels),
-            label_ids=np.concatenate([table.label_ids, _objects([key for key, _ in labels])]),
         )
 
 
@@ -354,11 +345,6 @@ def _years_of(
         last_years[filled] = np.maximum.reduceat(years, starts[filled])
         first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), starts[filled])
     return first_years, last_years
-
-
-def _labels_of(key: str, name: str) -> list[tuple[str, str]]:
-    """Id and label for everything that a candidate may be found by: its name, and its id if that differs."""
-    return [(key, name)] if key == name else [(key, name), (key, key)]
 
 
 def _objects(texts: Sequence[str]) -> NDArray[np.object_]:

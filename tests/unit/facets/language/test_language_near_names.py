@@ -35,13 +35,3 @@ def test_at_most_top_k_names_come_back_in_their_order() -> None:
     near = NearNames(["Lee A", "Lee A", "Lee B", "Lee C"])
     assert near.find("Lee A", top_k=2) == [0, 1]
     assert NearNames([]).find("Lee", top_k=2) == []
-
-
-def test_extended_names_are_found_and_the_first_ones_stay_as_they_were() -> None:
-    first = NearNames(["Kevin Knight"])
-    assert first.find("knight", top_k=3) == [0]
-    longer = first.extended(["Noam Chomsky"])
-    assert (longer.find("chomsky", top_k=3), first.find("chomsky", top_k=3)) == ([1], [])
-    assert longer.name(1) == "Noam Chomsky"
-    # The names of a change that came to nothing are written over.
-    assert first.extended(["Karen Jones"]).find("chomsky jones", top_k=3) == [1]
