@@ -17,7 +17,7 @@ import json
 import lzma
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -76,8 +76,6 @@ class ScoringSettings:
 
     facet_weights: Mapping[str, float]  # by kind, share of the facets in the score; tuned on development data
     document_modes: Mapping[str, str]  # by kind, `max` or `average` of the cosines with a candidate's papers
-    # Name of another document similarity -> weights like `facet_weights`; for evaluation.
-    other_weights: Mapping[str, Mapping[str, float]] = field(default_factory=dict)
     sentences: SentenceSettings | None = None  # None: documents are word averages alone
 
 
@@ -170,7 +168,6 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
         settings = ScoringSettings(
             facet_weights={kind: float(values["facet_weights"][kind]) for kind in CandidateKind},
             document_modes={kind: str(values["document_modes"][kind]) for kind in CandidateKind},
-            other_weights=dict(values.get("other_weights", {})),
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
         )
         papers_folder = (folder / str(values["papers"])).resolve()

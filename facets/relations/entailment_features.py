@@ -23,7 +23,6 @@ from facets.relations.thresholds import FEATURES
 from facets.relations.wording import Wording, read_wording
 
 _GENERALITY_UNIT = 0.1
-_HYPERNYM_SHARE = 0.8  # what a more specific word counts, against 1 for the same word
 _MIN_REASON = 0.5  # how closely two words must be related to be given as a reason
 
 
@@ -43,8 +42,7 @@ class PairFeatures:
 
     def column(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """One feature by name, ``[P]``, forward and backward."""
-        # `word_features` have only the last columns.
-        column = FEATURES.index(name) - len(FEATURES) + self.forward.shape[1]
+        column = FEATURES.index(name)
         return self.forward[:, column], self.backward[:, column]
 
 
@@ -97,12 +95,8 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
     unread = 1.0 - max(finding.implied, reverse.implied)
     same_words = min(_covered(premise, hypothesis, words.sameness), _covered(hypothesis, premise, words.sameness))
 
-    def includes(word: str, other: str) -> float:
-        return max(words.sameness(word, other), _HYPERNYM_SHARE * words.hypernymy(word, other))
-
     return [
         (1.0 - 0.5 * min(finding.implied, reverse.implied)) * _highest(premise, hypothesis, words.hypernymy),
-        _covered(premise, hypothesis, includes),
         same_words,
         float(premise.is_hedged and not hypothesis.is_hedged),
         unread * _highest(premise, hypothesis, words.sameness) if exchanged and not opposition else 0.0,

@@ -14,7 +14,6 @@ _MODEL_FEATURES = (
 )
 WORD_FEATURES = (
     "hypernym",  # a word of the premise is a kind of one of the hypothesis: assassinated, killed
-    "included",  # share of the hypothesis' words that the premise has too, or more specifically
     "same_words",  # share of words that both have, on the side where it is smaller
     "hedged",  # the premise may be or was tried, the hypothesis is stated
     "roles_exchanged",  # the roles are exchanged: defeated, was defeated by

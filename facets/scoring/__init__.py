@@ -7,7 +7,6 @@ from facets.scoring.facets import (
     closest_facet_weight,
     codebook_contributions,
     codebook_score,
-    max_facet_score,
     unit_facets,
 )
 from facets.scoring.words import (
@@ -36,7 +35,6 @@ __all__ = [
     "coverage",
     "coverage_gain",
     "fit_common_component",
-    "max_facet_score",
     "probability_average",
     "probability_weights",
     "probability_wmd",

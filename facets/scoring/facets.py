@@ -1,6 +1,6 @@
 """Scores of facets: which facet of a text meets which, and how well the facets of two texts reconstruct each other.
 
-Shape suffixes: P pairs, Q queries, B documents or texts, L words, K and J facets, D dimensions.
+Shape suffixes: P pairs, B texts, L words, K and J facets, D dimensions.
 """
 
 import torch
@@ -65,39 +65,11 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
     return weights_BL if mask_BL is None else weights_BL.masked_fill(~mask_BL, 0.0)
 
 
-def max_facet_score(
-    query_QKD: Tensor, doc_BJD: Tensor, *, query_mask_QK: Tensor | None = None, doc_mask_BJ: Tensor | None = None
-) -> Tensor:
-    """Cosine of the closest pair of facets, for every query and every document.
-
-    Args:
-        query_QKD: Facets, any lengths.
-        doc_BJD: Facets, same dtype.
-        query_mask_QK: True at facets, False at padding; None: no padding.
-        doc_mask_BJ: The same for the documents.
-
-    Returns:
-        ``[Q, B]`` scores in ``[-1, 1]``; ``-inf`` if one side has no facets.
-
-    Example:
-        >>> query = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
-        >>> max_facet_score(query, torch.tensor([[[0.0, 3.0]], [[-1.0, -1.0]]])).tolist()
-        [[1.0, -0.7071067690849304]]
-    """
-    # [Q, 1, K, D] @ [1, B, D, J] -> [Q, B, K, J]
-    cosines_QBKJ = (unit_facets(query_QKD).unsqueeze(1) @ unit_facets(doc_BJD).mT.unsqueeze(0)).clamp(-1.0, 1.0)
-    if query_mask_QK is not None:
-        cosines_QBKJ = cosines_QBKJ.masked_fill(~query_mask_QK[:, None, :, None], _ABSENT)
-    if doc_mask_BJ is not None:
-        cosines_QBKJ = cosines_QBKJ.masked_fill(~doc_mask_BJ[None, :, None, :], _ABSENT)
-    return cosines_QBKJ.amax(dim=(2, 3))
-
-
 def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The closest facets of each pair of texts.
 
     Facets may have any length; zero facets are chosen only if a text has no others. Returns three ``[P]`` tensors: the
-    cosine in ``[-1, 1]`` (``max_facet_score`` of the pair), the facet of the first text, that of the second (int64).
+    cosine in ``[-1, 1]``, the facet of the first text, that of the second (int64).
     """
     cosines_PKJ = (unit_facets(first_PKD) @ unit_facets(second_PJD).mT).clamp(-1.0, 1.0)
     exists_PKJ = (first_PKD != 0).any(dim=2)[:, :, None] & (second_PJD != 0).any(dim=2)[:, None]

@@ -3,13 +3,14 @@ import pytest
 
 from facets.language.wordnet import wordnet
 from facets.relations.entailment_features import word_features
+from facets.relations.thresholds import WORD_FEATURES
 from facets.relations.wording import Wording, read_wording
 
 
 def features_of(premise: str, hypothesis: str) -> dict[str, tuple[float, float]]:
     found = word_features([tuple(premise.split())], [tuple(hypothesis.split())])
-    names = ("hypernym", "same_words", "hedged", "roles_exchanged", "opposite", "converse", "negated")
-    return {name: tuple(float(side[0]) for side in found.column(name)) for name in names}
+    columns = zip(found.forward[0].tolist(), found.backward[0].tolist(), strict=True)
+    return dict(zip(WORD_FEATURES, columns, strict=True))
 
 
 @pytest.mark.parametrize(

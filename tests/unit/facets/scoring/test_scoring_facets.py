@@ -1,7 +1,5 @@
 """Facet scores against loops that spell the equations out."""
 
-import math
-
 import numpy as np
 import pytest
 import torch
@@ -84,36 +82,6 @@ def test_codebook_contributions_add_up_to_the_score() -> None:
     torch.testing.assert_close(contributions.sum(dim=(1, 2)) - 2, score, atol=1e-4, rtol=0)
 
 
-def test_masked_facets_never_win() -> None:
-    """A padded facet must not beat facets with negative cosines."""
-    query = torch.tensor([[[1.0, 0.0], [0.0, 0.0]]])
-    docs = torch.tensor([[[-1.0, 0.0], [0.0, 0.0]], [[-1.0, 0.1], [1.0, 0.0]]])
-    query_mask = torch.tensor([[True, False]])
-    doc_mask = torch.tensor([[True, False], [True, False]])
-    scores = scoring.max_facet_score(query, docs, query_mask_QK=query_mask, doc_mask_BJ=doc_mask)
-    assert scores[0].tolist() == pytest.approx([-1.0, -1 / math.sqrt(1.01)])
-    nothing = scoring.max_facet_score(query, docs, doc_mask_BJ=torch.zeros(2, 2, dtype=torch.bool))
-    assert nothing.tolist() == [[-math.inf, -math.inf]]
-
-
-def test_max_facet_score_equals_the_loop() -> None:
-    queries, docs = _facets(7, 3, 4), _facets(8, 5, 2)
-    scores = scoring.max_facet_score(queries, docs)
-    for q, query in enumerate(queries):
-        for d, doc in enumerate(docs):
-            expected = max(float(_unit(a) @ _unit(b)) for a in query for b in doc)
-            assert scores[q, d].item() == pytest.approx(expected, abs=1e-5)
-
-
-def test_best_facet_match_is_the_evidence_of_the_score() -> None:
-    first, second = _facets(9, 6, 4), _facets(10, 6, 3)
-    score, i, j = scoring.best_facet_match(first, second)
-    for pair in range(6):
-        expected = scoring.max_facet_score(first[pair : pair + 1], second[pair : pair + 1]).item()
-        assert score[pair].item() == pytest.approx(expected, abs=1e-6)
-        assert float(_unit(first[pair, i[pair]]) @ _unit(second[pair, j[pair]])) == pytest.approx(expected, abs=1e-5)
-
-
 @pytest.mark.parametrize("repetition", [0.0, 0.5, 1.0])
 @settings(max_examples=20, deadline=None)
 @given(seed=st.integers(0, 10_000))
@@ -146,3 +114,14 @@ def test_word_weights_and_coverage_equal_the_loop() -> None:
             assert attention[text, word].item() == pytest.approx(sum(cosines) * mask[text, word].item(), abs=1e-5)
             assert closest[text, word].item() == pytest.approx(max(cosines) * mask[text, word].item(), abs=1e-5)
             assert covered[0, word].item() == pytest.approx(max(cosines), abs=1e-5)
+
+
+def test_best_facet_match_is_the_closest_pair() -> None:
+    first, second = _facets(9, 6, 4), _facets(10, 6, 3) - 1.0  # many cosines are negative
+    first[:, 1] = 0.0  # a zero facet never wins
+    score, i, j = scoring.best_facet_match(first, second)
+    for pair in range(6):
+        cosines = {(a, b): float(_unit(first[pair, a]) @ _unit(second[pair, b])) for a in (0, 2, 3) for b in range(3)}
+        best = max(cosines, key=cosines.__getitem__)
+        assert (i[pair].item(), j[pair].item()) == best
+        assert score[pair].item() == pytest.approx(cosines[best], abs=1e-5)
