@@ -4,10 +4,8 @@ Shape suffixes: K facets, N targets, D dimensions.
 """
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from scipy.optimize import minimize
-from torch import Tensor
 
 
 def objective(
@@ -56,35 +54,3 @@ def reference_coefficients(
         )
         columns.append(solution.x)
     return np.stack(columns, axis=1)
-
-
-def rmsprop_coefficients(
-    facets_BKD: Tensor, targets_BND: Tensor, *, l1_weight: float, num_steps: int = 60, learning_rate: float = 0.05
-) -> Tensor:
-    """The paper's solver: RMSprop on the coefficients, clamped to ``[0, 1]`` after each step.
-
-    Args:
-        facets_BKD: ``[B, K, D]``.
-        targets_BND: ``[B, N, D]``.
-        l1_weight: lambda, >= 0.
-        num_steps: Steps.
-        learning_rate: Step size.
-
-    Returns:
-        ``[B, K, N]`` coefficients in ``[0, 1]``.
-
-    References:
-        Chang 2022, section 3.2.1.2.
-    """
-    shape = (facets_BKD.shape[0], facets_BKD.shape[1], targets_BND.shape[1])
-    coefficients_BKN = torch.zeros(shape, requires_grad=True)
-    optimizer = torch.optim.RMSprop([coefficients_BKN], lr=learning_rate)
-    for _ in range(num_steps):
-        optimizer.zero_grad()
-        residual_BND = coefficients_BKN.mT @ facets_BKD - targets_BND
-        # Not the absolute value, which has no slope at 0 and would not penalise coefficients that leave it.
-        (residual_BND.square().sum() + l1_weight * coefficients_BKN.sum()).backward()  # type: ignore[no-untyped-call]
-        optimizer.step()
-        with torch.no_grad():
-            coefficients_BKN.clamp_(0.0, 1.0)
-    return coefficients_BKN.detach()

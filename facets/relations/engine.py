@@ -17,7 +17,7 @@ from facets.relations.assertion import assertion_of
 from facets.relations.decisions import PatternDecisions, TrainingPatterns
 from facets.relations.entailment import Entailment, background_facets, detect_entailment, entailment_features
 from facets.relations.entailment_features import PairFeatures
-from facets.relations.entities import EntityFinder, EntitySpan
+from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import (
     PairMention,
     asserted_relations,
@@ -130,7 +130,7 @@ class RelationEngine:
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         names = [relation.name for relation in self.relations()] if relations is None else relations
-        return score_arrays(self.model, tokens, self._additions.chosen(names), encode=self._patterns.encode)
+        return self._arrays(tokens, self._additions.chosen(names))
 
     def extract(
         self,
@@ -284,13 +284,8 @@ class RelationEngine:
         # Equal patterns are scored once.
         mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
-        arrays = score_arrays(
-            self.model,
-            [tokens for tokens, _, _ in mirror_images],
-            chosen,
-            types=[(head, tail) for _, head, tail in mirror_images],
-            encode=self._patterns.encode,
-        )
+        types = [(head, tail) for _, head, tail in mirror_images]
+        arrays = self._arrays([tokens for tokens, _, _ in mirror_images], chosen, types)
         symmetric_R = np.array([name in self.model.relations.symmetric_names for name in chosen.names], dtype=np.bool_)
         arrays = symmetrised(arrays, mirror_images, symmetric_R)
         rows_M = np.array([rows[mention.pattern] for mention in mentions], dtype=np.int64)
@@ -312,9 +307,17 @@ class RelationEngine:
     def _scores(
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
     ) -> list[PatternScore]:
-        arrays = score_arrays(self.model, tokens, chosen, encode=self._patterns.encode)
+        arrays = self._arrays(tokens, chosen)
         decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
         return [decisions.result(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
+
+    def _arrays(
+        self,
+        tokens: Sequence[Sequence[str]],
+        chosen: RelationFacets,
+        types: Sequence[tuple[EntityType, EntityType]] | None = None,
+    ) -> ScoreArrays:
+        return score_arrays(self.model, tokens, chosen, facets_PKD=self._patterns.encode(tokens), types=types)
 
     def _decisions(
         self, chosen: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool

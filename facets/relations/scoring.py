@@ -6,7 +6,7 @@ facets, M facets of other patterns or of all relations, D dimensions.
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -147,8 +147,8 @@ def score_arrays(
     patterns: Sequence[Sequence[str]],
     relations: RelationFacets,
     *,
+    facets_PKD: NDArray[np.float32],
     types: Sequence[tuple[EntityType, EntityType]] | None = None,
-    encode: Callable[[Sequence[Sequence[str]]], NDArray[np.float32]] | None = None,
 ) -> ScoreArrays:
     """Scores tokenized patterns against relations.
 
@@ -156,10 +156,9 @@ def score_arrays(
         model: Holds the look-up table and the numbers fitted on development data.
         patterns: Tokens of each pattern.
         relations: Relations to score against.
+        facets_PKD: Facets of the patterns.
         types: Types of the head and the tail of each pattern; None: unknown.
-        encode: Returns the facets of patterns; None: ``model.encode_patterns``.
     """
-    facets_PKD = (encode or model.encode_patterns)(patterns)
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
     schema_PR = _look_up(model, patterns, relations)
@@ -222,9 +221,8 @@ def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations:
 class PatternCache:
     """Encodes patterns and keeps the most recently used facets; thread-safe."""
 
-    def __init__(self, model: RelationModel, *, size: int = _CACHED_PATTERNS) -> None:
+    def __init__(self, model: RelationModel) -> None:
         self._model = model
-        self._size = size
         self._lock = threading.Lock()
         self._facets: OrderedDict[tuple[str, ...], NDArray[np.float32]] = OrderedDict()
 
@@ -242,6 +240,6 @@ class PatternCache:
             facets.update(zip(missing, self._model.encode_patterns(missing), strict=True))
             with self._lock:
                 self._facets.update((key, facets[key].copy()) for key in missing)
-                while len(self._facets) > self._size:
+                while len(self._facets) > _CACHED_PATTERNS:
                     self._facets.popitem(last=False)
         return np.stack([facets[key] for key in keys])

@@ -1,6 +1,6 @@
 """Scores of facets and of word vectors, as pure functions; higher is better."""
 
-from facets.scoring.coverage import added_coverage, coverage, coverage_gain, word_coverage
+from facets.scoring.coverage import added_coverage, coverage_gain, word_coverage
 from facets.scoring.facets import (
     attention,
     best_facet_match,
@@ -32,7 +32,6 @@ __all__ = [
     "codebook_contributions",
     "codebook_score",
     "cosine_score",
-    "coverage",
     "coverage_gain",
     "fit_common_component",
     "probability_average",

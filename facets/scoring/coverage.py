@@ -40,23 +40,6 @@ def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
     return covered_TU.pow(1 / repetition).sum(dim=0).pow(repetition)
 
 
-def coverage(covered_TU: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
-    """Weighted coverage of a document by a summary.
-
-    Args:
-        covered_TU: ``word_coverage`` of the summary's sentences.
-        weights_U: Weight of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
-        repetition: As for ``added_coverage``.
-
-    Returns:
-        A scalar, >= 0.
-
-    References:
-        Chang 2022, eq. 3.7 (``repetition`` 0).
-    """
-    return added_coverage(covered_TU, repetition) @ weights_U
-
-
 def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
     """Coverage that each candidate sentence would add to a summary.
 
@@ -64,7 +47,7 @@ def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, rep
         powers_SU: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
         summed_U: Sum of the same over the summary so far; the maximum if ``repetition`` is 0. Zeros for an empty
             summary.
-        weights_U: As for ``coverage``.
+        weights_U: Weight of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
         repetition: As for ``added_coverage``.
 
     Returns:

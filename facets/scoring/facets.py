@@ -83,18 +83,17 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
 _TOLERANCE = 1e-4
 
 
-def codebook_score(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 0.0) -> Tensor:
+def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     """Minus the symmetric distance SC of two codebooks, with each error averaged over the facets it reconstructs.
 
     ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on unit facets. Averages instead of the sums of eq. 3.5 make scores of models
     with different K comparable; within one model they only change the scale. Facets of length zero, which short texts
-    have in some models, are ignored.
+    have in some models, are ignored. There is no L1 penalty, so a codebook reconstructs itself without error and a text is
+    its own best match; this also agrees better with human judgements (STS dev).
 
     Args:
         first_PKD: Facets of the first texts, any lengths.
         second_PJD: Facets of the second texts, same dtype.
-        l1_weight: lambda of eq. 3.1, >= 0. With 0, a codebook reconstructs itself without error, so a text is its own
-            best match; this also agrees better with human judgements (STS dev).
 
     Returns:
         ``[P]`` scores in ``[-2, 0]``; symmetric in its arguments.
@@ -110,12 +109,12 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 
         Chang 2022, eq. 3.5 (SC), eq. 3.1 (Er).
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
-    forth_P = _directed_error(first_PKD, second_PJD, l1_weight)
-    back_P = _directed_error(second_PJD, first_PKD, l1_weight)
+    forth_P = _directed_error(first_PKD, second_PJD)
+    back_P = _directed_error(second_PJD, first_PKD)
     return -(forth_P + back_P)
 
 
-def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: float = 0.0) -> Tensor:
+def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     """Contribution of each pair of facets to ``codebook_score``.
 
     The reconstruction of a target explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of it; the terms
@@ -125,14 +124,14 @@ def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor, *, l1_weight: 
     ``codebook_score + 2``, except that negative terms, which need facets at obtuse angles, count as 0.
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
-    forth_PKJ = _explained(first_PKD, second_PJD, l1_weight) / _num_facets(second_PJD)[:, None, None]
-    back_PJK = _explained(second_PJD, first_PKD, l1_weight) / _num_facets(first_PKD)[:, None, None]
+    forth_PKJ = _explained(first_PKD, second_PJD) / _num_facets(second_PJD)[:, None, None]
+    back_PJK = _explained(second_PJD, first_PKD) / _num_facets(first_PKD)[:, None, None]
     return forth_PKJ.clamp_min(0.0) + back_PJK.clamp_min(0.0).mT
 
 
-def _directed_error(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:
+def _directed_error(sources_PKD: Tensor, targets_PJD: Tensor) -> Tensor:
     """``[P]``: Er(sources, targets), the mean over the targets, in ``[0, 1]``."""
-    explained_PJ = _explained(sources_PKD, targets_PJD, l1_weight).sum(dim=1)
+    explained_PJ = _explained(sources_PKD, targets_PJD).sum(dim=1)
     errors_PJ = (targets_PJD.square().sum(dim=-1) - explained_PJ).clamp(0.0, 1.0)
     return (errors_PJ.sum(dim=1) / _num_facets(targets_PJD)).clamp_max(1.0)
 
@@ -142,8 +141,8 @@ def _num_facets(units_PKD: Tensor) -> Tensor:
     return (units_PKD != 0).any(dim=2).sum(dim=1).clamp_min(1)
 
 
-def _explained(sources_PKD: Tensor, targets_PJD: Tensor, l1_weight: float) -> Tensor:
+def _explained(sources_PKD: Tensor, targets_PJD: Tensor) -> Tensor:
     """``[P, K, J]``: part of each target's squared length that each source facet explains."""
     gram_PKK, correlations_PKJ = gram_and_correlations(sources_PKD, targets_PJD)
-    coefficients_PKJ = solve_coefficients(gram_PKK, correlations_PKJ, l1_weight=l1_weight, tolerance=_TOLERANCE)
+    coefficients_PKJ = solve_coefficients(gram_PKK, correlations_PKJ, l1_weight=0.0, tolerance=_TOLERANCE)
     return coefficients_PKJ * (2 * correlations_PKJ - gram_PKK @ coefficients_PKJ)
