@@ -88,8 +88,8 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
     ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on unit facets. Averages instead of the sums of eq. 3.5 make scores of models
     with different K comparable; within one model they only change the scale. Facets of length zero, which short texts
-    have in some models, are ignored. There is no L1 penalty, so a codebook reconstructs itself without error and a text is
-    its own best match; this also agrees better with human judgements (STS dev).
+    have in some models, are ignored. There is no L1 penalty, so a codebook reconstructs itself without error and a text
+    is its own best match; this also agrees better with human judgements (STS dev).
 
     Args:
         first_PKD: Facets of the first texts, any lengths.
