@@ -117,7 +117,7 @@ class GoneError(Exception):
 
 
 def after_looks(number: int, work: Callable[[], object]) -> int:
-    """Runs work whose caller goes at its n-th look; how often it looked."""
+    """Runs work that is interrupted at its n-th check; returns the number of checks."""
     looks = 0
 
     def look() -> None:
@@ -131,7 +131,7 @@ def after_looks(number: int, work: Callable[[], object]) -> int:
     return looks
 
 
-def test_work_on_papers_ends_soon_after_its_caller_has_gone(sentence_model: PaperModel, tmp_path: Path) -> None:
+def test_recommending_can_be_interrupted(sentence_model: PaperModel, tmp_path: Path) -> None:
     engine = PaperEngine(sentence_model, data_dir=tmp_path)
     papers = [Paper(f"camera depth of scene {number}", "prosody of a voice " * number) for number in range(30)]
     for work in (
@@ -148,7 +148,7 @@ def known(engine: PaperEngine) -> list[bool]:
     return [f"New {n}" in engine.state.tables[AUTHORS].row_of_id for n in range(3)]
 
 
-def test_addition_whose_caller_goes_is_stored_and_shown_or_neither(model: PaperModel, tmp_path: Path) -> None:
+def test_an_interrupted_addition_is_stored_and_shown_or_neither(model: PaperModel, tmp_path: Path) -> None:
     for number in range(40):
         engine = PaperEngine(model, data_dir=tmp_path / str(number))
         new = [NewAuthor(Author(f"New {n}"), (Paper("prosody of a voice"),)) for n in range(3)]

@@ -1,4 +1,4 @@
-"""Fitted vectors against the obvious."""
+"""Fitted vectors of candidates."""
 
 import numpy as np
 import pytest

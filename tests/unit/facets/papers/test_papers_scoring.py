@@ -1,4 +1,4 @@
-"""Relevance scores against the obvious; the best of many scores."""
+"""Relevance scores and the choice of the best, against slow references."""
 
 import numpy as np
 from hypothesis import given
@@ -13,7 +13,7 @@ def facets(num_papers: int, num_facets: int = 3, dim: int = 8, seed: int = 0) ->
 
 
 def reference_relevance(papers: np.ndarray, table: np.ndarray) -> np.ndarray:
-    """``relevance_score`` the slow, obvious way."""
+    """``relevance_score`` computed pair by pair."""
     return np.array([[max(0.0, *(float(facet @ vector) for facet in own)) for vector in table] for own in papers])
 
 

@@ -1,4 +1,4 @@
-"""States that grow by what is added, against states put together from the start."""
+"""States extended by additions, compared with states built from the store."""
 
 import copy
 from collections.abc import Sequence

@@ -45,7 +45,7 @@ def test_a_bad_relation_is_not_added(
     assert len(engine.relations()) == 4
 
 
-def test_a_name_is_taken_once(folder: Path) -> None:
+def test_a_known_name_is_a_conflict(folder: Path) -> None:
     engine = RelationEngine.load(folder)
     with pytest.raises(ConflictError, match="exists"):
         engine.add_relation("spouse", ["$ARG1 wed $ARG2"])
@@ -58,9 +58,9 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
         RelationEngine.load(folder).remove_relation("mentor")
 
 
-def test_a_folder_that_cannot_be_made_is_told_at_the_start(folder: Path, tmp_path: Path) -> None:
+def test_a_folder_that_cannot_be_created_is_a_storage_error(folder: Path, tmp_path: Path) -> None:
     (tmp_path / "folder").write_text("in the way")
-    with pytest.raises(StorageError, match="cannot make the folder"):
+    with pytest.raises(StorageError, match="the folder"):
         RelationEngine.load(folder, data_dir=tmp_path / "folder")
 
 
@@ -84,7 +84,7 @@ def read(folder: Path) -> list[AddedRelation]:
         store.close()
 
 
-def test_relation_taken_away_is_gone_for_good(tmp_path: Path) -> None:
+def test_a_removed_relation_is_gone(tmp_path: Path) -> None:
     filled(tmp_path)
     store = AddedRelationStore(tmp_path, "toy")
     store.remove("relation 3")
@@ -97,7 +97,7 @@ def test_golden_file_is_read(tmp_path: Path) -> None:
     assert [relation.name for relation in read(tmp_path / "relations")] == ["mentor", "caf\u00e9"]
 
 
-def test_fitted_facets_are_cluster_centres_when_there_are_more() -> None:
+def test_fitted_facets_are_cluster_centres() -> None:
     rng = np.random.default_rng(1)
     centres = np.eye(3, 8, dtype=np.float32)
     facets = (np.repeat(centres, 10, axis=0) + 0.05 * rng.standard_normal((30, 8))).astype(np.float32)

@@ -1,4 +1,4 @@
-"""Plain pairs that were written before any model answered them, beside what a simpler answer would get.
+"""Judged pairs of plain patterns.
 
 ``entailment_pairs.tsv``, ``_dev`` and ``_drawn`` were read while the table of relations was written; ``_held`` were
 answered once, at the end, and nothing was changed after that. ``_fresh`` and ``_fresh_second`` were written by another

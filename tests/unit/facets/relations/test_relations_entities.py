@@ -1,4 +1,4 @@
-"""Kinds of entities, and gazetteers: names of a list in a text, whatever names and texts are."""
+"""Gazetteers and spans of entities."""
 
 from pathlib import Path
 
@@ -32,7 +32,7 @@ def obvious_find(names: list[str], text: str) -> list[tuple[int, int, int]]:
 
 
 @given(st.lists(PIECES, max_size=6), st.lists(PIECES, max_size=12))
-def test_the_same_is_found_as_in_the_obvious_way(pieces: list[str], text: list[str]) -> None:
+def test_gazetteer_equals_a_search_of_every_position(pieces: list[str], text: list[str]) -> None:
     names = list(dict.fromkeys(name for name in pieces if any(map(str.isalnum, name))))
     whole = "".join(text)
     assert Gazetteer(names).find_names(whole) == obvious_find(names, whole)
@@ -42,13 +42,13 @@ def test_names_side_by_side_are_both_found() -> None:
     assert Gazetteer(["Ann", "(Bob)"]).find_names("Ann(Bob)Ann") == [(0, 3, 0), (3, 8, 1), (8, 11, 0)]
 
 
-def test_long_names_that_repeat_themselves_are_soon_read() -> None:
+def test_repetitive_long_names_are_fast() -> None:
     """A full automaton of one such name has a quadratic number of steps to make; here are two hundred."""
     names = [f"{number} " + "x " * 490 for number in range(200)]
     assert Gazetteer(names).find_names("7 " + "x " * 490) == [(0, 982, 7)]
 
 
-def test_a_name_longer_than_any_is_refused_by_its_place() -> None:
+def test_an_endless_name_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="at most 1000 characters, got 40000") as caught:
         Gazetteer(["York", "York", "x" * 40_000])
     assert caught.value.field == "names[2]"

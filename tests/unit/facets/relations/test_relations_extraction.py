@@ -24,7 +24,7 @@ def pairs_of(engine: RelationEngine, text: str, spans: list[EntitySpan] | None =
     return pairs
 
 
-def test_two_entities_have_one_relation_in_one_direction_unless_more_are_asked_for(engine: RelationEngine) -> None:
+def test_two_entities_have_one_relation_by_default(engine: RelationEngine) -> None:
     text = "Ann was born in Paris and Bob works for Acme."
     [one] = engine.extract([text], finder=NAMES)
     [all_] = engine.extract([text], finder=NAMES, max_relations_per_pair=None)
@@ -54,7 +54,7 @@ def test_what_is_not_asserted_is_not_accepted(engine: RelationEngine, text: str,
     assert all(score.probability == 0.0 for pair in pairs for score in pair.pattern_score.relations)
 
 
-def test_mentions_of_one_entity_are_no_pair(engine: RelationEngine) -> None:
+def test_mentions_of_one_entity_are_not_paired(engine: RelationEngine) -> None:
     text = "Ann met Ann Lee, Lee and Paris in paris."
     kinds = [("Ann Lee", EntityType.PERSON), ("Lee and", EntityType.UNKNOWN)]
     lee = EntitySpan(text.index("Lee and"), text.index("Lee and") + 3)
@@ -76,7 +76,7 @@ def test_dates_and_numbers_are_tails_only(engine: RelationEngine) -> None:
     ]
 
 
-def test_entities_of_different_clauses_are_no_pair(engine: RelationEngine) -> None:
+def test_entities_of_different_clauses_are_not_paired(engine: RelationEngine) -> None:
     text = "Ann left and Bob was born in Paris."
     second = frozenset([5])
     spans = [EntitySpan(0, 3, clauses=frozenset([0])), EntitySpan(13, 16, clauses=second), EntitySpan(29, 34)]
@@ -86,19 +86,19 @@ def test_entities_of_different_clauses_are_no_pair(engine: RelationEngine) -> No
     assert {p.head.text for p in pairs_of(engine, text, spans)} == {"Bob", "Paris"}
 
 
-def test_items_of_a_list_are_no_pair_unless_something_is_said_of_both(engine: RelationEngine) -> None:
+def test_items_of_a_list_are_paired_only_with_a_joint_statement(engine: RelationEngine) -> None:
     assert pairs_of(engine, "Ann and Bob.") == []
     assert {p.head.text for p in pairs_of(engine, "Ann and Bob married.")} == {"Ann", "Bob"}
 
 
-def test_a_place_that_belongs_to_the_verb_says_nothing_about_its_neighbour(engine: RelationEngine) -> None:
+def test_a_place_of_the_verb_is_not_paired_with_its_neighbour(engine: RelationEngine) -> None:
     text = "Ann met Bob in Paris."
     spans = [EntitySpan(0, 3), EntitySpan(8, 11), EntitySpan(15, 20, is_adjunct=True)]
     found = {frozenset((p.head.text, p.tail.text)) for p in pairs_of(engine, text, spans)}
     assert found == {frozenset(("Ann", "Bob")), frozenset(("Ann", "Paris"))}
 
 
-def test_two_hundred_entities_in_a_sentence_are_bounded_work(engine: RelationEngine) -> None:
+def test_pairs_of_two_hundred_entities_are_limited(engine: RelationEngine) -> None:
     names = [f"Name{number}" for number in range(200)]
     pairs = pairs_of(engine, " met ".join(names) + ".", [])
     assert pairs == []
@@ -108,8 +108,8 @@ def test_two_hundred_entities_in_a_sentence_are_bounded_work(engine: RelationEng
     assert len(pairs) == 400  # 200 pairs, the closest ones, both ways round
 
 
-def test_work_ends_when_nobody_waits_for_it(engine: RelationEngine) -> None:
-    """Each of these asks on its way: reading texts, pairs of entities, patterns, results."""
+def test_extraction_can_be_interrupted_anywhere(engine: RelationEngine) -> None:
+    """Reading texts, pairing entities, encoding patterns and making results all check for interruption."""
     text = "Ann met Bob. Bob met Paris. Acme met London."
 
     def asked_until(most: int) -> int:
@@ -117,7 +117,7 @@ def test_work_ends_when_nobody_waits_for_it(engine: RelationEngine) -> None:
 
         def check() -> None:
             if next(places) == most:
-                raise FacetsError("nobody waits")
+                raise FacetsError("interrupted")
 
         with interrupted_by(check):
             engine.extract([text], finder=NAMES)
@@ -127,11 +127,11 @@ def test_work_ends_when_nobody_waits_for_it(engine: RelationEngine) -> None:
     asked = asked_until(10**9)
     assert asked > 6
     for most in range(asked):
-        with pytest.raises(FacetsError, match="nobody waits"):
+        with pytest.raises(FacetsError, match="interrupted"):
             asked_until(most)
 
 
-def test_mentions_of_the_head_replace_what_overlaps_them() -> None:
+def test_mentions_of_the_head_replace_overlapping_spans() -> None:
     text = "Ann Lee met ann; Bob Ann met Joanne."
     spans = [EntitySpan(0, 7), EntitySpan(12, 15), EntitySpan(17, 24), EntitySpan(29, 35)]
     [found] = head_spans([text], [spans], "Ann")
@@ -141,7 +141,7 @@ def test_mentions_of_the_head_replace_what_overlaps_them() -> None:
 @given(
     st.lists(st.tuples(st.booleans(), st.sampled_from([0.25, 0.5, 1.0])), min_size=12, max_size=12), st.integers(1, 4)
 )
-def test_the_fast_way_is_that_of_sorting_each_pair(cells: list[tuple[bool, float]], most: int) -> None:
+def test_best_of_pairs_equals_sorting_each_pair(cells: list[tuple[bool, float]], most: int) -> None:
     accepted = np.array([cell[0] for cell in cells]).reshape(4, 3)
     probabilities = np.array([cell[1] for cell in cells], dtype=np.float32).reshape(4, 3)
     partners = np.array([1, 0, 3, 2])

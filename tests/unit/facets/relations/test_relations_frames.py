@@ -81,7 +81,7 @@ def _said(finding: Finding) -> str:
     return "implied" if finding.implied else "apart" if finding.apart else ""
 
 
-def test_a_word_that_is_not_listed_counts_as_what_it_is_a_kind_of(table: Frames) -> None:
+def test_an_unlisted_word_counts_as_its_hypernym(table: Frames) -> None:
     forward = frames().compare(read("$ARG1 strolled to $ARG2"), read("$ARG1 went to $ARG2"))
     assert 0.5 <= forward.implied <= 1.0
     assert not frames().compare(read("$ARG1 went to $ARG2"), read("$ARG1 tiptoed to $ARG2")).implied
@@ -104,7 +104,7 @@ def test_a_bad_line_of_the_table_is_reported(line: str) -> None:
         ("$ARG1 may be older than $ARG2", "$ARG1 is younger than $ARG2", False),
     ],
 )
-def test_what_excludes_each_other_contradicts_both_ways(
+def test_exclusions_contradict_in_both_directions(
     table: Frames, premise: str, hypothesis: str, contradicts: bool
 ) -> None:
     first, second = read(premise), read(hypothesis)

@@ -58,13 +58,13 @@ def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
         ("", "is", "'s capital .", "$ARG1 is $ARG2 's capital"),
     ],
 )
-def test_patterns_without_a_meaning_are_widened(before: str, between: str, after: str, expected: str) -> None:
+def test_patterns_that_say_nothing_are_widened(before: str, between: str, after: str, expected: str) -> None:
     words = [part.split() for part in (before, between, after)]
     found = sentence_patterns([words[1]], PairLimits(), before=words[0], after=words[2])
     assert [" ".join(p.tokens) for p in found] == [expected, " ".join(mirrored(expected.split()))]
 
 
-def test_what_stands_before_another_entity_widens_only_when_it_is_not_about_that() -> None:
+def test_words_about_the_next_entity_do_not_widen_a_pattern() -> None:
     def first(after: str) -> str:
         return " ".join(sentence_patterns([["and"], after.split()], PairLimits())[0].tokens)
 
@@ -86,7 +86,7 @@ def test_entities_are_grouped_by_sentence() -> None:
     assert all(text[s.start : s.end] == s.text for s, _ in groups)
 
 
-def test_a_sentence_border_inside_an_entity_is_none() -> None:
+def test_a_sentence_border_inside_an_entity_is_ignored() -> None:
     text = "He wrote Who is it? No one. with Bob."
     groups = list(sentence_groups(text, spans_of(text, "He", "Who is it? No one.", "Bob"), TOKENIZER))
     assert [members for _, members in groups] == [[0, 1, 2]]

@@ -1,4 +1,4 @@
-"""Entities by spaCy's small English pipeline: where names end, names it leaves out, kinds, clauses, long texts."""
+"""Entities by spaCy's small English pipeline: borders of names, clauses, long texts."""
 
 import threading
 from itertools import pairwise
@@ -41,7 +41,7 @@ def names(finder: SpacyEntities, text: str) -> list[str]:
         ("Nobody came, and nothing was said.", []),
     ],
 )
-def test_names_end_where_they_should_and_none_is_missed(finder: SpacyEntities, text: str, expected: list[str]) -> None:
+def test_names_have_the_right_borders(finder: SpacyEntities, text: str, expected: list[str]) -> None:
     assert names(finder, text) == expected
 
 
@@ -57,13 +57,13 @@ def test_names_end_where_they_should_and_none_is_missed(finder: SpacyEntities, t
         ("Oscar Wilde, the Irish poet who was born in Dublin.", True),
     ],
 )
-def test_first_and_last_name_are_in_one_clause_or_not(finder: SpacyEntities, text: str, together: bool) -> None:
+def test_clauses_of_the_first_and_last_name(finder: SpacyEntities, text: str, together: bool) -> None:
     (spans,) = finder.find([text])
     last = spans[2] if text.startswith("Oscar Wilde, whose") else spans[-1]
     assert bool(spans[0].clauses & last.clauses) is together
 
 
-def test_what_belongs_to_the_verb_is_known(finder: SpacyEntities) -> None:
+def test_adjuncts_of_the_verb_are_marked(finder: SpacyEntities) -> None:
     (met, wrote) = finder.find(
         ["Tom Hanks met Bill Clinton in Chicago.", "The mayor of Chicago read a book by Tom Hanks."]
     )
@@ -71,7 +71,7 @@ def test_what_belongs_to_the_verb_is_known(finder: SpacyEntities) -> None:
     assert [span.is_adjunct for span in wrote] == [False, False]
 
 
-def test_long_texts_are_read_in_parts_with_places_of_the_whole(finder: SpacyEntities) -> None:
+def test_long_texts_are_read_in_parts_with_offsets_of_the_whole(finder: SpacyEntities) -> None:
     text = "\u00c9mile Zola lived in Paris. " * 150 + "x " * 2000 + "y" * 5000 + ". Ann Lee lives in Oslo."
     (spans,) = finder.find([text])
     found = {text[span.start : span.end] for span in spans}
