@@ -1,1 +1,6 @@
-"""Faults against a shadow: kills, damaged files and full disks, and what the stores say afterwards."""
+"""Kills of servers and databases; toy models, PostgreSQL and forked servers are those of the tests."""
+
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[2] / "tests"))

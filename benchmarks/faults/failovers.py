@@ -11,10 +11,10 @@ from pathlib import Path
 
 import grpc
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
+from forked_server import ForkedServer
+from postgres_server import PostgresPair
 
 from benchmarks.faults.linearizability import Access
-from benchmarks.faults.postgres import PostgresPair
-from benchmarks.faults.process import ForkedServer
 from benchmarks.faults.server_kills import CHANNEL_OPTIONS, FaultRun, create_registers, environment
 from benchmarks.faults.shadows import MODELS, RegisterShadow, Shadow, all_shadows, end_pending
 from benchmarks.measuring import percentiles

@@ -16,9 +16,9 @@ import grpc
 import numpy as np
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
 from facets_server.runtime.upkeep import verify_directory
+from forked_server import ForkedServer
 
 from benchmarks.faults.linearizability import Access, is_linearizable
-from benchmarks.faults.process import ForkedServer
 from benchmarks.faults.shadows import MODELS, WORDS, RegisterShadow, Shadow, all_shadows, end_pending
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 from facets.config import FacetModelConfig
@@ -30,7 +30,6 @@ from facets.model.facet_model import new_model
 _KILLS_PER_DIRECTORY = 25
 _SHARE_WHILE_STARTING = 0.08  # of the kills
 _LONGEST_S = 1.5  # from serving to the kill
-_TEST_HELPERS = Path(__file__).resolve().parents[2] / "tests"
 _SETTINGS = {
     "FACETS_SERVER_ENGINE_EXACT_MAX_FACETS": "60",
     "FACETS_SERVER_ENGINE_SNAPSHOT_EVERY_WRITES": "20",
@@ -192,7 +191,6 @@ def create_registers(channel: grpc.Channel) -> None:
 
 def make_models(folder: Path) -> list[Path]:
     """Writes small models of sentences, papers and relations; what they answer does not matter."""
-    sys.path.insert(0, str(_TEST_HELPERS))
     from relation_toys import make_toy_relation_checkpoint
     from toy_papers import toy_paper_model
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import postgres_server
 import pytest
+from postgres_server import wait_until
 from relation_toys import make_toy_relation_checkpoint
 from toy_papers import toy_paper_model
 
-from benchmarks.faults.postgres import wait_until
 from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
 from facets.documents.migration import move_to_directory, move_to_postgres

@@ -13,9 +13,8 @@ from pathlib import Path
 
 import grpc
 import numpy as np
+from forked_server import ForkedServer
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-
-from benchmarks.faults.process import ForkedServer
 
 ROOT = Path(__file__).resolve().parents[2]
 SHIPPED_MODEL = ROOT / "models" / "facets-en"

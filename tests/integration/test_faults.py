@@ -8,8 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
-
-from benchmarks.faults.postgres import programs, user
+from postgres_server import programs, user
 
 ROOT = Path(__file__).resolve().parents[2]
 
