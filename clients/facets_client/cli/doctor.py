@@ -36,7 +36,9 @@ class Check:
 
 
 def doctor(context: typer.Context) -> None:
-    """Check this installation and the connection to the server; exit code 1 if there is a problem.
+    """Check this installation and the server.
+
+    The exit code is 1 if there is a problem.
 
     \b
     Examples:
@@ -100,7 +102,7 @@ def _configuration() -> Check:
     except (OSError, ValueError) as error:
         return Check("configuration", "problem", str(error), f"correct or remove {file}")
     if not file.is_file():
-        return Check("configuration", "ok", f"no {file}: options and environment say all")
+        return Check("configuration", "ok", f"no {file}: options and environment apply")
     if profile.api_key and file.stat().st_mode & 0o077:
         return Check("configuration", "warning", f"others may read {file}", f"chmod 600 {file}")
     return Check("configuration", "ok", f"{file}, profile {profile.name or '(none by default)'}")

@@ -145,15 +145,15 @@ def _global(
     ca_cert: Annotated[Path | None, typer.Option(help="Encrypt, trusting this PEM file.")] = None,
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
-    """Texts as several vectors each: embed, explain, compare, summarize, index, search.
+    """Embed, explain, compare, summarize, index and search texts, with several vectors for each text.
 
     Global options are accepted before and after the subcommand.
 
     \b
     Examples:
-      facets health
-      facets collections create news
-      facets index articles.jsonl.gz --collection news
+      facets index articles.jsonl.gz --collection news --create
+      facets search "who won the cup" --collection news --top-k 10
+      facets --target search.example.org:50051 --json similarity "a dog" "a cat"
     """
     if version:
         typer.echo(f"facets {version_of(DISTRIBUTION) or '(not installed)'}")

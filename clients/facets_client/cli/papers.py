@@ -65,7 +65,7 @@ EvidenceOption = Annotated[bool, typer.Option(help="Show why: the facet, its wor
 
 @app.callback()
 def recommend() -> None:
-    """Predict from title and abstract who would write and who would cite a paper.
+    """Recommend authors and citing papers for papers.
 
     \b
     Examples:

@@ -69,7 +69,7 @@ def relations(
     delete: Annotated[str | None, typer.Option(metavar="NAME", help="Delete an added relation.")] = None,
     model: ModelOption = "",
 ) -> None:
-    """Find relations between entities in texts, fill slots, score sentence patterns, manage relations.
+    """Find, score and manage relations between entities.
 
     The server finds entities unless they are given. A question, a negation or a quotation asserts nothing. A pattern is
     the text between two entities, with $ARG1 and $ARG2 in their places: put it in single quotes. Spans count
@@ -322,9 +322,9 @@ def entail(
     file: PairsFileOption = None,
     model: ModelOption = "",
 ) -> None:
-    """Tell whether one sentence pattern entails another, in both directions.
+    """Tell whether one sentence pattern entails another.
 
-    A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes.
+    Both directions are tested. A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes.
 
     \b
     Examples:

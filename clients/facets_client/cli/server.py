@@ -58,9 +58,10 @@ def _label(model: Model) -> str:
 
 
 def health(context: typer.Context) -> None:
-    """Show whether the server and each of its services are serving; exit code 3 if one is not.
+    """Show whether the server and its services are serving.
 
-    A service without a model of its task is not served. That is no fault as long as another one is.
+    The exit code is 3 if one is not. A service without a model of its task is not served. That is no fault as long
+    as another one is.
 
     \b
     Examples:
@@ -84,7 +85,7 @@ def health(context: typer.Context) -> None:
 
 
 def status(context: typer.Context) -> None:
-    """Show the state of the server: version, load, models, collections, disk, last backup.
+    """Show version, load, models, collections and disk.
 
     \b
     Examples:
@@ -147,9 +148,10 @@ def _duration(time: timedelta) -> str:
 
 
 def backup(context: typer.Context) -> None:
-    """Let the server back up its data and verify the copy; exit code 1 if the copy is damaged.
+    """Back up the server's data and verify the copy.
 
-    The server's settings backup_dir and backup_keep say where backups go and how many are kept.
+    The exit code is 1 if the copy is damaged. The server's settings backup_dir and backup_keep say where backups go
+    and how many are kept.
 
     \b
     Examples:
@@ -171,10 +173,11 @@ def backup(context: typer.Context) -> None:
 
 
 def serve(context: typer.Context) -> None:
-    """Start a server on this machine, with the options of facets-server, until Ctrl-C.
+    """Start a server on this machine.
 
-    By default it listens on 127.0.0.1:50051 and keeps documents in ./facets-data; facets-server --help lists every
-    option. Needs the server and its models on this machine.
+    It takes the options of facets-server and runs until Ctrl-C. By default it listens on 127.0.0.1:50051 and keeps
+    documents in ./facets-data; facets-server --help lists every option. Needs the server and its models on this
+    machine.
 
     \b
     Examples:

@@ -101,7 +101,7 @@ def explain(
     model: ModelOption = "",
     num_words: WordsOption = None,
 ) -> None:
-    """Show what the model sees: tokens shaded by attention, facets with their nearest words.
+    """Show tokens by attention, and facets with their words.
 
     Without colour, each token carries its attention relative to the strongest one, 0 to 9.
 
@@ -237,7 +237,7 @@ def topics(
     avoid: Annotated[list[str] | None, typer.Option(help="Word of a topic to avoid; repeat for more.")] = None,
     model: ModelOption = "",
 ) -> None:
-    """Suggest topics that a text may continue with, the likeliest first.
+    """Suggest topics that a text may continue with.
 
     \b
     Examples:

@@ -28,7 +28,9 @@ YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
 
 @collections_app.callback()
 def collections(context: typer.Context) -> None:
-    """List, create, show, reindex and delete collections; without a subcommand: list.
+    """List, create, show, reindex and delete collections.
+
+    Without a subcommand: list.
 
     \b
     Examples:
@@ -250,7 +252,9 @@ def delete_documents(
     where: WhereOption = None,
     yes: YesOption = False,
 ) -> None:
-    """Delete documents by id, or all that match conditions; an unknown id is no error.
+    """Delete documents by id or by conditions.
+
+    An unknown id is no error.
 
     \b
     Examples:

