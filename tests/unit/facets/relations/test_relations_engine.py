@@ -13,15 +13,6 @@ def test_trained_patterns_get_their_relation(engine: RelationEngine) -> None:
     assert [s.best.relation if s.best else None for s in scores] == ["birthPlace", "spouse", "employer"]
 
 
-def test_the_best_is_the_maximum_of_facets_and_look_up(engine: RelationEngine) -> None:
-    [scores] = engine.score(["$ARG1 was born in $ARG2"])
-    best = scores.relations[0]
-    assert scores.known
-    assert best.universal_schema_score is not None
-    assert best.score == pytest.approx(max(best.symmetric_score, best.universal_schema_score), abs=1e-5)
-    assert scores.no_relation_probability == pytest.approx(1 - best.probability)
-
-
 def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) -> None:
     [scores] = engine.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
@@ -41,13 +32,6 @@ def test_a_negated_pattern_has_no_relation(engine: RelationEngine) -> None:
     assert negated.assertion_cue == "not"
     assert negated.no_relation_probability == 1.0
     assert all(score.score == -1.0 and score.probability == 0.0 for score in negated.relations)
-
-
-def test_candidates_and_top_k_restrict_the_answer(engine: RelationEngine) -> None:
-    [scores] = engine.score(["$ARG1 was born in $ARG2"], ["spouse", "employer"])
-    assert sorted(score.relation for score in scores.relations) == ["employer", "spouse"]
-    [scores] = engine.score(["$ARG1 was born in $ARG2"], top_k=1)
-    assert [score.relation for score in scores.relations] == ["birthPlace"]
 
 
 @pytest.mark.parametrize(
@@ -137,3 +121,10 @@ def test_premises_and_hypotheses_go_together(engine: RelationEngine) -> None:
     with pytest.raises(InvalidInputError) as caught:
         engine.entailment(["$ARG1 met $ARG2"], ["met"])
     assert caught.value.field == "hypotheses[0]"
+
+
+def test_relations_and_top_k_restrict_the_result(engine: RelationEngine) -> None:
+    [scores] = engine.score(["$ARG1 was born in $ARG2"], ["spouse", "employer"])
+    assert sorted(score.relation for score in scores.relations) == ["employer", "spouse"]
+    [scores] = engine.score(["$ARG1 was born in $ARG2"], top_k=1)
+    assert [score.relation for score in scores.relations] == ["birthPlace"]

@@ -4,14 +4,6 @@ from toys import toy_word_pieces
 from facets.relations.network import PatternPieces
 
 
-def test_placeholders_are_pieces_behind_those_of_the_words() -> None:
-    pieces = toy_word_pieces()
-    [row] = PatternPieces(pieces, 32).rows([("$ARG1", "plays", "the", "$ENT", "$ARG2")])
-    known = pieces.ids(["plays the"])[0].tolist()
-    num = len(pieces)
-    assert row.tolist() == [pieces.first_id, num, *known, num + 2, num + 1, pieces.last_id]
-
-
 def test_a_long_pattern_loses_its_middle_and_never_an_argument() -> None:
     pieces = toy_word_pieces()
     words = ["music"] * 30

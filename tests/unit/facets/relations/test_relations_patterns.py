@@ -79,13 +79,6 @@ def test_limits_refuse_numbers_out_of_range() -> None:
         assert caught.value.field == next(iter(limits))
 
 
-def test_entities_are_grouped_by_sentence() -> None:
-    text = "Ann met Bob. Carl slept. Dora saw Ed."
-    groups = list(sentence_groups(text, spans_of(text, "Ann", "Bob", "Carl", "Dora", "Ed"), TOKENIZER))
-    assert [members for _, members in groups] == [[0, 1], [3, 4]]
-    assert all(text[s.start : s.end] == s.text for s, _ in groups)
-
-
 def test_a_sentence_border_inside_an_entity_is_ignored() -> None:
     text = "He wrote Who is it? No one. with Bob."
     groups = list(sentence_groups(text, spans_of(text, "He", "Who is it? No one.", "Bob"), TOKENIZER))
@@ -102,18 +95,6 @@ def test_an_unknown_pipeline_is_not_found() -> None:
     with pytest.raises(NotFoundError, match="no spaCy pipeline 'en_core_nothing'") as caught:
         SpacyEntities("en_core_nothing")
     assert caught.value.resource_type == "pipeline"
-
-
-def test_a_pipeline_on_disk_finds_entities(tmp_path) -> None:
-    import spacy
-
-    nlp = spacy.blank("en")
-    nlp.add_pipe("entity_ruler").add_patterns([{"label": "PERSON", "pattern": "Ann"}])
-    nlp.to_disk(tmp_path / "pipeline")
-    assert SpacyEntities(str(tmp_path / "pipeline")).find(["Then Ann came."]) == [[EntitySpan(5, 8)]]
-    spacy.blank("en").to_disk(tmp_path / "blank")
-    with pytest.raises(InvalidInputError, match="must find entities"):
-        SpacyEntities(str(tmp_path / "blank"))
 
 
 @pytest.mark.parametrize(
