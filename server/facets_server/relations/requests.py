@@ -1,7 +1,7 @@
 """Requests about relations as records of the library."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from facets_proto.v1 import relations_pb2 as pb
 
@@ -14,8 +14,6 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import in_request
 from facets_server.runtime.requests import check_count, check_list_of_texts, check_number, check_texts, record_of
 
-# Least and most of each field of PairLimits: the work grows with the square of the entities.
-_PAIR_LIMITS = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20), "max_pairs": (1, 1000)}
 _MAX_RELATIONS_PER_PAIR = 50
 _DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
@@ -30,7 +28,7 @@ class ExtractionQuery:
     texts: tuple[str, ...]
     entities: Entities
     relations: tuple[str, ...]
-    pair_limits: PairLimits = field(default_factory=PairLimits)
+    pair_limits: PairLimits
     include_unrelated: bool
     max_relations_per_pair: int = 1
     top_k: int | None
@@ -44,7 +42,7 @@ class SlotQuery:
     slots: tuple[tuple[str, str], ...]
     texts: tuple[str, ...]
     entities: Entities
-    pair_limits: PairLimits = field(default_factory=PairLimits)
+    pair_limits: PairLimits
     top_k: int = _DEFAULT_TOP_K
     evidence: bool
 
@@ -68,8 +66,10 @@ def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, l
     """
     texts = _texts(request, limits)
     _check_relations(request.relations)
-    _check_pair_limits(request.pair_limits)
-    query = record_of(request, ExtractionQuery, texts=texts, entities=_entities(request, finders, limits))
+    pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
+    query = record_of(
+        request, ExtractionQuery, texts=texts, entities=_entities(request, finders, limits), pair_limits=pair_limits
+    )
     check_number(query.max_relations_per_pair, ("max_relations_per_pair",), _MAX_RELATIONS_PER_PAIR)
     if query.top_k is not None:
         check_number(query.top_k, ("top_k",), limits.max_top_k)
@@ -86,8 +86,10 @@ def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: Limit
     ]
     check_texts(names, max_bytes=_MAX_NAME_BYTES)
     texts = _texts(request, limits)
-    _check_pair_limits(request.pair_limits)
-    query = record_of(request, SlotQuery, texts=texts, entities=_entities(request, finders, limits))
+    pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
+    query = record_of(
+        request, SlotQuery, texts=texts, entities=_entities(request, finders, limits), pair_limits=pair_limits
+    )
     check_number(query.top_k, ("top_k",), limits.max_top_k)
     return query
 
@@ -146,10 +148,3 @@ def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig)
 
 def _check_relations(names: Sequence[str]) -> None:
     check_list_of_texts(names, "relations", len(names), max_bytes=_MAX_NAME_BYTES, least=0)
-
-
-def _check_pair_limits(message: pb.PairLimits) -> None:
-    for name, (least, most) in _PAIR_LIMITS.items():
-        value = getattr(message, name)
-        if message.HasField(name) and not least <= value <= most:
-            raise InvalidInputError(f"must be in [{least}, {most}], got {value}", path=("pair_limits", name))
