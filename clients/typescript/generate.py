@@ -1,6 +1,6 @@
 """Generates src/generated from the protos, by protoc and protobuf-es: ``npm run generate``, after ``npm ci``.
 
-The result is committed, so that whoever uses or tests the client needs no compiler of protos; a test compares the two.
+The result is committed, so using or testing the client needs no proto compiler; a test compares the two.
 """
 
 import shutil

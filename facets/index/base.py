@@ -46,9 +46,9 @@ class FacetIndex(ABC):
 
     The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``. Facets of documents have unit norm; a zero facet
     is ignored, and a document without facets has cosine 0. The norm of a query's facet is its weight; weights add up to
-    1. An index that ranks single facets retrieves the best ``top_k * K`` facets for each query facet, which belong to
-    at least ``top_k`` documents. For one query facet that loses nothing but ties; for several, the union of these
-    documents is an approximation, measured by recall.
+    1. An index that ranks single facets retrieves the best ``num_candidates * K`` facets for each query facet, which
+    belong to at least ``num_candidates`` documents. For one query facet that loses nothing but ties; for several, the
+    union of these documents is an approximation, measured by recall.
 
     Not thread-safe: one writer or many readers at a time.
 
@@ -119,16 +119,16 @@ class FacetIndex(ABC):
     def search(
         self,
         query_QJD: NDArray[np.float32],
-        top_k: int,
+        num_candidates: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds at least ``min(top_k, allowed documents)`` candidates for each query.
+        """Finds at least ``min(num_candidates, allowed documents)`` candidates for each query.
 
         Args:
             query_QJD: Weighted facets of the queries, ``[Q, J, D]``; J need not be K.
-            top_k: Number of documents, >= 1.
+            num_candidates: Number of documents, >= 1.
             allowed_rows: Sorted rows that may be found. None: all.
             exhaustive: Compare every allowed document.
         """

@@ -26,20 +26,20 @@ class Candidates:
 
 
 def select_candidates(
-    rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], top_k: int, *, margin: float, exhaustive: bool
+    rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], num_candidates: int, *, margin: float, exhaustive: bool
 ) -> Candidates:
-    """Keeps, for every query, the documents that may belong to the best ``top_k``.
+    """Keeps, for every query, the documents that may belong to the best ``num_candidates``.
 
     Args:
         rows_QC: ``[Q, C]``, different rows for one query; -1: none.
         scores_QC: ``[Q, C]``; ``-inf``: none.
-        top_k: Number of documents, >= 1.
-        margin: Documents within this distance of the top_k-th score stay: twice the error of the scores.
+        num_candidates: Number of documents, >= 1.
+        margin: Documents within this distance of the num_candidates-th score stay: twice the error of the scores.
         exhaustive: See :class:`Candidates`.
     """
     num_queries, width = scores_QC.shape
-    if width > top_k:
-        kth = np.partition(scores_QC, width - top_k, axis=1)[:, width - top_k]
+    if width > num_candidates:
+        kth = np.partition(scores_QC, width - num_candidates, axis=1)[:, width - num_candidates]
         kept = (scores_QC >= (kth - np.float32(margin))[:, None]) & np.isfinite(scores_QC)
     else:
         kept = np.isfinite(scores_QC)

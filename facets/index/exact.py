@@ -268,7 +268,7 @@ class ExactIndex(FacetIndex):
     def search(
         self,
         query_QJD: NDArray[np.float32],
-        top_k: int,
+        num_candidates: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
@@ -276,29 +276,37 @@ class ExactIndex(FacetIndex):
         """Finds candidates among all documents; see :meth:`FacetIndex.search`."""
         allowed = self.allowed_slots(allowed_rows)
         return search_in_passes(
-            query_QJD, lambda queries: search_in_halves(queries, lambda part: self._select(part, top_k, allowed))
+            query_QJD,
+            lambda queries: search_in_halves(queries, lambda part: self._select(part, num_candidates, allowed)),
         )
 
-    def _select(self, query_QJD: NDArray[np.float32], top_k: int, allowed: NDArray[np.bool_]) -> Candidates:
+    def _select(self, query_QJD: NDArray[np.float32], num_candidates: int, allowed: NDArray[np.bool_]) -> Candidates:
         held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
         query = CodedQuery(query_QJD, self._device, as_codes=not self._preselect)
         scores_QN = self._scores(query, len(query_QJD), firsts_N)
         scores_QN.masked_fill_(~torch.from_numpy(allowed[firsts_N]).to(self._device), -torch.inf)
         if self._preselect:
-            columns_QC, scores_QC = best_columns(scores_QN, top_k, margin=2 * self.score_error)
+            columns_QC, scores_QC = best_columns(scores_QN, num_candidates, margin=2 * self.score_error)
             return select_candidates(
-                held[firsts_N][columns_QC], scores_QC, top_k, margin=2 * self.score_error, exhaustive=True
+                held[firsts_N][columns_QC], scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=True
             )
         scores = scores_QN.numpy()
-        if scores.shape[1] > top_k:
-            kth = np.partition(scores, scores.shape[1] - top_k, axis=1)[:, scores.shape[1] - top_k, None]
+        if scores.shape[1] > num_candidates:
+            kth = np.partition(scores, scores.shape[1] - num_candidates, axis=1)[
+                :, scores.shape[1] - num_candidates, None
+            ]
             scores[scores < kth - 2 * (self.score_error + query.error)] = -np.inf
         candidate_firsts = [firsts_N[np.isfinite(of_query)] for of_query in scores]
-        return self.compared(query_QJD, candidate_firsts, top_k, exhaustive=True)
+        return self.compared(query_QJD, candidate_firsts, num_candidates, exhaustive=True)
 
     def compared(
-        self, query_QJD: NDArray[np.float32], candidate_firsts: list[NDArray[np.int64]], top_k: int, *, exhaustive: bool
+        self,
+        query_QJD: NDArray[np.float32],
+        candidate_firsts: list[NDArray[np.int64]],
+        num_candidates: int,
+        *,
+        exhaustive: bool,
     ) -> Candidates:
         """Candidates among given documents for each query.
 
@@ -308,17 +316,19 @@ class ExactIndex(FacetIndex):
         rows_QC = np.full((len(candidate_firsts), width), -1, dtype=np.int64)
         scores_QC = np.full((len(candidate_firsts), width), -np.inf, dtype=np.float32)
         for number, (query_JD, firsts) in enumerate(zip(query_QJD, candidate_firsts, strict=True)):
-            if len(firsts) * self.num_facets > _MANY_FACETS and len(firsts) > top_k:
-                firsts = self._near_best(query_JD, firsts, top_k)
+            if len(firsts) * self.num_facets > _MANY_FACETS and len(firsts) > num_candidates:
+                firsts = self._near_best(query_JD, firsts, num_candidates)
             if len(firsts):
                 rows_QC[number, : len(firsts)] = self._rows[firsts]
                 scores_QC[number, : len(firsts)] = self._scores_of(query_JD, firsts, as_codes=False)[0]
-        return select_candidates(rows_QC, scores_QC, top_k, margin=2 * self.score_error, exhaustive=exhaustive)
+        return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
-    def _near_best(self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], top_k: int) -> NDArray[np.int64]:
+    def _near_best(
+        self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], num_candidates: int
+    ) -> NDArray[np.int64]:
         """Those of many documents that may be among the best, found by codes, which is several times faster."""
         scores, error = self._scores_of(query_JD, firsts_C, as_codes=True)
-        kth = np.partition(scores, len(scores) - top_k)[len(scores) - top_k]
+        kth = np.partition(scores, len(scores) - num_candidates)[len(scores) - num_candidates]
         return firsts_C[scores >= kth - 2 * (self.score_error + error)]
 
     def _scores_of(
@@ -394,16 +404,18 @@ def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:
     return cosines.view(len(best_NJ), num_queries, -1).sum(dim=2).T
 
 
-def best_columns(scores_QN: Tensor, top_k: int, *, margin: float) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """Documents within ``margin`` of the top_k-th score, selected on the device of the scores.
+def best_columns(
+    scores_QN: Tensor, num_candidates: int, *, margin: float
+) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    """Documents within ``margin`` of the num_candidates-th score, selected on the device of the scores.
 
     Returns their columns, ``[Q, C]`` ascending, and their scores; for some queries there are more than necessary.
     """
     num_documents = scores_QN.shape[1]
-    if num_documents > top_k:
-        kth_Q = scores_QN.topk(top_k, dim=1).values[:, -1:]
+    if num_documents > num_candidates:
+        kth_Q = scores_QN.topk(num_candidates, dim=1).values[:, -1:]
         near_QN = (scores_QN >= kth_Q - margin) & (scores_QN > -torch.inf)
-        num_documents = max(top_k, int(near_QN.sum(dim=1).amax()))
+        num_documents = max(num_candidates, int(near_QN.sum(dim=1).amax()))
     columns_QC = scores_QN.topk(min(num_documents, scores_QN.shape[1]), dim=1).indices.sort(dim=1).values
     return columns_QC.cpu().numpy(), scores_QN.gather(1, columns_QC).cpu().numpy()
 

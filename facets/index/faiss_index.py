@@ -178,7 +178,7 @@ class FaissIndex(FacetIndex):
     def search(
         self,
         query_QJD: NDArray[np.float32],
-        top_k: int,
+        num_candidates: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
@@ -193,7 +193,7 @@ class FaissIndex(FacetIndex):
         num_allowed = int(np.count_nonzero(allowed))
         if num_allowed <= _FEW_ALLOWED < len(self):
             firsts = np.unique(self._firsts[allowed])
-            return self._codes.compared(query_QJD, [firsts] * len(query_QJD), top_k, exhaustive=True)
+            return self._codes.compared(query_QJD, [firsts] * len(query_QJD), num_candidates, exhaustive=True)
         num_probes = self.num_probes * len(self) / max(1, num_allowed)
         num_probes *= _SUM_PROBES if query_QJD.shape[1] > 1 else 1
         if not exhaustive and num_probes < self._index.nlist:
@@ -202,31 +202,31 @@ class FaissIndex(FacetIndex):
             if num_allowed < len(self.slots) or self.num_masked:
                 selector = _selector(np.repeat(allowed, self.num_facets))
                 parameters.sel = selector  # a raw pointer: the local variable keeps the object alive
-            firsts_Q = self._probed(query_QJD, top_k, parameters)
-            if min(map(len, firsts_Q)) >= min(top_k, num_allowed):
-                return self._codes.compared(query_QJD, firsts_Q, top_k, exhaustive=False)
-        return self._codes.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=True)
+            firsts_Q = self._probed(query_QJD, num_candidates, parameters)
+            if min(map(len, firsts_Q)) >= min(num_candidates, num_allowed):
+                return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
+        return self._codes.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
 
     def _probed(
-        self, query_QJD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
+        self, query_QJD: NDArray[np.float32], num_candidates: int, parameters: faiss.SearchParametersIVF
     ) -> list[NDArray[np.int64]]:
         """First places of documents in the probed lists that may be among the best for each query, ascending."""
         self._verify(np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32), parameters.nprobe)
         if query_QJD.shape[1] > 1:
-            return [self._best_sums(query_JD, top_k, parameters) for query_JD in query_QJD]
+            return [self._best_sums(query_JD, num_candidates, parameters) for query_JD in query_QJD]
         vectors = np.ascontiguousarray(query_QJD[:, 0], dtype=np.float32)
-        num_facets = top_k * max(self.num_facets, _MIN_FACETS_PER_RESULT)
+        num_facets = num_candidates * max(self.num_facets, _MIN_FACETS_PER_RESULT)
         _, ids = self._index.search(vectors, min(num_facets, self.num_vectors), params=parameters)
         firsts_Q = []
         for own_ids, vector in zip(ids, vectors, strict=True):
             found = own_ids[own_ids >= 0] // self.num_facets if vector.any() else np.empty(0, dtype=np.int64)
             firsts = self._firsts[found]
             _, ranks = np.unique(firsts, return_index=True)
-            firsts_Q.append(np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * top_k]]))
+            firsts_Q.append(np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * num_candidates]]))
         return firsts_Q
 
     def _best_sums(
-        self, query_JD: NDArray[np.float32], top_k: int, parameters: faiss.SearchParametersIVF
+        self, query_JD: NDArray[np.float32], num_candidates: int, parameters: faiss.SearchParametersIVF
     ) -> NDArray[np.int64]:
         """Documents with the largest sums of cosines over the query facets, from all facets in the probed lists.
 
@@ -251,7 +251,7 @@ class FaissIndex(FacetIndex):
                 sums[documents] += best[documents] - np.partition(scores, len(scores) // 2)[len(scores) // 2]
                 best[documents] = 0
                 found.append(documents)
-        slots, kept = _unique(np.concatenate(found), seen_at), _SUM_DOCUMENTS_PER_RESULT * top_k
+        slots, kept = _unique(np.concatenate(found), seen_at), _SUM_DOCUMENTS_PER_RESULT * num_candidates
         return np.sort(slots if len(slots) <= kept else slots[np.argpartition(-sums[slots], kept)[:kept]])
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:

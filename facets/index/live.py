@@ -139,14 +139,19 @@ class LiveIndex:
                 part.remove(rows)
 
     def search(
-        self, query_QJD: NDArray[np.float32], top_k: int, *, allowed_rows: NDArray[np.int64] | None, exhaustive: bool
+        self,
+        query_QJD: NDArray[np.float32],
+        num_candidates: int,
+        *,
+        allowed_rows: NDArray[np.int64] | None,
+        exhaustive: bool,
     ) -> LiveResult:
         """Candidates of index and tail."""
         with self._lock.read():
             revision = self.revision
             parts = self._parts
             results = [
-                part.search(query_QJD, top_k, allowed_rows=allowed_rows, exhaustive=exhaustive)
+                part.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=exhaustive)
                 for part in parts
                 if len(part)
             ]
@@ -156,7 +161,7 @@ class LiveIndex:
         merged = select_candidates(
             np.concatenate([empty.astype(np.int64), *(part.rows for part in results)], axis=1),
             np.concatenate([empty.astype(np.float32), *(part.scores for part in results)], axis=1),
-            top_k,
+            num_candidates,
             margin=2 * error,
             exhaustive=exhaustive,
         )

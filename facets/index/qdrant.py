@@ -305,7 +305,7 @@ class QdrantIndex(FacetIndex):
     def search(
         self,
         query_QJD: NDArray[np.float32],
-        top_k: int,
+        num_candidates: int,
         *,
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
@@ -325,8 +325,8 @@ class QdrantIndex(FacetIndex):
         empty = np.intersect1d(allowed, self._empty, assume_unique=True)
         sent_ids = allowed if share < 1 and len(allowed) <= MAX_FILTER_IDS else None
         oversampling = 0.0 if exhaustive else _OVERSAMPLING[share < 1] * max(1.0, _MIN_CODE_BITS / self.dim)
-        limit = int(2 * top_k * (1 if sent_ids is not None else 1 / share)) + 1
-        num_wanted = min(top_k, len(allowed) - len(empty))
+        limit = int(2 * num_candidates * (1 if sent_ids is not None else 1 / share)) + 1
+        num_wanted = min(num_candidates, len(allowed) - len(empty))
         while True:
             found = self._points.search(query_QJD, limit, allowed_rows=sent_ids, oversampling=oversampling)
             kept = [np.isin(rows, allowed) for rows, _ in found]
@@ -344,7 +344,7 @@ class QdrantIndex(FacetIndex):
             rows_QC[query, :num_found], scores_QC[query, :num_found] = rows[own], scores[own]
             rows_QC[query, num_found : num_found + len(empty)] = empty
             scores_QC[query, num_found : num_found + len(empty)] = 0.0
-        return select_candidates(rows_QC, scores_QC, top_k, margin=2 * self.score_error, exhaustive=exhaustive)
+        return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
     def _is_enough(self, scores: NDArray[np.float32], kept: NDArray[np.bool_], num_wanted: int) -> bool:
         """Whether enough points were found, and all that may tie with the last one wanted."""

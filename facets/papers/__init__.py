@@ -1,4 +1,4 @@
-"""Papers: who would write and who would cite a paper nobody has cited yet (Chang 2022, section 3.4)."""
+"""Papers: who would write and who would cite a paper without citations (Chang 2022, section 3.4)."""
 
 from facets.papers.engine import PaperEngine
 from facets.papers.records import (

@@ -92,7 +92,9 @@ def check_product(name: str, top_k: int, num_items: int, limit: int, path: Error
         InvalidInputError: They exceed it.
     """
     if top_k * num_items > limit:
-        raise InvalidInputError(f"x {name} with evidence is {top_k * num_items}, the limit is {limit}", path=path)
+        raise InvalidInputError(
+            f"times the number of {name} must be at most {limit} with evidence, got {top_k * num_items}", path=path
+        )
 
 
 def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
