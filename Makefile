@@ -61,10 +61,9 @@ test-browser: $(VENV)/.installed-browser ## Run the tests of the playground in C
 	{ echo "make test-browser needs Chromium: apt-get install chromium, or CHROMIUM=/path/to/it" >&2; exit 1; }
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -m browser tests/browser $(PYTEST_ARGS)
 
-RAY_TESTS := $(addprefix tests/integration/test_encode.py::,test_ray_makes_the_same_files_though_a_worker_is_killed \
-	test_a_cluster_of_ray_where_nobody_answers_is_named_at_once)
+RAY_TESTS := tests/integration/test_encode.py::test_ray_makes_the_same_files_though_a_worker_is_killed
 
-test-adapters: ## Run the adapters against the real frameworks, and what needs Ray or pandas, in an environment of their own
+test-adapters: ## Run the adapters against the real frameworks, and what needs Ray, in an environment of their own
 	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
 	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(RAY_TESTS) $(PYTEST_ARGS)
 

@@ -4,7 +4,7 @@ import tomllib
 
 from test_scripts_setup import ROOT, script
 
-LEFT_OUT = {"all", "dev", "gpu", "mteb", "plot", "qdrant"}
+LEFT_OUT = {"all", "dev", "gpu", "mteb"}
 
 
 def test_every_extra_is_checked() -> None:
