@@ -35,7 +35,7 @@ def test_durable_files_go_through_the_storage_room() -> None:
         module.place(node.lineno)
         for module in modules().values()
         if module.package not in {"facets_client", "facets_lab"}
-        and module.room != "storage"  # these have scratch files
+        and module.room != "storage"  # scratch files
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in opens
     ]

@@ -29,19 +29,12 @@ Ranking = Sequence[str]  # ids of documents, best first, each once
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RetrievalData:
-    """Documents and queries with relevance judgements.
+    """Documents and queries with relevance judgements."""
 
-    Attributes:
-        name: Name of the folder or file.
-        documents: Text by id: title, newline and text; empty where nothing is visible.
-        queries: Text by id, of queries with at least one relevant document.
-        judgements: For each query, grade by document id; grades above 0 are relevant.
-    """
-
-    name: str
-    documents: Mapping[str, str]
-    queries: Mapping[str, str]
-    judgements: Mapping[str, Mapping[str, int]]
+    name: str  # name of the folder or file
+    documents: Mapping[str, str]  # text by id: title, newline and text; empty where nothing is visible
+    queries: Mapping[str, str]  # text by id, of queries with at least one relevant document
+    judgements: Mapping[str, Mapping[str, int]]  # for each query, grade by document id; grades above 0 are relevant
 
 
 def read_beir(folder: Path) -> RetrievalData:

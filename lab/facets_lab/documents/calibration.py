@@ -50,17 +50,11 @@ _LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 @dataclass(frozen=True, slots=True)
 class ObservedHits:
-    """Hits of one data set in one mode.
+    """Hits of one data set in one mode."""
 
-    Attributes:
-        features: ``[M, F]``, columns ``facets.documents.confidence.FEATURES``.
-        relevant: ``[M]`` bool.
-        kinds: ``[M]``, positions in ``KINDS``.
-    """
-
-    features: NDArray[np.float64]
-    relevant: NDArray[np.bool_]
-    kinds: NDArray[np.int64]
+    features: NDArray[np.float64]  # [M, F], columns facets.documents.confidence.FEATURES
+    relevant: NDArray[np.bool_]  # [M] bool
+    kinds: NDArray[np.int64]  # [M], positions in KINDS
 
     @classmethod
     def concatenate(cls, parts: Sequence["ObservedHits"]) -> "ObservedHits":

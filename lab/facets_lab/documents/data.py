@@ -204,19 +204,12 @@ def vectors_of(encoder: SentenceEncoder, rows: Sequence[NDArray[np.uint16]]) -> 
 
 @dataclass(frozen=True, slots=True)
 class Texts:
-    """Texts of one kind.
+    """Texts of one kind."""
 
-    Attributes:
-        ids: Piece ids of all texts, uint16.
-        starts: Start of each text in ``ids``, and the end, ``[N + 1]`` int64.
-        vectors: The teacher's unit vectors, ``[N, W]`` float16.
-        owners: Group of a passage, or passage of a sentence or question; ascending, ``[N]`` int64.
-    """
-
-    ids: NDArray[np.uint16]
-    starts: NDArray[np.int64]
-    vectors: NDArray[np.float16]
-    owners: NDArray[np.int64]
+    ids: NDArray[np.uint16]  # piece ids of all texts, uint16
+    starts: NDArray[np.int64]  # start of each text in ids, and the end, [N + 1] int64
+    vectors: NDArray[np.float16]  # the teacher's unit vectors, [N, W] float16
+    owners: NDArray[np.int64]  # group of a passage, or passage of a sentence or question; ascending, [N] int64
 
     def __len__(self) -> int:
         return len(self.owners)

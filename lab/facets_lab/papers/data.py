@@ -114,40 +114,24 @@ def read_papers(path: Path) -> list[Paper]:
 
 @dataclass(frozen=True, slots=True)
 class Interactions:
-    """The ones of a matrix of papers and authors (or citing papers), by paper.
+    """The ones of a matrix of papers and authors (or citing papers), by paper."""
 
-    Attributes:
-        ids: ``J`` ids of the columns, sorted.
-        names: ``J`` names to show.
-        papers: ``[P]`` int64, ascending.
-        columns: ``[P]`` int64.
-        weights: ``[P]`` float32, r of eq. 3.12: inverse of the column's number of papers, with mean 1.
-    """
-
-    ids: list[str]
-    names: list[str]
-    papers: NDArray[np.int64]
-    columns: NDArray[np.int64]
-    weights: NDArray[np.float32]
+    ids: list[str]  # J ids of the columns, sorted
+    names: list[str]  # J names to show
+    papers: NDArray[np.int64]  # [P] int64, ascending
+    columns: NDArray[np.int64]  # [P] int64
+    weights: NDArray[np.float32]  # [P] float32, r of eq. 3.12: inverse of the column's number of papers, with mean 1
 
 
 @dataclass(frozen=True, slots=True)
 class PaperCorpus:
-    """Papers ready for training.
+    """Papers ready for training."""
 
-    Attributes:
-        papers: In the order of the file.
-        vocabulary: ``V`` words.
-        rows: ``[T]`` uint16, typed rows (``facets.papers.reading``), titles first.
-        offsets: ``[I + 1]`` int64; the words of paper ``i`` are ``rows[offsets[i]:offsets[i + 1]]``.
-        interactions: By kind.
-    """
-
-    papers: Sequence[Paper]
-    vocabulary: Vocabulary
-    rows: NDArray[np.uint16]
-    offsets: NDArray[np.int64]
-    interactions: dict[CandidateKind, Interactions]
+    papers: Sequence[Paper]  # in the order of the file
+    vocabulary: Vocabulary  # V words
+    rows: NDArray[np.uint16]  # [T] uint16, typed rows (facets.papers.reading), titles first
+    offsets: NDArray[np.int64]  # [I + 1] int64; the words of paper i are rows[offsets[i]:offsets[i + 1]]
+    interactions: dict[CandidateKind, Interactions]  # by kind
 
     def __len__(self) -> int:
         """I."""
@@ -207,34 +191,22 @@ def _interactions(columns_of: Sequence[tuple[str, ...]], names: dict[str, str], 
 
 @dataclass(frozen=True, slots=True)
 class BatchPairs:
-    """The positive pairs of a batch with authors, or with citing papers.
+    """The positive pairs of a batch with authors, or with citing papers."""
 
-    Attributes:
-        columns: ``[U]`` int64, distinct rows of the table, ascending.
-        numbers: ``[P]`` int64, positions of the pairs in the corpus.
-        pairs: ``[P, 2]`` int64: paper of the batch, position in ``columns``.
-        weights: ``[P]`` float32, r of eq. 3.12.
-    """
-
-    columns: NDArray[np.int64]
-    numbers: NDArray[np.int64]
-    pairs: NDArray[np.int64]
-    weights: NDArray[np.float32]
+    columns: NDArray[np.int64]  # [U] int64, distinct rows of the table, ascending
+    numbers: NDArray[np.int64]  # [P] int64, positions of the pairs in the corpus
+    pairs: NDArray[np.int64]  # [P, 2] int64: paper of the batch, position in columns
+    weights: NDArray[np.float32]  # [P] float32, r of eq. 3.12
 
 
 @dataclass(frozen=True, slots=True)
 class PaperBatch:
-    """A batch, its papers sorted by length.
+    """A batch, its papers sorted by length."""
 
-    Attributes:
-        parts: Padded typed rows ``[b, L]`` int64 and lengths ``[b]`` int64, one after the other.
-        pairs: By kind.
-        negatives: ``[B]`` int64, another paper for each, for the autoencoder.
-    """
-
+    # padded typed rows [b, L] int64 and lengths [b] int64, one after the other
     parts: list[tuple[NDArray[np.int64], NDArray[np.int64]]]
-    pairs: dict[CandidateKind, BatchPairs]
-    negatives: NDArray[np.int64]
+    pairs: dict[CandidateKind, BatchPairs]  # by kind
+    negatives: NDArray[np.int64]  # [B] int64, another paper for each, for the autoencoder
 
 
 class PaperStream:

@@ -64,17 +64,11 @@ class Positives:
 
 @dataclass(frozen=True, slots=True)
 class PaperData:
-    """Papers to recommend for.
+    """Papers to recommend for."""
 
-    Attributes:
-        papers: ``N`` papers.
-        ids: By kind, the known candidates with at least one of these papers.
-        positives: By kind, pairs of papers and positions in ``ids``.
-    """
-
-    papers: Sequence[Paper]
-    ids: Mapping[CandidateKind, Sequence[str]]
-    positives: Mapping[CandidateKind, Positives]
+    papers: Sequence[Paper]  # N papers
+    ids: Mapping[CandidateKind, Sequence[str]]  # by kind, the known candidates with at least one of these papers
+    positives: Mapping[CandidateKind, Positives]  # by kind, pairs of papers and positions in ids
 
     def rows(self, model: PaperModel) -> list[NDArray[np.uint16]]:
         """Typed word rows of the papers."""

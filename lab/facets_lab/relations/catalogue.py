@@ -28,27 +28,16 @@ Pattern = tuple[str, ...]
 
 
 class CatalogueEntry(Settings):
-    """One relation; ``tail`` is the NAME of ``head``: capital(France, Paris).
+    """One relation; ``tail`` is the NAME of ``head``: capital(France, Paris)."""
 
-    Attributes:
-        name: Canonical name.
-        aliases: Other names of the relation.
-        inverse_aliases: Names of the relation with head and tail exchanged.
-        head: Types of heads.
-        tail: Types of tails.
-        symmetric: Whether the relation holds both ways round.
-        example: A sentence with the head in ``[..]`` and the tail in ``{..}``.
-        description: One line.
-    """
-
-    name: Name
-    aliases: list[Name] = Field(default=[])
-    inverse_aliases: list[Name] = Field(default=[])
-    head: _EntityTypes
-    tail: _EntityTypes
-    symmetric: bool = False
-    example: str
-    description: str
+    name: Name  # canonical name
+    aliases: list[Name] = Field(default=[])  # other names of the relation
+    inverse_aliases: list[Name] = Field(default=[])  # names of the relation with head and tail exchanged
+    head: _EntityTypes  # types of heads
+    tail: _EntityTypes  # types of tails
+    symmetric: bool = False  # whether the relation holds both ways round
+    example: str  # a sentence with the head in [..] and the tail in {..}
+    description: str  # one line
 
     @model_validator(mode="after")
     def _check(self) -> Self:
@@ -159,21 +148,13 @@ def name_patterns(relation: str) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class LabelledPatterns:
-    """Patterns and the relations they express.
+    """Patterns and the relations they express."""
 
-    Attributes:
-        relations: Canonical names, ``R``.
-        is_symmetric: Relations that hold both ways round, ``[R]``.
-        patterns: Distinct tokenized patterns that express a relation, ``P``.
-        labels: True where the pattern expresses the relation with ``$ARG1`` as head, ``[P, R]``.
-        others: Tokenized patterns that express none of the relations.
-    """
-
-    relations: tuple[str, ...]
-    is_symmetric: NDArray[np.bool_]
-    patterns: list[Pattern]
-    labels: NDArray[np.bool_]
-    others: list[Pattern]
+    relations: tuple[str, ...]  # canonical names, R
+    is_symmetric: NDArray[np.bool_]  # relations that hold both ways round, [R]
+    patterns: list[Pattern]  # distinct tokenized patterns that express a relation, P
+    labels: NDArray[np.bool_]  # true where the pattern expresses the relation with $ARG1 as head, [P, R]
+    others: list[Pattern]  # tokenized patterns that express none of the relations
 
 
 def label_patterns(

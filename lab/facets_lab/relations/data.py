@@ -80,23 +80,14 @@ class RelationTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True, slots=True)
 class RelationMatrix:
-    """Cells in compressed rows; patterns first, then relations.
+    """Cells in compressed rows; patterns first, then relations."""
 
-    Attributes:
-        patterns: Lower-case tokens of each pattern, separated by spaces; ``P`` of them.
-        relations: Names, ``R``; a relation may have no cells.
-        offsets: ``[P + R + 1]`` int64; the pairs of row ``i`` are ``pairs[offsets[i]:offsets[i + 1]]``.
-        pairs: Columns, int32.
-        names: Head and tail of each pair, separated by a tab, ``N``.
-        pair_sizes: Rows of each pair, ``[N]`` int64; the frequency behind the weights of eq. 3.9.
-    """
-
-    patterns: list[str]
-    relations: tuple[str, ...]
-    offsets: NDArray[np.int64]
-    pairs: NDArray[np.int32]
-    names: list[str]
-    pair_sizes: NDArray[np.int64]
+    patterns: list[str]  # lower-case tokens of each pattern, separated by spaces; P of them
+    relations: tuple[str, ...]  # names, R; a relation may have no cells
+    offsets: NDArray[np.int64]  # [P + R + 1] int64; the pairs of row i are pairs[offsets[i]:offsets[i + 1]]
+    pairs: NDArray[np.int32]  # columns, int32
+    names: list[str]  # head and tail of each pair, separated by a tab, N
+    pair_sizes: NDArray[np.int64]  # rows of each pair, [N] int64; the frequency behind the weights of eq. 3.9
 
     @property
     def num_pairs(self) -> int:
@@ -242,27 +233,16 @@ class PairSample:
 
 @dataclass(frozen=True, slots=True)
 class RelationBatch:
-    """One step.
+    """One step."""
 
-    Attributes:
-        mined: Rows of mined patterns, ``[B]``.
-        mined_pairs: Their entity pairs.
-        relations: Rows of some relations with facts.
-        relation_pairs: Their entity pairs.
-        phrases: Patterns that express relations.
-        phrase_rows: Row of the labelled pattern of each phrase.
-        mirrored: The phrases with their arguments exchanged.
-        others: Patterns that express no relation.
-    """
-
-    mined: NDArray[np.int64]
-    mined_pairs: PairSample
-    relations: NDArray[np.int64]
-    relation_pairs: PairSample
-    phrases: list[Pattern]
-    phrase_rows: NDArray[np.int64]
-    mirrored: list[Pattern]
-    others: list[Pattern]
+    mined: NDArray[np.int64]  # rows of mined patterns, [B]
+    mined_pairs: PairSample  # their entity pairs
+    relations: NDArray[np.int64]  # rows of some relations with facts
+    relation_pairs: PairSample  # their entity pairs
+    phrases: list[Pattern]  # patterns that express relations
+    phrase_rows: NDArray[np.int64]  # row of the labelled pattern of each phrase
+    mirrored: list[Pattern]  # the phrases with their arguments exchanged
+    others: list[Pattern]  # patterns that express no relation
 
 
 class RelationStream:

@@ -37,22 +37,16 @@ _LEAST_PRECISION = 0.5
 
 @dataclass(frozen=True, slots=True)
 class EntailmentData:
-    """Candidate pairs of patterns.
+    """Candidate pairs of patterns."""
 
-    Attributes:
-        premises: The specific pattern of each pair.
-        hypotheses: The general one.
-        possible: Possible ``LABELS``, ``[P, 4]``: ``>`` the premise entails the hypothesis, ``<`` the reverse,
-            ``:`` paraphrase, ``N`` neither. One label where both directions were judged, else two.
-        frequencies: Entity pairs of premise and hypothesis, ``[P, 2]``; 0 where the file has none.
-        is_judged_one_way: Each row judges whether the premise entails the hypothesis, and average precision is about
-            that; else it is about entailment in either direction that is no paraphrase.
-    """
-
-    premises: list[str]
-    hypotheses: list[str]
+    premises: list[str]  # the specific pattern of each pair
+    hypotheses: list[str]  # the general one
+    # possible LABELS, [P, 4]: > the premise entails the hypothesis, < the reverse, : paraphrase, N neither. One label
+    # where both directions were judged, else two.
     possible: NDArray[np.bool_]
-    frequencies: NDArray[np.float64]
+    frequencies: NDArray[np.float64]  # entity pairs of premise and hypothesis, [P, 2]; 0 where the file has none
+    # each row judges whether the premise entails the hypothesis, and average precision is about that; else it is
+    # about entailment in either direction that is no paraphrase
     is_judged_one_way: bool
 
     @property
@@ -159,17 +153,11 @@ def _in_order(premise: str, hypothesis: str) -> tuple[str, str]:
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Scores of pairs by one method, ``[P]`` each.
+    """Scores of pairs by one method, ``[P]`` each."""
 
-    Attributes:
-        one_sided: Ranks entailment in either direction that is no paraphrase.
-        follows: Ranks "the premise entails the hypothesis", paraphrases included.
-        directions: Above 0: the premise is the specific one.
-    """
-
-    one_sided: NDArray[np.float64]
-    follows: NDArray[np.float64]
-    directions: NDArray[np.float64]
+    one_sided: NDArray[np.float64]  # ranks entailment in either direction that is no paraphrase
+    follows: NDArray[np.float64]  # ranks "the premise entails the hypothesis", paraphrases included
+    directions: NDArray[np.float64]  # above 0: the premise is the specific one
 
 
 def weigh_features(features: PairFeatures, weights: EntailmentWeights) -> PairScores:

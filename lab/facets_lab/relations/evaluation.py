@@ -40,21 +40,13 @@ _SEED = 0
 
 @dataclass(frozen=True, slots=True)
 class PairData:
-    """Entity pairs with their patterns and relations.
+    """Entity pairs with their patterns and relations."""
 
-    Attributes:
-        patterns: The distinct patterns.
-        offsets: ``[E + 1]``; pair ``i`` has the patterns ``members[offsets[i]:offsets[i + 1]]``.
-        members: Positions in ``patterns``.
-        relations: Relations of each pair.
-        num_rows: Lines of the file.
-    """
-
-    patterns: list[str]
-    offsets: NDArray[np.int64]
-    members: NDArray[np.int64]
-    relations: list[tuple[str, ...]]
-    num_rows: int
+    patterns: list[str]  # the distinct patterns
+    offsets: NDArray[np.int64]  # [E + 1]; pair i has the patterns members[offsets[i]:offsets[i + 1]]
+    members: NDArray[np.int64]  # positions in patterns
+    relations: list[tuple[str, ...]]  # relations of each pair
+    num_rows: int  # lines of the file
 
     @classmethod
     def from_pairs(cls, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], num_rows: int) -> "PairData":
@@ -133,17 +125,12 @@ def mirror(pattern: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class PatternScores:
-    """Scores of patterns and relations by one method.
+    """Scores of patterns and relations by one method."""
 
-    Attributes:
-        scores: ``[P, R]``; NaN where the method has no score, ranked last.
-        thresholds: Lowest accepted score of each relation, ``[R]``; None: the best threshold and margin for the file.
-        margin: Relations with a score this far below the best one of the pair are not accepted.
-    """
-
-    scores: NDArray[np.float32]
+    scores: NDArray[np.float32]  # [P, R]; NaN where the method has no score, ranked last
+    # lowest accepted score of each relation, [R]; None: the best threshold and margin for the file
     thresholds: NDArray[np.float32] | None = None
-    margin: float = 2.0
+    margin: float = 2.0  # relations with a score this far below the best one of the pair are not accepted
 
 
 Methods = Callable[[RelationModel, Sequence[str]], dict[str, PatternScores]]

@@ -57,20 +57,13 @@ class SentenceTrainingConfig(TrainingConfig):
 
 @dataclass(frozen=True, slots=True)
 class SentenceBatch:
-    """Inputs and targets of one step.
+    """Inputs and targets of one step."""
 
-    Attributes:
-        rows: Word rows, ``[B, L]`` int64, padded with 0.
-        lengths: Tokens of each text, ``[B]`` int64.
-        targets: Word rows of the targets, ``[B, N]`` int64, padded with 0.
-        target_mask: True at real targets, ``[B, N]``.
-        negatives: Row of the batch whose targets are the negatives of each text, ``[B]`` int64, never its own.
-    """
-
-    rows: NDArray[np.int64]
-    lengths: NDArray[np.int64]
-    targets: NDArray[np.int64]
-    target_mask: NDArray[np.bool_]
+    rows: NDArray[np.int64]  # word rows, [B, L] int64, padded with 0
+    lengths: NDArray[np.int64]  # tokens of each text, [B] int64
+    targets: NDArray[np.int64]  # word rows of the targets, [B, N] int64, padded with 0
+    target_mask: NDArray[np.bool_]  # true at real targets, [B, N]
+    # row of the batch whose targets are the negatives of each text, [B] int64, never its own
     negatives: NDArray[np.int64]
 
 

@@ -125,23 +125,14 @@ def map_in_order(
 
 @dataclass(frozen=True, kw_only=True, slots=True, eq=False)
 class PackedCorpus:
-    """A corpus as memory-mapped word rows; item ``i`` of an offset array is ``[offsets[i], offsets[i + 1])``.
+    """A corpus as memory-mapped word rows; item ``i`` of an offset array is ``[offsets[i], offsets[i + 1])``."""
 
-    Attributes:
-        path: The folder.
-        tokens: Vocabulary rows of all sentences, uint16 or uint32; ``V`` is an unknown word.
-        sentence_offsets: ``[S + 1]``, int64, in tokens.
-        paragraph_offsets: ``[P + 1]``, int64, in sentences.
-        document_offsets: ``[Dc + 1]``, int64, in sentences.
-        vocabulary: The words of the rows.
-    """
-
-    path: Path
-    tokens: NDArray[np.unsignedinteger]
-    sentence_offsets: NDArray[np.int64]
-    paragraph_offsets: NDArray[np.int64]
-    document_offsets: NDArray[np.int64]
-    vocabulary: Vocabulary
+    path: Path  # the folder
+    tokens: NDArray[np.unsignedinteger]  # vocabulary rows of all sentences, uint16 or uint32; V is an unknown word
+    sentence_offsets: NDArray[np.int64]  # [S + 1], int64, in tokens
+    paragraph_offsets: NDArray[np.int64]  # [P + 1], int64, in sentences
+    document_offsets: NDArray[np.int64]  # [Dc + 1], int64, in sentences
+    vocabulary: Vocabulary  # the words of the rows
 
     @property
     def num_sentences(self) -> int:

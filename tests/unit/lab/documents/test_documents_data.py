@@ -40,13 +40,6 @@ def test_a_title_is_asked_or_read_never_both(raw_texts: Path) -> None:
     assert all(bool(passage.questions) != passage.text.startswith("Bread") for passage in group)
 
 
-def test_the_same_seed_gives_the_same_groups(raw_texts: Path) -> None:
-    source = SourceConfig(kind="wikipedia", files=[str(raw_texts / "wiki.txt")])
-    assert _groups(source, seed=3) == _groups(source, seed=3)
-    assert _groups(source, seed=3) != _groups(source, seed=4)
-    assert len(_groups(source, max_groups=2)) == 2
-
-
 def test_bad_data_is_named_by_file_and_line(raw_texts: Path) -> None:
     path = raw_texts / "bad.jsonl"
     path.write_text('{"query": "a", "positive": "b"}\n{"query": "a"}\n')

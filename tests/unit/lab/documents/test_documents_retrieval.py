@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 from facets_lab.documents import retrieval
 from facets_lab.documents.beir import METRICS, RetrievalData, read_beir, sample_queries
-from facets_lab.documents.collection import indexed
 from facets_lab.documents.retrieval import (
     Bm25,
-    best_rows,
     bm25_rankings,
     evaluate_retrieval,
     fused_rankings,
@@ -68,13 +66,6 @@ def test_models_rank_like_an_exact_comparison(data: RetrievalData) -> None:
     assert [list(ranking) for ranking in found["toy"]["lexical"]] == [["dog"], ["lift"]]
 
 
-def test_long_documents_are_cut_into_parts() -> None:
-    text = "# Dogs\n\n" + "A dog ran. " * 200 + "\n\n# Lifts\n\n" + "A lift went up. " * 120
-    with indexed(toy_passage_model(), {"long": text, "short": "A dog."}) as collection:
-        ((hit, *_),) = collection.search(["lift"], ["lexical"], top_k=2)["lexical"]
-    assert hit.id == "long" and hit.part is not None and hit.part.headings == ("Lifts",)
-
-
 def test_the_query_itself_does_not_count_as_found(tmp_path: Path) -> None:
     documents = {"q1": ("", "the dog plays guitar"), "dog": ("", "A dog plays the guitar.")}
     queries, judgements = {"q1": "the dog plays guitar"}, {"q1": {"dog": 1}}
@@ -96,12 +87,6 @@ def test_fusion_ranks_candidates_of_both_by_the_sum_of_z_scores(data: RetrievalD
     for row, ranking in enumerate(fused_rankings(letters, data)["hybrid"]):
         fused = z_scores(vectors[row]) + z_scores(lexical[row])
         assert ranking == [list(data.documents)[column] for column in np.argsort(-fused, kind="stable")]
-
-
-def test_best_rows_break_ties_by_row() -> None:
-    scores = np.random.default_rng(0).integers(0, 5, 200).astype(np.float32)
-    order = sorted(range(200), key=lambda row: (-scores[row], row))
-    assert best_rows(scores, 100).tolist() == order[:100]
 
 
 def test_report_has_folders_means_and_baselines(

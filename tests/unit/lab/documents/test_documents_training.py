@@ -1,8 +1,6 @@
 """Preparing data and training on it, with a tiny teacher."""
 
 import json
-import os
-import signal
 from collections import Counter
 from pathlib import Path
 
@@ -18,7 +16,6 @@ from facets_lab.documents.data import (
     vectors_of,
 )
 from facets_lab.documents.training import (
-    PassageBatch,
     PassageTrainer,
     export_passage_model,
     similar_neighbours,
@@ -166,22 +163,6 @@ def test_a_distilled_encoder_comes_closer_to_its_teacher(data: Path, teacher_fol
     second = PassageTrainer(_training_config(data, teacher_folder, start=str(tmp_path / "run"), seed=5))
     for old, new in zip(trainer.network.encoder.parameters(), second.network.encoder.parameters(), strict=True):
         assert torch.equal(old, new)
-
-
-class _StoppedTrainer(PassageTrainer):
-    def step(self, batch: PassageBatch, number: int) -> dict[str, torch.Tensor]:
-        if number == 1:
-            os.kill(os.getpid(), signal.SIGTERM)
-        return super().step(batch, number)
-
-
-def test_an_interrupted_run_ends_as_if_it_had_not_stopped(data: Path, teacher_folder: Path, tmp_path: Path) -> None:
-    config = _training_config(data, teacher_folder, num_steps=6)
-    whole, _ = _run(config, tmp_path / "whole")
-    assert not TrainingLoop(_StoppedTrainer(config), tmp_path / "half").run(progress=False).finished
-    resumed, _ = _run(config, tmp_path / "half", resume=True)
-    for old, new in zip(whole.network.parameters(), resumed.network.parameters(), strict=True):
-        torch.testing.assert_close(old, new)
 
 
 def test_settings_that_cannot_be_are_refused(data: Path, teacher_folder: Path, tmp_path: Path) -> None:

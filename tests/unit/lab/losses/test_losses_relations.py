@@ -61,11 +61,3 @@ def test_masked_pairs_change_nothing() -> None:
     assert universal_schema_loss(
         facets, changed, negatives, positive_weights_BN=weights, negative_weights_BN=weights
     ).item() == pytest.approx(loss.item())
-
-
-def test_facets_at_their_pairs_reach_the_best_loss() -> None:
-    positives = torch.eye(4)[:2].unsqueeze(0)
-    loss = universal_schema_loss(
-        positives, positives, -positives, positive_weights_BN=torch.ones(1, 2), negative_weights_BN=torch.ones(1, 2)
-    )
-    assert loss.item() == pytest.approx(-1.0)

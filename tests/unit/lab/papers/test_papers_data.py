@@ -3,11 +3,7 @@
 from collections import Counter
 
 import numpy as np
-import pytest
 from facets_lab.papers.data import singular_word_vectors, word_counts
-
-from facets.errors import InvalidInputError
-from facets.language.vocabulary import rarity_weights
 
 NUM_WORDS = 12
 
@@ -42,12 +38,3 @@ def test_vectors_are_the_singular_vectors_of_the_dense_matrix() -> None:
     # Axes have no sign: compare what words are to each other.
     np.testing.assert_allclose(found @ found.T, expected @ expected.T, atol=0.05)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1.0, atol=1e-5)
-
-
-def test_more_dimensions_than_words_are_refused() -> None:
-    with pytest.raises(InvalidInputError, match="40 and 12, got 12"):
-        singular_word_vectors(word_counts(*corpus(), NUM_WORDS), NUM_WORDS)
-
-
-def test_rare_words_weigh_more() -> None:
-    np.testing.assert_allclose(rarity_weights(np.array([0.0, 1e-4, 1.0])), [1.0, 0.5, 1e-4 / (1 + 1e-4)], rtol=1e-5)

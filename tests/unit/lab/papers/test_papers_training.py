@@ -15,7 +15,7 @@ from facets_lab.training.loop import TrainingLoop
 from toy_papers import NUM_PAPERS, toy_paper_config, write_toy_papers
 
 import facets
-from facets.errors import CheckpointError, ConfigError, InvalidInputError
+from facets.errors import InvalidInputError
 from facets.papers.records import CandidateKind
 
 
@@ -133,24 +133,6 @@ def test_table_update_keeps_sums_and_matches_together() -> None:
     torch.testing.assert_close(table.sums, sums, atol=1e-4, rtol=1e-4)
 
 
-def test_without_a_number_of_steps_all_papers_are_seen_four_times(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    open_ended = PaperTrainingConfig.from_dict(config.to_dict() | {"num_steps": 0})
-    corpus, words = prepare_papers(open_ended)
-    result = TrainingLoop(PaperTrainer(open_ended, corpus, words), tmp_path / "run").run(progress=False)
-    assert result.finished
-    assert result.step == 16  # 64 papers four times, 16 a step
-
-
-@pytest.mark.parametrize("loss", ["squared", "softmax"])
-def test_training_loss_falls(config: PaperTrainingConfig, tmp_path: Path, loss: str) -> None:
-    settings = {"num_steps": 60, "validate_every": 20, "loss": loss, "optimizer": {"warmup_steps": 5}}
-    longer = PaperTrainingConfig.from_dict(config.to_dict() | settings)
-    corpus, words = prepare_papers(longer)
-    TrainingLoop(PaperTrainer(longer, corpus, words), tmp_path / "run").run(progress=False)
-    lines = [json.loads(line) for line in (tmp_path / "run" / "curve.jsonl").read_text().splitlines()]
-    assert lines[-1]["training_loss"] < lines[0]["training_loss"]
-
-
 class StoppedTrainer(PaperTrainer):
     """Gets a signal in its second step."""
 
@@ -174,17 +156,6 @@ def test_resumed_run_ends_as_one_that_never_stopped(config: PaperTrainingConfig,
         torch.testing.assert_close(second.network.state_dict()[name], value)
     for kind in CandidateKind:
         torch.testing.assert_close(second.tables[kind].sums, first.tables[kind].sums)
-
-
-def test_a_run_is_not_overwritten_and_other_settings_do_not_resume(config: PaperTrainingConfig, tmp_path: Path) -> None:
-    train_papers(config, tmp_path / "run", progress=False)
-    with pytest.raises(ConfigError, match="already holds a run"):
-        train_papers(config, tmp_path / "run", progress=False)
-    other = PaperTrainingConfig.from_dict(config.to_dict() | {"seed": 2})
-    with pytest.raises(CheckpointError, match="seed changed"):
-        train_papers(other, tmp_path / "run", resume=True, progress=False)
-    with pytest.raises(CheckpointError, match="nothing to resume"):
-        train_papers(config, tmp_path / "empty", resume=True, progress=False)
 
 
 def test_a_baseline_shares_papers_and_vocabulary(config: PaperTrainingConfig, tmp_path: Path) -> None:

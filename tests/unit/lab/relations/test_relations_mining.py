@@ -9,13 +9,11 @@ import spacy
 from facets_lab.relations.entity_pairs import (
     DocumentMiner,
     distinctive_names,
-    name_variants,
 )
 from facets_lab.relations.mining import mine_cells
 from facets_lab.relations.title_types import read_types
-from facets_lab.training.corpus import read_titled_documents
 
-from facets.errors import ConfigError, InvalidInputError, NotFoundError
+from facets.errors import ConfigError, NotFoundError
 from facets.relations import EntitySpan, EntityType, SpacyEntities
 from facets.relations.patterns import PairLimits
 
@@ -68,16 +66,6 @@ def test_the_number_of_workers_changes_nothing(tmp_path: Path) -> None:
     assert mined(tmp_path / "1") == mined(tmp_path / "2")
 
 
-def test_pairs_of_the_knowledge_base_stay_with_one_pattern(tmp_path: Path) -> None:
-    mine_toy(tmp_path, extra_names=["Bob_Ray"], keep_pairs=[("Bob_Ray", "London")])
-    assert any(cell[:2] == ("Bob Ray", "London") for cell in mined(tmp_path / "out"))
-
-
-def test_nothing_is_left_behind(tmp_path: Path) -> None:
-    mine_toy(tmp_path)
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == ["cells.tsv", "mining.json", "types.tsv"]
-
-
 def test_patterns_that_are_asked_for_stay_with_one_pair(tmp_path: Path) -> None:
     mine_toy(tmp_path, keep_patterns=["$ARG1 lies near $ARG2", "$ARG1 is near $ARG2"])
     cells = mined(tmp_path / "out")
@@ -104,11 +92,6 @@ def test_a_recognizer_finds_more_entities_and_their_kinds(tmp_path: Path) -> Non
         "Ann": EntityType.PERSON,
         "Oslo": EntityType.PLACE,
     }
-
-
-def test_openings_tell_kinds_with_a_gazetteer_too(tmp_path: Path) -> None:
-    mine_toy(tmp_path, names=["Paris", "London"])
-    assert read_types(tmp_path / "out" / "types.tsv")["Ann Lee"] is EntityType.PERSON
 
 
 def test_last_names_and_the_longest_span_win_under_a_recognizer(tmp_path: Path) -> None:
@@ -169,13 +152,6 @@ def test_a_corpus_without_names_is_reported(tmp_path: Path) -> None:
         mine_toy(tmp_path)
 
 
-def test_a_damaged_corpus_is_reported_with_its_line(tmp_path: Path) -> None:
-    path = tmp_path / "corpus.txt"
-    path.write_bytes(b"# Ann\ngood\n\xff\xfe\n")
-    with pytest.raises(InvalidInputError, match=r"corpus.txt, line 3"):
-        mine_toy(tmp_path)
-
-
 def mine(title: str, text: str, *names: str) -> set[str]:
     cells: Counter[tuple[str, str]] = Counter()
     DocumentMiner(names, PairLimits()).mine(title, [text], cells, Counter())
@@ -216,13 +192,3 @@ def test_common_words_are_no_names() -> None:
     texts = ["the will of the people will stay", "London will grow"]
     names = distinctive_names(["Will", "London", "Al", "New York", "stolen base"], texts)
     assert names == ["London", "New York"]
-
-
-def test_name_variants_are_what_texts_say() -> None:
-    assert name_variants("Paris,_Texas") == ["Paris, Texas", "Paris"]
-    assert name_variants("Arrabbiata_sauce_(food)") == ["Arrabbiata sauce"]
-
-
-def test_documents_come_with_their_titles(tmp_path: Path) -> None:
-    titles = [title for title, _ in read_titled_documents(corpus(tmp_path))]
-    assert titles == ["Ann Lee", "Bob Ray", "Paris", "London"]

@@ -1,9 +1,6 @@
-from pathlib import Path
-
 import pytest
-from facets_lab.relations.title_types import TitleTypes, read_types, type_of_opening, write_types
+from facets_lab.relations.title_types import TitleTypes, type_of_opening
 
-from facets.errors import InvalidInputError
 from facets.relations import EntityType
 
 
@@ -36,11 +33,3 @@ def test_title_types_take_the_majority() -> None:
     titles.add("Mars (city)", ["Mars is a town in Pennsylvania with some thousand people."])
     titles.add("Acme", ["Acme sells everything that a coyote can need in the desert."])
     assert titles.types() == {"Mars": EntityType.PLACE}
-
-
-def test_types_are_read_as_they_were_written(tmp_path: Path) -> None:
-    write_types(tmp_path / "types.tsv", {"Oslo": EntityType.PLACE, "Ann": EntityType.PERSON})
-    assert read_types(tmp_path / "types.tsv") == {"Ann": EntityType.PERSON, "Oslo": EntityType.PLACE}
-    (tmp_path / "bad.tsv").write_text("Oslo\tplace\nAnn\ttown\n", encoding="utf-8")
-    with pytest.raises(InvalidInputError, match=r"bad\.tsv, line 2"):
-        read_types(tmp_path / "bad.tsv")

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from toys import toy_model, toy_passage_model
 
 from facets.model import FacetModel, PassageModel, load
-from facets.model.score_curves import apply_curve
 from facets.texts import fit_common_components, score_pairs
 
 pytest.importorskip("sklearn", reason="the extra 'train' is not installed")
@@ -40,22 +39,6 @@ def test_curve_is_the_least_squares_one_of_the_bins_that_never_falls() -> None:
     np.testing.assert_allclose(curve[1, :-1], pooled(gold[order].reshape(32, 20).mean(axis=1)), atol=1e-5)
     assert curve[:, -1].tolist() == [1.0, 1.0]  # a text with itself
     assert (np.diff(curve[0]) > 0).all() and (np.diff(curve[1]) >= 0).all()
-
-
-@pytest.mark.parametrize(
-    ("scores", "gold"),
-    [
-        ([0.0, 0.0, 0.0], [0.1, 0.5, 0.9]),  # nothing known of the pairs
-        ([1.0, 1.0, 1.0], [0.1, 0.5, 0.9]),  # the highest score only
-        ([0.1, 0.2, 0.3], [0.9, 0.5, 0.1]),  # the wrong way round
-        ([0.5], [0.5]),
-    ],
-)
-def test_odd_scores_still_give_a_monotone_curve(scores: list[float], gold: list[float]) -> None:
-    curve = fit_curve(np.array(scores), np.array(gold), highest=1.0)
-    mapped = apply_curve(curve, np.linspace(-2, 2, 50))
-    assert curve.shape[1] >= 2
-    assert np.isfinite(mapped).all() and (np.diff(mapped) >= 0).all() and mapped[-1] == 1.0 and mapped[0] >= 0
 
 
 def test_calibrated_scores_are_closer_to_people_than_the_mean() -> None:

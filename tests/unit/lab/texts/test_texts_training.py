@@ -64,21 +64,6 @@ def test_batches_of_a_later_step_need_no_replay(settings: Settings) -> None:
         np.testing.assert_array_equal(batch.targets, from_start[start].targets)
 
 
-def test_negatives_are_never_the_text_itself(settings: Settings) -> None:
-    stream = SentenceStream(PackedCorpus.open(Path(settings().corpus)), settings())
-    for batch, _ in zip(stream.training_batches(0), range(20), strict=False):
-        assert (batch.negatives != np.arange(16)).all()
-        assert sorted(batch.negatives) == list(range(16))
-
-
-def test_validation_documents_are_never_trained_on(settings: Settings) -> None:
-    corpus = PackedCorpus.open(Path(settings().corpus))
-    stream = SentenceStream(corpus, settings())
-    assert not set(stream.training_sentences) & set(stream.validation_sentences)
-    documents = np.repeat(np.arange(60), np.diff(corpus.document_offsets))
-    assert not set(documents[stream.training_sentences]) & set(documents[stream.validation_sentences])
-
-
 def test_long_inputs_run_over_the_next_sentences(settings: Settings) -> None:
     config = settings(long_input_rate=1.0, long_input_tokens=40, input_tokens=4)
     stream = SentenceStream(PackedCorpus.open(Path(config.corpus)), config)

@@ -136,13 +136,6 @@ def test_globs_give_sorted_files_once(tmp_path: Path) -> None:
         expand_files([f"{tmp_path}/*.json"])
 
 
-def test_meta_has_origin_and_counts(packed: PackedCorpus) -> None:
-    meta = meta_of(packed)
-    assert [name for name, _ in meta["files"]] == ["a.txt.xz", "b.txt.gz"]
-    assert (meta["num_documents"], meta["num_paragraphs"], meta["num_sentences"]) == (4, 5, 7)
-    assert meta["num_dropped_sentences"] == 2  # the numbers, and "No."
-
-
 @pytest.mark.parametrize("name", ["meta.json", "vocabulary.tsv", "tokens.npy", "offsets.npz"])
 def test_damaged_and_missing_parts_are_refused(packed: PackedCorpus, name: str) -> None:
     path = packed.path / name

@@ -127,20 +127,6 @@ def test_all_generators_go_on_where_they_were(make_trainer: MakeTrainer, tmp_pat
     assert [float(torch.rand(())), float(np.random.random()), random.random()] == drawn
 
 
-@pytest.mark.gpu
-@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
-def test_the_device_s_generator_goes_on_where_it_was(tmp_path: Path) -> None:
-    for kind, make in TRAINERS.items():
-        folder = tmp_path / kind
-        folder.mkdir()
-        make_trainer = make(folder, device="cuda")
-        TrainingLoop(make_trainer(), folder / "run").run(progress=False)
-        drawn = float(torch.rand((), device="cuda"))
-        loop = TrainingLoop(make_trainer(), folder / "run")
-        loop.resume()
-        assert float(torch.rand((), device="cuda")) == drawn, kind
-
-
 def test_a_finished_run_does_nothing_more(make_trainer: MakeTrainer, tmp_path: Path) -> None:
     run = tmp_path / "run"
     _, first = train(make_trainer, run, progress=False)

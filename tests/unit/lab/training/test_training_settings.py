@@ -10,7 +10,6 @@ from facets_lab.relations.data import RelationTrainingConfig
 from facets_lab.texts.data import SentenceTrainingConfig
 from facets_lab.training.loop import TrainingConfig
 
-from facets.config import FacetModelConfig
 from facets.errors import ConfigError
 
 ROOT = Path(__file__).parents[4]
@@ -64,21 +63,6 @@ def test_a_file_that_is_no_toml_is_named(tmp_path: Path, content: bytes | None) 
         (tmp_path / "x.toml").write_bytes(content)
     with pytest.raises(ConfigError, match=r"x\.toml"):
         SentenceTrainingConfig.from_toml(tmp_path / "x.toml")
-
-
-def test_whole_numbers_are_numbers(tmp_path: Path) -> None:
-    assert loaded(tmp_path, "l1_weight = 1").l1_weight == 1.0
-
-
-def test_dictionaries_give_the_same_settings_again() -> None:
-    config = SentenceTrainingConfig(corpus="c", words="w", model=FacetModelConfig(num_facets=3))
-    assert SentenceTrainingConfig.from_dict(config.to_dict()) == config
-
-
-def test_papers_have_no_backbone() -> None:
-    shape = FacetModelConfig(encoder="backbone", backbone="all-MiniLM-L6-v2")
-    with pytest.raises(ConfigError, match="model must be one without a backbone"):
-        PaperTrainingConfig(data="d", model=shape)
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "lab" / "configs").glob("*.toml")), ids=lambda path: path.stem)
