@@ -90,16 +90,6 @@ def calibrate_search(
 ) -> Report:
     """Fits a curve for each mode and, unless it is a dry run, stores the curves with the model.
 
-    Args:
-        sources: Two or more of ``[KIND=]DIR|FILE|python:MODULE,...``: BEIR folders, files of pairs, docstrings. A
-            source without a kind is a kind of its own.
-        name_or_path: The model; None: the default one of collections.
-        num_queries: Sample of the queries of each set; None: all.
-        num_documents: Sample of the documents of each set, the judged ones included; None: all.
-        source: Description of the data, stored with the curves; None: the names of the sets.
-        seed: Seed of the samples.
-        dry_run: Leave the model unchanged.
-
     Returns:
         ``model``, ``revision``, ``data``, ``rows``, ``file`` (None in a dry run) and ``modes``: for each ``weights``
         and, by set, figures of the curve of the other kinds (``left_out``).

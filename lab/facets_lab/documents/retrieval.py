@@ -162,17 +162,7 @@ def evaluate_retrieval(
     seed: int = 0,
     num_resamples: int = 0,
 ) -> Report:
-    """Metrics of every model on every folder (``folders``) and their means over the folders (``models``).
-
-    Args:
-        folders: BEIR folders with different names.
-        names_or_paths: Models; empty: the default one.
-        baselines: Also measure the baselines.
-        num_queries: Sample of the queries of each folder; None: all.
-        num_documents: Sample of the documents of each folder, the judged ones included; None: all.
-        seed: Seed of the samples.
-        num_resamples: Resamples for confidence intervals in ``folders``; 0: none.
-    """
+    """Metrics of every model on every folder (``folders``) and their means over the folders (``models``)."""
     sets = [
         sample_documents(sample_queries(read_beir(folder), num_queries, seed=seed), num_documents, seed=seed)
         for folder in folders

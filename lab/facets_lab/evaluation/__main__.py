@@ -352,24 +352,25 @@ def calibrate_recommendation(
     )
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "sts": sts,
-    "opposed-pairs": opposed_pairs,
-    "phrase-pairs": phrase_pairs,
-    "phrase-choice": phrase_choice,
-    "summarization": summarization,
-    "topics": topics,
-    "entailment": entailment,
-    "relations": relations,
-    "recommendation": recommendation,
-    "retrieval": retrieval,
-    "calibrate-similarity": calibrate_similarity,
-    "calibrate-topics": calibrate_topics,
-    "calibrate-relations": calibrate_relations,
-    "calibrate-entailment": calibrate_entailment,
-    "calibrate-search": calibrate_search,
-    "calibrate-recommendation": calibrate_recommendation,
-}
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    sts,
+    opposed_pairs,
+    phrase_pairs,
+    phrase_choice,
+    summarization,
+    topics,
+    entailment,
+    relations,
+    recommendation,
+    retrieval,
+    calibrate_similarity,
+    calibrate_topics,
+    calibrate_relations,
+    calibrate_entailment,
+    calibrate_search,
+    calibrate_recommendation,
+)
+COMMANDS = {function.__name__.replace("_", "-"): function for function in _FUNCTIONS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

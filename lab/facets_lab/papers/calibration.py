@@ -45,15 +45,6 @@ def calibrate_recommendation(
 ) -> Report:
     """Fits a curve for each kind of candidate and, unless it is a dry run, stores the curves with the model.
 
-    Args:
-        file: Papers of the model's field that it was not trained on.
-        folders: Two or more BEIR folders with texts of other kinds.
-        name_or_path: The model; None: the shipped one.
-        num_texts: Texts drawn of each kind, and three times as many papers.
-        source: Description of the data, stored with the curves; None: the names of the files.
-        seed: Seed of the samples.
-        dry_run: Leave the model unchanged.
-
     Returns:
         ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each ``weights`` and, by kind
         of text, figures of a curve fitted without it (``left_out``).

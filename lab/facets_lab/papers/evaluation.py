@@ -312,17 +312,7 @@ def evaluate_recommendation(
     sample: int | None = None,
     tune: bool = False,
 ) -> Report:
-    """Metrics of ``authors`` and ``citations`` by model and method, averaged over the candidates with a positive.
-
-    Args:
-        file: Papers to recommend for.
-        names_or_paths: Models; empty: the shipped one.
-        baselines: Also measure the single-facet models, CBOW and MiniLM.
-        train: Papers of the training with texts, for MiniLM; None: it is left out.
-        sample: Size of a seeded sample of the candidates of each kind; None: all. With baselines the papers are a
-            sample too.
-        tune: First store the best mixture on this file in the model folders (development data only).
-    """
+    """Metrics of ``authors`` and ``citations`` by model and method, averaged over the candidates with a positive."""
     models = load_models(names_or_paths, BASELINE_MODELS if baselines else (), LoadedModel.load)
     papers = read_papers(file)
     known = {kind: set.intersection(*(set(m.engine.state.tables[kind].ids) for m in models)) for kind in CandidateKind}

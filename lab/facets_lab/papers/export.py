@@ -161,16 +161,7 @@ def _trained_papers(corpus: PaperCorpus) -> TrainedPapers:
 def add_sentences(
     folder: Path, data: Path, *, encoder: str | Path, num_components: int, abstract_chars: int, share: float
 ) -> PaperModel:
-    """Adds sentence vectors of its papers to a model of papers.
-
-    Args:
-        folder: The model; its files of sentence vectors and settings are written.
-        data: The papers it was trained on, with their texts.
-        encoder: Name or folder of the model of passages that encodes the papers.
-        num_components: Dimensions of a vector.
-        abstract_chars: Characters of an abstract that are encoded.
-        share: Weight of the sentences beside the words, until it is tuned.
-    """
+    """Adds sentence vectors of its papers to a model of papers."""
     model, reader = PaperModel.from_folder(folder), load(encoder, PassageModel)
     if not 1 <= num_components <= reader.dim:
         raise ConfigError(f"components must be in [1, {reader.dim}], the width of {reader.name}, got {num_components}")

@@ -89,17 +89,6 @@ def mine_cells(
 
     Cells of a pair with one pattern, and of a pattern with one pair, are dropped: no other cell supports them.
 
-    Args:
-        files: Documents as ``# Title`` and a paragraph a line; plain, ``.xz`` or ``.gz``.
-        out_dir: Folder to write.
-        names: The gazetteer; None: the titles of the corpus. Names that are mostly common words are left out.
-        extra_names: More names, of a knowledge base.
-        keep_pairs: Entity pairs whose cells are all kept.
-        keep_patterns: Patterns, lower-case tokens separated by spaces, whose cells are all kept.
-        recognizer: Installed spaCy pipeline that finds more entities and their types; empty: the gazetteer alone.
-        num_workers: Processes; None: one for each core.
-        show_progress: Show a progress bar on standard error.
-
     Returns:
         Counts and speed; also written to ``mining.json``.
     """

@@ -64,16 +64,7 @@ def calibrate_similarity(
     dry_run: bool,
     methods: Sequence[str] = (),
 ) -> Report:
-    """Fits score curves and, unless it is a dry run, stores them with the model.
-
-    Args:
-        name_or_path: The model; None: the shipped one.
-        file: Pairs to fit on, with scores in ``[0, 5]``.
-        test: Other pairs on which the error of the curves is measured.
-        source: Description of ``file``, stored with the curves.
-        dry_run: Leave the model unchanged.
-        methods: Names of ``PAIR_METHODS``; empty: all available ones.
-    """
+    """Fits score curves and, unless it is a dry run, stores them with the model."""
     train = read_sts(file)
     tested = None if test is None else read_sts(test)
     low, high = train.gold.min(), train.gold.max()

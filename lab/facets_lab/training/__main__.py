@@ -233,17 +233,18 @@ def _say_written(name: str, folder: Path) -> None:
     typer.echo(f"{name}: model in {folder}", err=True)
 
 
-COMMANDS: dict[str, Callable[..., Any]] = {
-    "pack": pack,
-    "words": words,
-    "sentences": sentences,
-    "prepare-passages": prepare_passages,
-    "passages": passages,
-    "relations": relations,
-    "relation-facts": relation_facts,
-    "papers": papers,
-    "paper-sentences": paper_sentences,
-}
+_FUNCTIONS: tuple[Callable[..., Any], ...] = (
+    pack,
+    words,
+    sentences,
+    prepare_passages,
+    passages,
+    relations,
+    relation_facts,
+    papers,
+    paper_sentences,
+)
+COMMANDS = {function.__name__.replace("_", "-"): function for function in _FUNCTIONS}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
