@@ -1,4 +1,4 @@
-"""Text under topics: what is told is read where it stands, and a small network learns to use it."""
+"""Text under topics: topics are read where they are inserted, and a small network learns to use them."""
 
 import json
 from pathlib import Path
@@ -31,7 +31,7 @@ _SHAPE = "--steps 4 --batch-size 8 --layers 1 --dim 64 --num-pieces 400 --thread
 
 @pytest.fixture(scope="module")
 def corpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Sentences of which nobody can tell the noun who is not told."""
+    """Sentences whose noun cannot be guessed without the topic."""
     random, lines = np.random.default_rng(0), []
     for document in range(80):
         lines += [f"# {document}", " ".join(f"the {noun} is here and" for noun in random.choice(_NAMES, 60)), ""]
@@ -47,7 +47,7 @@ def run(corpus: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_a_word_stands_at_the_piece_that_begins_with_it(corpus: Path):
+def test_a_word_belongs_to_its_first_piece(corpus: Path):
     words = load("facets-en", FacetModel).words
     pieces = learn_pieces([corpus], 400)
     tokens, rows = cut_pieces(pieces, "The Violin, xqzzy and the piano-bridge", words)
@@ -56,7 +56,7 @@ def test_a_word_stands_at_the_piece_that_begins_with_it(corpus: Path):
     assert pieces.decode(tokens.tolist()).strip() == "the violin, xqzzy and the piano-bridge"
 
 
-def test_words_are_told_before_the_piece_that_they_follow_and_nothing_is_asked_of_them():
+def test_words_are_inserted_before_later_pieces_without_labels():
     config = GenerationConfig(num_steps=1, batch_size=2, num_insertions=2, max_topics=3, next_words=4)
     tokens, words = np.arange(1, 22), np.where(np.arange(21) % 2, np.arange(100, 121), -1)
     for seed in range(30):
@@ -71,7 +71,7 @@ def test_words_are_told_before_the_piece_that_they_follow_and_nothing_is_asked_o
 
 
 @pytest.mark.slow
-def test_what_is_told_is_said_next(corpus: Path, tmp_path: Path):
+def test_given_words_become_likely(corpus: Path, tmp_path: Path):
     shape = {"num_layers": 2, "dim": 64, "num_heads": 2, "num_pieces": 400, "num_threads": 1}
     places = {"num_insertions": 16, "max_topics": 1, "next_words": 1}
     optimizer = OptimizerConfig(learning_rate=5e-3, warmup_steps=20)
@@ -93,7 +93,7 @@ def test_what_is_told_is_said_next(corpus: Path, tmp_path: Path):
     assert right < nothing - 0.1 and right < wrong - 0.1
 
 
-def test_all_measures_and_a_text_under_topics_are_told(corpus: Path, run: Path, capsys):
+def test_evaluation_and_continuation(corpus: Path, run: Path, capsys):
     assert main(["evaluate", str(corpus), "--work-dir", str(run), "--prompts", "6", "--examples", "2"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert set(found["held_out_perplexity"]) == {"none", "topics", "next_words", "words_of_another_text"}
@@ -108,7 +108,7 @@ def test_all_measures_and_a_text_under_topics_are_told(corpus: Path, run: Path, 
     assert written[0] == written[1] != written[2]
 
 
-def test_a_run_that_is_there_is_read(corpus: Path, run: Path, capsys):
+def test_a_finished_run_is_loaded(corpus: Path, run: Path, capsys):
     before = (run / "checkpoint.pt").read_bytes()
     assert main(["train", str(corpus), "--work-dir", str(run), *_SHAPE]) == 0
     assert json.loads(capsys.readouterr().out)["steps"] == 4
@@ -124,7 +124,7 @@ def test_a_run_that_is_there_is_read(corpus: Path, run: Path, capsys):
         ([" "], "has no word"),
     ],
 )
-def test_what_cannot_be_is_said_in_one_line(run: Path, arguments: list[str], message: str, capsys):
+def test_errors_are_one_line(run: Path, arguments: list[str], message: str, capsys):
     assert main(["continue", *arguments, "--work-dir", str(run)]) == 1
     error = capsys.readouterr().err.strip()
     assert message in error and "\n" not in error

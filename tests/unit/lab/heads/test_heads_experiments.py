@@ -84,7 +84,7 @@ def test_held_out_steps_are_not_learned(shelf: Path, tmp_path: Path) -> None:
     assert trainer.mean_loss(held_out) == pytest.approx(np.mean(expected), rel=1e-2)
 
 
-def test_ranking_counts_from_one_and_leaves_out_what_was_seen() -> None:
+def test_ranking_figures_with_and_without_seen_items() -> None:
     data = Sequences([np.array([1, 2, 3]), np.array([4, 5, 5])], 8)
     scores = np.array([[0, 9, 8, 7, 1, 1, 1, 1], [0, 1, 1, 1, 9, 8, 1, 1]], np.float32)
     figures = ranking_figures(data, lambda _: scores)
@@ -97,7 +97,7 @@ def test_ranking_counts_from_one_and_leaves_out_what_was_seen() -> None:
     assert level["ndcg@10"] == pytest.approx(100 / np.log2(5))  # behind half of the six others
 
 
-def test_what_follows_is_learned_and_a_second_call_reads_the_finished_runs(
+def test_items_command_learns_and_loads_finished_runs(
     shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     call = ["items", str(shelf), "--head", "softmax", "--head", "c", "--work-dir", str(tmp_path / "runs")]
@@ -141,7 +141,7 @@ def parallelograms(count: int = 24, dim: int = 12) -> WordVectors:
     return WordVectors(Vocabulary(words, np.arange(len(words), 0, -1)), vectors)
 
 
-def test_words_of_analogies_are_more_dependent_than_others(tmp_path: Path) -> None:
+def test_words_of_analogies_are_more_dependent(tmp_path: Path) -> None:
     words = parallelograms()
     path = tmp_path / "analogies.txt"
     lines = [f"m{a} f{a} m{b} f{b}" for a in range(24) for b in range(24) if a != b]
@@ -177,7 +177,7 @@ def test_held_out_pairs_are_never_learned(tmp_path: Path) -> None:
         (["--dim", "15"], "multiple of num_attention_heads, got 15"),
     ],
 )
-def test_wrong_settings_are_one_sentence(
+def test_wrong_settings_are_one_line(
     arguments: list[str], expected: str, shelf: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert main(["items", str(shelf), "--work-dir", str(tmp_path / "runs"), *arguments]) == 1

@@ -92,7 +92,7 @@ def test_no_position_sees_a_later_one(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", [name for name, c in HEADS.items() if c.num_softmaxes == 1 and c.curve != "gss"])
-def test_a_layer_with_one_softmax_begins_near_it(name: str) -> None:
+def test_a_layer_with_one_softmax_starts_near_it(name: str) -> None:
     config = small(HEADS[name])
     words_VH = nn.Parameter(torch.randn(_NUM_WORDS, _DIM))
     _, states, inputs_BL = made(config)

@@ -46,7 +46,7 @@ def test_trigram_probabilities_are_those_of_the_definition_and_sum_to_one() -> N
         assert found == pytest.approx([slow_probability(first, second, word) for word in range(SIZE)])
 
 
-def test_the_largest_probability_is_that_of_the_best_context_read() -> None:
+def test_largest_probability_is_that_of_the_best_context() -> None:
     model = TrigramModel(TEXT, SIZE)
     seen = list(itertools.pairwise(TEXT.tolist()))
     of_all = np.stack([model.probabilities(np.tile(pair, (SIZE, 1)), np.arange(SIZE)) for pair in seen])
@@ -57,7 +57,7 @@ def test_the_largest_probability_is_that_of_the_best_context_read() -> None:
     assert model.contexts_before(wanted).tolist() == sorted(u * SIZE + v for u, v in before)
 
 
-def test_words_of_few_dimensions_are_never_the_likeliest_and_trigrams_help(
+def test_few_dimensions_have_interior_words_and_trigrams_help(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     corpus = tmp_path / "corpus.txt"
