@@ -118,8 +118,8 @@ def test_a_finished_run_is_loaded(corpus: Path, run: Path, capsys):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["A text.", "--topic", "xqzzyt"], "words that the model knows, got 'xqzzyt'"),
-        (["A text.", "--topic", "..."], "words that the model knows"),
+        (["A text.", "--topic", "xqzzyt"], "known words, got 'xqzzyt'"),
+        (["A text.", "--topic", "..."], "known words"),
         (["A text.", "--tokens", "500"], "must be at most"),
         ([" "], "has no word"),
     ],
