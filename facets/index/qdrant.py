@@ -60,8 +60,8 @@ class QdrantServer:
 
     def __init__(self, url: str, client: Any = None) -> None:
         require_extra("qdrant", "qdrant_client")
-        self.client = client or _connect(url, _TIMEOUT_S)
-        self._check_client = client or _connect(url, _CHECK_TIMEOUT_S)
+        self.client = client or connect(url, _TIMEOUT_S)
+        self._check_client = client or connect(url, _CHECK_TIMEOUT_S)
         self._retry_at, self._failure = 0.0, ""
 
     def check(self) -> None:
@@ -98,7 +98,8 @@ class QdrantServer:
             raise IndexAwayError(self._failure) from error
 
 
-def _connect(url: str, timeout_s: int) -> Any:
+def connect(url: str, timeout_s: int) -> Any:
+    """A client of the server at ``qdrant://HOST[:PORT]``; raises ConfigError for another form."""
     from qdrant_client import QdrantClient
 
     try:

@@ -46,7 +46,7 @@ def open_engine(folder: Path, combination: Combination) -> CollectionEngine:
 @pytest.fixture(scope="session", autouse=True)
 def qdrant_in_memory() -> Iterator[None]:
     """Gives the address qdrant://memory a client in local mode."""
-    connect = qdrant._connect
+    connect = qdrant.connect
 
     def connect_or_make(url: str, timeout_s: int) -> Any:
         if url != "qdrant://memory":
@@ -56,7 +56,7 @@ def qdrant_in_memory() -> Iterator[None]:
         return QdrantClient(":memory:")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(qdrant, "_connect", connect_or_make)
+        patch.setattr(qdrant, "connect", connect_or_make)
         yield
 
 

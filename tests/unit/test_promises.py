@@ -34,8 +34,7 @@ def test_durable_files_go_through_the_storage_room() -> None:
     wrong = [
         module.place(node.lineno)
         for module in modules().values()
-        if module.package not in {"facets_client", "facets_lab"}
-        and module.room != "storage"  # scratch files
+        if module.package not in {"facets_client", "facets_lab"} and module.room != "storage"  # scratch files
         for node in ast.walk(module.tree)
         if isinstance(node, ast.Attribute) and ast.unparse(node) in opens
     ]

@@ -39,8 +39,8 @@ Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; of ob
 
 _ROWS_PER_TURN = 32  # rows taken of one call before the next turn; a short call has no more
 _LOOKAHEAD_BATCHES = 4  # batches' worth of long calls that are sorted by length together
-_MAX_BATCH_S = 0.05  # target for a forward pass, by the speed of those before: new calls wait for it
-_PATIENCE = 0.5  # how long the callers of the batch before are waited for, in times of that batch
+MAX_BATCH_S = 0.05  # target for a forward pass, by the speed of those before: new calls wait for it
+PATIENCE = 0.5  # how long the callers of the batch before are waited for, in times of that batch
 _MAX_PARTS = 16  # a batch shrinks to no less than this part of its most tokens
 _SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model's speed
 _SHORT, _LONG = "short", "long"
@@ -181,7 +181,7 @@ class Batcher(Generic[RowT]):
         """Waits until there are rows, and briefly for the callers of the batch before; False: closed."""
         with self._queue.changed:
             self._queue.wait_for_waiters(1)
-            self._queue.wait_for_waiters(self._last_num_calls // 2, timeout_s=_PATIENCE * self._last_seconds)
+            self._queue.wait_for_waiters(self._last_num_calls // 2, timeout_s=PATIENCE * self._last_seconds)
             return not self._queue.is_closed
 
     def _begin(self, batch: _Batch[RowT]) -> None:
@@ -214,7 +214,7 @@ class Batcher(Generic[RowT]):
         """
         max_tokens, per_token = self._config.max_batch_tokens, self._seconds_per_token
         num_parts = 1
-        while per_token and num_parts < _MAX_PARTS and max_tokens // num_parts * per_token > _MAX_BATCH_S:
+        while per_token and num_parts < _MAX_PARTS and max_tokens // num_parts * per_token > MAX_BATCH_S:
             num_parts *= 2
         return max_tokens // num_parts
 

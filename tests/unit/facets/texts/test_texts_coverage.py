@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from facets import scoring
 from facets.errors import ConfigError
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
+from facets.scoring.coverage import added_coverage
 from facets.texts import coverage
 from facets.texts.coverage import SentenceCoverageConfig, coverages_of
 from facets.texts.summarization import summarize
@@ -49,8 +49,7 @@ def test_sentences_cover_the_words_they_hold_and_the_sentences_they_resemble(pas
     assert weights[shared].item() == pytest.approx(4 * weights[~shared].max().item(), rel=1e-4)
     parts = [slice(0, num_words), slice(num_words, None)]
     totals = [
-        float(scoring.coverage(covered.covered[:, part], covered.weights[part], repetition=config.repetition))
-        for part in parts
+        float(added_coverage(covered.covered[:, part], config.repetition) @ covered.weights[part]) for part in parts
     ]
     np.testing.assert_allclose(totals, [0.75, 0.25], atol=1e-5)
 

@@ -6,9 +6,9 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
+from facets.scoring.coverage import added_coverage
 from facets.texts import coverage, summarization
 from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage
 from facets.texts.summarization import select_sentences, summarize
@@ -41,7 +41,7 @@ def _reference_selection(
     covered, weights = covered.double(), weights.double()
 
     def coverage(sentences: list[int]) -> float:
-        return float(scoring.coverage(covered[sentences], weights, repetition=repetition))
+        return float(added_coverage(covered[sentences], repetition) @ weights)
 
     everything = coverage(list(range(len(covered)))) or 1.0
     open_sentences = [s for s in range(len(covered)) if costs[s] <= budget] or list(range(len(covered)))

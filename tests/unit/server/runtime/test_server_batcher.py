@@ -121,7 +121,7 @@ def test_short_and_long_calls_take_turns(make_batcher, recorder):
 
 
 def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, recorder, monkeypatch):
-    monkeypatch.setattr("facets_server.runtime.batcher._PATIENCE", 1e6)
+    monkeypatch.setattr("facets_server.runtime.batcher.PATIENCE", 1e6)
     batcher = make_batcher()
     for pending in fill_behind_a_running_batch(batcher, recorder, [([row(2)], CallContext())] * 6):
         pending.result()
@@ -217,7 +217,7 @@ def test_closing_fails_what_waits(make_batcher, recorder):
 
 
 def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher, recorder, monkeypatch):
-    monkeypatch.setattr("facets_server.runtime.batcher._MAX_BATCH_S", 0.02)
+    monkeypatch.setattr("facets_server.runtime.batcher.MAX_BATCH_S", 0.02)
     batcher = make_batcher(max_batch_tokens=64)
     recorder.seconds_per_token = 0.001
     recorder.gate.set()

@@ -1,6 +1,7 @@
 """Callers take turns for rows of a batch, for a model and for permits."""
 
 import threading
+import tracemalloc
 from collections import Counter
 
 import pytest
@@ -59,10 +60,19 @@ def test_shares_follow_weight():
 
 def test_callers_that_are_gone_do_not_fill_the_memory():
     queue = FairQueue()
-    for number in range(5000):
-        queue.put(Waiter(of(f"caller-{number}")))
-        queue.take()
-    assert len(queue._turns[""]._virtual_times) <= 1025
+
+    def bytes_after(callers):
+        for number in callers:
+            queue.put(Waiter(of(f"caller-{number}")))
+            queue.take()
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        before = bytes_after(range(3000))
+        assert bytes_after(range(3000, 15_000)) < before + 400_000  # kept, 12,000 callers take over 1 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_a_wait_ends_once():
