@@ -19,6 +19,7 @@ from google.protobuf.message import Message
 from numpy.typing import NDArray
 
 from facets.errors import ErrorPath, InvalidInputError
+from facets.language.tokenizer import check_text
 from facets_server.runtime.errors import InvalidFieldsError
 
 _MAX_REPORTED = 8
@@ -99,8 +100,10 @@ def check_product(name: str, top_k: int, num_items: int, limit: int, path: Error
 
 def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
     """The error of a text that is empty or too long; None: the text is fine."""
-    if not text.strip():
-        return InvalidInputError("is empty, expected at least one word", path=path)
+    try:
+        check_text(text, path)
+    except InvalidInputError as error:
+        return error
     num_bytes = len(text.encode()) if len(text) * 4 > max_bytes else 0
     if num_bytes > max_bytes:
         return InvalidInputError(f"has {num_bytes} bytes, the limit is {max_bytes}", path=path)

@@ -62,9 +62,9 @@ def test_best_texts_alone_come_back(documents):
     [
         ({"texts": []}, "INVALID_ARGUMENT", "texts has 0 items"),
         ({"texts": ["a dog"] * 513}, "INVALID_ARGUMENT", "texts has 513 items, the limit is 512"),
-        ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", r"texts\[1\] is empty"),
+        ({"texts": ["a dog", " \n"]}, "INVALID_ARGUMENT", r"texts\[1\] has no words"),
         ({"texts": ["a dog", "x" * (2**20 + 1)]}, "INVALID_ARGUMENT", r"texts\[1\] has 1048577 bytes"),
-        ({"query": " "}, "INVALID_ARGUMENT", "query is empty"),
+        ({"query": " "}, "INVALID_ARGUMENT", "query has no words"),
         ({"top_k": 4}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 4"),
         ({"top_k": 0}, "INVALID_ARGUMENT", r"top_k must be in \[1, 3\], got 0"),
         ({"mode": 9}, "INVALID_ARGUMENT", "mode"),

@@ -165,13 +165,13 @@ def test_invalid_fields_are_named_in_the_format_of_the_route(path, body, field):
 
 
 def test_errors_of_the_server_name_the_field_of_the_route():
-    error = CallError.of_facets(InvalidInputError("is empty, expected at least one word", path=("texts", 1)))
+    error = CallError.of_facets(InvalidInputError("has no words, expected at least one", path=("texts", 1)))
     openai = client(error).post("/v1/embeddings", json={"input": ["a", ""]}).json()["error"]
-    assert (openai["param"], openai["message"]) == ("input[1]", "input[1] is empty, expected at least one word")
+    assert (openai["param"], openai["message"]) == ("input[1]", "input[1] has no words, expected at least one")
     tei = client(error).post("/rerank", json={"query": "cat", "texts": ["a", ""]}).json()
-    assert tei["error"].startswith("texts[1] is empty")
+    assert tei["error"].startswith("texts[1] has no words")
     cohere = client(error).post("/v1/rerank", json={"query": "cat", "documents": ["a", ""]}).json()
-    assert cohere["message"].startswith("documents[1] is empty")
+    assert cohere["message"].startswith("documents[1] has no words")
 
 
 def test_unknown_model_is_404():

@@ -103,8 +103,8 @@ def test_a_negated_sentence_shows_its_cue_and_no_relation(stub):
 
 BAD_EXTRACTIONS = (
     (extraction(), "texts", "0 items"),
-    (extraction(text_of("")), "texts[0].text", "empty"),
-    (extraction(text_of(TEXT, (0, 11)), text_of(" ")), "texts[1].text", "empty"),
+    (extraction(text_of("")), "texts[0].text", "has no words"),
+    (extraction(text_of(TEXT, (0, 11)), text_of(" ")), "texts[1].text", "has no words"),
     (extraction(text_of(TEXT, (0, 11), (24, 99))), "texts[0].entities[1]", "99"),
     (extraction(text_of(TEXT, (5, 5))), "texts[0].entities[0]", "[5, 5)"),
     (extraction(text_of(TEXT, (11, 0))), "texts[0].entities[0]", "[11, 0)"),
@@ -114,7 +114,7 @@ BAD_EXTRACTIONS = (
     (extraction(text_of(TEXT, (0, 11)), entity_source="ENTITY_SOURCE_NER"), "texts[0].entities", "exclude"),
     (extraction(text_of(TEXT), gazetteer_names=["Warsaw", " "]), "gazetteer_names[1]", "letter"),
     (extraction(text_of(TEXT), gazetteer_names=["a"] * 4), "gazetteer_names", "limit is 3"),
-    (extraction(text_of(TEXT, (0, 11)), relations=["spouse", ""]), "relations[1]", "empty"),
+    (extraction(text_of(TEXT, (0, 11)), relations=["spouse", ""]), "relations[1]", "has no words"),
     (extraction(text_of(TEXT, (0, 11)), top_k=0), "top_k", "[1, "),
     (extraction(text_of(TEXT, (0, 11)), pair_limits={"max_pairs": 0}), "pair_limits.max_pairs", "got 0"),
     (
