@@ -57,7 +57,7 @@ def test_mistakes_raise_the_errors_that_users_of_the_client_know(client) -> None
         client.embeddings.create(model=MODEL, input=["a", ""])
     with pytest.raises(openai.BadRequestError, match="dimensions"):
         client.embeddings.create(model=MODEL, input=TEXTS, dimensions=7)
-    with pytest.raises(openai.BadRequestError, match="tokens"):
+    with pytest.raises(openai.BadRequestError, match="token ids"):
         client.embeddings.create(model=MODEL, input=[[1, 2, 3]])
 
 
