@@ -66,7 +66,7 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
         raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
     firsts = view.document_rows(record).firsts
     if not len(firsts):
-        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to draw")
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
     rows = _sample(firsts, max_documents or _MAX_ROWS, np.random.default_rng(seed))
     sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
     vectors = np.concatenate(sums)
@@ -106,7 +106,7 @@ def diagnose_collection(
         raise InvalidInputError(f"has shape {list(queries_QD.shape)}, {expected}", path="queries")
     all_rows = view.rows(record)
     if not len(all_rows):
-        raise InvalidInputError(f"collection {record.name!r} is empty: expected documents to diagnose")
+        raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
     generator = np.random.default_rng(seed)
     rows = _sample(all_rows, _MAX_ROWS, generator)
     vectors = _describe_sample(view, record, generator.permutation(rows))

@@ -514,6 +514,6 @@ def _remove(path: Path) -> None:
 
 
 def _return_free_memory() -> None:
-    """Returns memory that training freed to the system; glibc would keep 580 MB after 60,000 documents."""
+    """Gives memory freed by training back to the system; glibc would keep 580 MB after 60,000 documents."""
     if sys.platform == "linux" and (trim := getattr(ctypes.CDLL(None), "malloc_trim", None)):
         trim(0)

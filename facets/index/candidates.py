@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself; the rest covers float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
-_ANSWER_EXPONENT = 4  # cosines of documents that do not answer a facet are not small
+_ANSWER_EXPONENT = 4  # even a document that does not answer a facet has a cosine well above 0
 _PASS_FACETS = 1024  # query facets compared at a time: bounds the memory of an exhaustive search
 
 

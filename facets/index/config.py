@@ -37,8 +37,8 @@ class EngineConfig(Settings):
     exact_max_facets: NonNegativeInt = 100_000
     # Backend for large collections: `faiss`; `exact`; `qdrant://HOST[:PORT][?api_key=KEY]`, a server or cluster.
     index: Annotated[str, Field(pattern=r"^(faiss|exact|qdrant://[^/?]+(\?.*)?)$")] = "faiss"
-    # Where large collections are searched: `cpu` by the backend; `cuda`, `cuda:1` ... exactly, in the memory of that
-    # GPU. A server sets it from its own `device`.
+    # Device that searches large collections: `cpu` uses the backend in `index`; with `cuda`, `cuda:1` ..., `faiss` is
+    # replaced by exact search in the memory of that GPU. A server sets it from its own `device`.
     device: str = "cpu"
     # Share of the exact top 10 that an approximate search should find, in (0, 1]; the number of probed lists is tuned
     # to it on the collection's own facets.

@@ -39,7 +39,7 @@ def sample_size(num_vectors: int) -> int:
 
 
 class FaissIndex(FacetIndex):
-    """Inverted lists that find documents, and codes that compare them.
+    """FAISS inverted lists that find candidate documents, with stored codes that score them.
 
     A document gets the next free places; the FAISS id of a facet is ``place * K + facet``, so nothing is renumbered.
     Removed documents stay in the lists until :meth:`purge` and are masked by a bitmap. Zero facets are left out. Create

@@ -52,7 +52,7 @@ class CheckpointConfig(Settings):
     model: FacetModelConfig  # shape of the network
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same
     words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
     @property
     def num_facets(self) -> int:

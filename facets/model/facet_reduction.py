@@ -108,7 +108,7 @@ class Reduced(NamedTuple):
 
 
 def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
-    """Reduces facets to at most ``num_facets`` (>= 1); returns them unchanged when there are no more.
+    """Reduces facets to at most ``num_facets`` (>= 1); returns them unchanged if there are already that few.
 
     ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, > 0.
     """

@@ -41,7 +41,7 @@ class PassageModelConfig(Settings):
     window_overlap: NonNegativeInt = 32  # tokens that two windows of a longer text share
     max_facets: AtLeastOne = 128  # most facets that a document keeps of a text with more than K sentences; >= K
     tokens_per_long_facet: AtLeastOne = 8  # tokens of such a text for each facet that the document keeps
-    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for people
+    training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
     @model_validator(mode="after")
     def _check(self) -> Self:

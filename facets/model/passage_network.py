@@ -117,9 +117,9 @@ class SentenceEncoder(nn.Module):
 class PaddedPlaces:
     """Indexes that pad a batch for attention and undo it for linear layers."""
 
-    rows: Tensor  # row of each padded position, `[B, L]`; the first row of the text behind its end
-    places: Tensor  # padded position of each row, `[T]`; the first position where there is no token
-    bias: Tensor | None  # lowest number behind the end of a text, else 0, `[B, 1, 1, L]`; None without padding
+    rows: Tensor  # row of each position, `[B, L]`; padding repeats the first row of its text
+    places: Tensor  # position of each row in the padded batch, `[T]`; 0 for rows without a token
+    bias: Tensor | None  # attention bias, `[B, 1, 1, L]`: lowest number at padding, 0 elsewhere; None: no padding
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
@@ -177,7 +177,7 @@ def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
 
 
 _NUM_WAVES = 16  # sines and cosines that encode the place of a facet
-_SHIFT_SCALE = 0.3  # shift of a facet, in lengths of the text, for one unit of the shift layer's output
+_SHIFT_SCALE = 0.3  # shift of a facet per unit of the shift layer's output, as a fraction of the text's length
 _LENGTH_STEP = 32  # keeps the number of different shapes low, see `_ROWS_STEP`
 
 

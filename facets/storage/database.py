@@ -264,7 +264,7 @@ class Database:
 
     def _check_open(self) -> None:
         if self._closed:
-            raise StoreClosedError(f"{self._title} {self._path} is closed: expected an open one")
+            raise StoreClosedError(f"{self._title} {self._path} is closed and cannot be used")
 
     @contextmanager
     def _clear_errors(self, action: str) -> Iterator[None]:

@@ -324,7 +324,7 @@ class PostgresDatabase:
     @contextmanager
     def _transaction(self, action: str, begin: str) -> Iterator["psycopg.Connection[Any]"]:
         if self._closed:
-            raise StoreClosedError(f"{self._name()} is closed: expected an open one")
+            raise StoreClosedError(f"{self._name()} is closed and cannot be used")
         with self._clear_errors(action):
             connection = self._begun(begin)
             try:

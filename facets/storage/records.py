@@ -61,7 +61,7 @@ class News(NamedTuple):
 
     writes: int  # number of the last write
     records: Sequence[Record]
-    is_all: bool  # True: these are all records of the owner, not only those written later
+    is_all: bool  # True: all records of the owner; False: only those written after the given write
 
 
 NO_NEWS = News(0, (), is_all=True)

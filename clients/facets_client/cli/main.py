@@ -141,8 +141,8 @@ def _global(
     api_key: Annotated[
         str | None, typer.Option(envvar="FACETS_API_KEY", help="Key, if the server asks for one.")
     ] = None,
-    tls: Annotated[bool, typer.Option("--tls", help="Encrypt, trusting well-known authorities.")] = False,
-    ca_cert: Annotated[Path | None, typer.Option(help="Encrypt, trusting this PEM file.")] = None,
+    tls: Annotated[bool, typer.Option("--tls", help="Use TLS and trust public CAs.")] = False,
+    ca_cert: Annotated[Path | None, typer.Option(help="Use TLS and trust this CA file (PEM).")] = None,
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
     """Embed, explain, compare, summarize, index and search texts, with several vectors for each text.

@@ -26,14 +26,14 @@ PairsFileOption = Annotated[
 ModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's]")]
 CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Name of the collection.")]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of results.")]
-WordsOption = Annotated[int | None, typer.Option("--num-words", help="Nearest words for each facet.")]
+WordsOption = Annotated[int | None, typer.Option("--num-words", help="Number of nearest words for each facet.")]
 ProgressOption = Annotated[bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]")]
 SearchFieldOption = Annotated[
     list[str] | None,
     typer.Option(
         "--search-field",
         metavar="FIELD[:WEIGHT]",
-        help="Payload field that is searched with the text, and the weight of its words (2); repeat for several; "
+        help="Payload field to search with the text, and the weight of its words (default 2). Repeat for several; "
         "'' for none.  [default: title, subject, headline, heading, name]",
     ),
 ]

@@ -56,7 +56,7 @@ PapersFileOption = Annotated[
     str | None,
     typer.Option("--file", "-f", help='File of papers, JSON lines: {"title", "abstract", ...}; -: standard input.'),
 ]
-ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Never this one; repeat for more.")]
+ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Id to leave out; repeat for more.")]
 FacetWeightOption = Annotated[
     float | None, typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.")
 ]
@@ -90,7 +90,7 @@ class CandidateOptions:
     unlike: Annotated[list[str] | None, typer.Option(help="Less like this one; repeat.")] = None
     facet_weight: FacetWeightOption = None
     evidence: EvidenceOption = True
-    diversify: Annotated[float | None, typer.Option(help="Prefer candidates that differ, 0 to 1.")] = None
+    diversify: Annotated[float | None, typer.Option(help="Preference for diverse candidates, 0 to 1.")] = None
     min_confidence: Annotated[float, typer.Option(help="Show candidates of this confidence; --json shows all.")] = 0.1
     model: PapersModelOption = ""
 

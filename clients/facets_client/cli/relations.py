@@ -45,7 +45,7 @@ def relations(
     span: Annotated[
         list[str] | None, typer.Option(metavar="START:END", help="Characters of an entity in the one text; repeat.")
     ] = None,
-    ner: Annotated[bool, typer.Option("--ner", help="Find entities by the server's entity recognizer.")] = False,
+    ner: Annotated[bool, typer.Option("--ner", help="Find entities with the server's recognizer.")] = False,
     relation: Annotated[
         list[str] | None, typer.Option("--relation", "-r", help="Only this relation; repeat for more.")
     ] = None,

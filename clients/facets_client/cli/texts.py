@@ -233,8 +233,8 @@ def topics(
     file: TextFileOption = None,
     number: Annotated[int | None, typer.Option("--topics", help="The most topics.")] = None,
     words: Annotated[int | None, typer.Option(help="Words of a topic.")] = None,
-    keep: Annotated[list[str] | None, typer.Option(help="Word of a topic that is wanted; repeat for more.")] = None,
-    avoid: Annotated[list[str] | None, typer.Option(help="Word of a topic to avoid; repeat for more.")] = None,
+    keep: Annotated[list[str] | None, typer.Option(help="Word or phrase that will follow; repeat for more.")] = None,
+    avoid: Annotated[list[str] | None, typer.Option(help="Word or phrase to avoid; repeat for more.")] = None,
     model: ModelOption = "",
 ) -> None:
     """Suggest topics that a text may continue with.

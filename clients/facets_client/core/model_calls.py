@@ -14,7 +14,7 @@ _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 
 
 class AsyncModelCalls(AsyncCalls):
-    """ModelService and health."""
+    """Methods of ModelService and health."""
 
     async def models(self) -> list[Model]:
         """All models, the default first."""

@@ -41,7 +41,7 @@ from facets_client.generated.types import (
 
 
 class AsyncCollectionCalls(AsyncCalls):
-    """CollectionService."""
+    """Methods of CollectionService."""
 
     async def create_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
@@ -121,7 +121,7 @@ class AsyncCollectionCalls(AsyncCalls):
 
 
 class AsyncDocumentCalls(AsyncCalls):
-    """DocumentService."""
+    """Methods of DocumentService."""
 
     async def upsert(
         self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None

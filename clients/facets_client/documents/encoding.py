@@ -26,7 +26,7 @@ _CONNECT_TIMEOUT_S = 10.0
 
 SearchFields: TypeAlias = Mapping[str, float] | None
 Sent: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text and payload of a document
-Answer: TypeAlias = Mapping[str, Any] | str  # what was read of a document, or the rule that its text breaks
+Answer: TypeAlias = Mapping[str, Any] | str  # the fields of an encoded document, or the rule that its text breaks
 
 
 class WorkerLostError(RuntimeError):

@@ -42,7 +42,7 @@ from facets_client.generated.types import (
 
 
 class CollectionCalls(Calls):
-    """CollectionService."""
+    """Methods of CollectionService."""
 
     def create_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
@@ -122,7 +122,7 @@ class CollectionCalls(Calls):
 
 
 class DocumentCalls(Calls):
-    """DocumentService."""
+    """Methods of DocumentService."""
 
     def upsert(
         self, collection: str, documents: Sequence[Document], *, encoded_by: ModelVersion | None = None

@@ -15,7 +15,7 @@ _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 
 
 class ModelCalls(Calls):
-    """ModelService and health."""
+    """Methods of ModelService and health."""
 
     def models(self) -> list[Model]:
         """All models, the default first."""

@@ -47,7 +47,7 @@ _PAPER_COUNTS = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_
 
 
 class PaperCalls(Calls):
-    """RecommendationService."""
+    """Methods of RecommendationService."""
 
     def recommend_authors(
         self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""

@@ -21,7 +21,7 @@ from facets_client.relations.messages import Spans, max_patterns, text_messages
 
 
 class RelationCalls(Calls):
-    """RelationService."""
+    """Methods of RelationService."""
 
     def extract_relations(
         self,

@@ -23,7 +23,7 @@ _STREAM_WINDOW = 4
 
 
 class TextCalls(Calls):
-    """EmbeddingService, SimilarityService, SummarizationService, TopicService."""
+    """Methods of EmbeddingService, SimilarityService, SummarizationService and TopicService."""
 
     def embed(
         self,

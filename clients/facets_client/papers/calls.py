@@ -46,7 +46,7 @@ _PAPER_COUNTS = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_
 
 
 class AsyncPaperCalls(AsyncCalls):
-    """RecommendationService."""
+    """Methods of RecommendationService."""
 
     async def recommend_authors(
         self, papers: Sequence[Paper], options: PaperOptions | None = None, *, model: str = ""

@@ -74,7 +74,7 @@ def paper_of(fields: Mapping[str, object], *, need_id: bool = False) -> Paper:
     if not title.strip():
         raise ValueError("field 'title' has no text, expected at least one word")
     if need_id and not paper_id:
-        raise ValueError("field 'id' is missing or empty, expected a name")
+        raise ValueError("field 'id' is missing or empty, expected a non-empty string")
     year = fields.get("year")
     if year is not None and (isinstance(year, bool) or not isinstance(year, int)):
         raise ValueError(f"field 'year' must be a whole number, got {_shown(year)}")

@@ -17,8 +17,8 @@ class PaperOptions:
         candidates: Only these ids; None: all. An empty list gives empty answers.
         where: Condition on the year of a paper of the author, or of the citing paper: ``Range("year", gte=2015)``.
             Candidates of unknown years are left out.
-        positive_ids: Ids of candidates whose like is wanted.
-        negative_ids: Ids of candidates whose like is not wanted.
+        positive_ids: Ids of example candidates; similar ones rank higher.
+        negative_ids: Ids of example candidates; similar ones rank lower.
         example_weight: What a cosine of 1 to an example adds to the score; None: the model's weight.
         facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
         evidence: Return evidence; not for bulk calls.

@@ -20,7 +20,7 @@ from facets_client.relations.messages import Spans, max_patterns, text_messages
 
 
 class AsyncRelationCalls(AsyncCalls):
-    """RelationService."""
+    """Methods of RelationService."""
 
     async def extract_relations(
         self,

@@ -22,7 +22,7 @@ _STREAM_WINDOW = 4
 
 
 class AsyncTextCalls(AsyncCalls):
-    """EmbeddingService, SimilarityService, SummarizationService, TopicService."""
+    """Methods of EmbeddingService, SimilarityService, SummarizationService and TopicService."""
 
     async def embed(
         self,

@@ -177,7 +177,7 @@ def evaluate_retrieval(
     }
     for name, system in baseline_systems() if baselines else ():
         if name in systems:
-            raise ConfigError(f"models must have names other than the baselines, got {name!r} twice")
+            raise ConfigError(f"names of models must differ from those of the baselines, got {name!r} twice")
         systems[name] = system
     measured = {
         data.name: {

@@ -92,7 +92,9 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
         teacher = Backbone(self.config.teacher)
         shape = self.config.model.encoder
         if teacher.config.replaced(num_layers=shape.num_layers) != shape:
-            raise ConfigError(f"model.encoder must be the shape of {teacher.folder}: {teacher.config}, got {shape}")
+            raise ConfigError(
+                f"model.encoder must match {teacher.folder} except in num_layers: {teacher.config}, got {shape}"
+            )
         self.network.encoder.load_state_dict(teacher.encoder(self.config.layers).state_dict())
 
     def _groups_of_steps(self) -> Iterator[NDArray[np.int64]]:

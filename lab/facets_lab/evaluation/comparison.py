@@ -40,7 +40,7 @@ def make_report(file: Path, num_rows: int, measured: Iterable[tuple[str, MethodM
     models: dict[str, MethodMetrics] = {}
     for name, methods in measured:
         if name in models:
-            raise ConfigError(f"models must have names other than the baselines, got {name!r} twice")
+            raise ConfigError(f"names of models must differ from those of the baselines, got {name!r} twice")
         models[name] = methods
     return {"data": str(file), "rows": num_rows, "models": models}
 

@@ -28,7 +28,7 @@ class Record(BaseModel):
 
 def _not_blank(text: str) -> str:
     if not text.strip():
-        raise ValueError("must have words")
+        raise ValueError("must not be blank")
     return text
 
 

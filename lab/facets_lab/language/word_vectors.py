@@ -110,7 +110,7 @@ def build_word_vectors(
 
 
 def sample_sentences(corpus: PackedCorpus, config: WordVectorsConfig) -> list[NDArray[np.unsignedinteger]]:
-    """Word rows of random sentences of the wanted length, unknown words included."""
+    """Word rows of random sentences within the configured length limits, including unknown words."""
     lengths = np.diff(corpus.sentence_offsets)
     fitting = np.flatnonzero((lengths >= config.min_sentence_tokens) & (lengths <= config.max_sentence_tokens))
     random = np.random.default_rng(config.seed)

@@ -273,7 +273,7 @@ def load_relation_models(names_or_paths: Sequence[str], baselines: bool) -> list
 def evaluate_relations(
     file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False, num_resamples: int = 0
 ) -> Report:
-    """``relation_metrics`` of the models; random scores and MiniLM over the relations of the first model."""
+    """``relation_metrics`` of the models; ``baselines`` adds random and MiniLM scores for the first one's relations."""
     data = read_pairs(file)
     models = load_relation_models(names_or_paths, baselines)
 

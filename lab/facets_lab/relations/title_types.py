@@ -41,7 +41,7 @@ _MAX_SEGMENTS = 4
 
 @cache
 def _type_of_noun() -> dict[str, EntityType]:
-    """Type by noun; a word in several rows has the type of the first row (``law``)."""
+    """Entity type of each noun; a noun listed under several types, such as ``law``, has the first."""
     kinds: dict[str, EntityType] = {}
     kind = EntityType.UNKNOWN
     for line in Path(__file__).with_name("title_nouns.txt").read_text(encoding="ascii").splitlines():

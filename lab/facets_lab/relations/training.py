@@ -103,7 +103,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         passages = read_config(folder, PassageModelConfig)
         if passages.network.encoder != self.config.model.encoder:
             raise ConfigError(
-                f"model.encoder must be the shape of the encoder of {folder}, {passages.network.encoder.to_dict()}, "
+                f"model.encoder must match the encoder of {folder}: {passages.network.encoder.to_dict()}, "
                 f"got {self.config.model.encoder.to_dict()}"
             )
         pieces = read_word_pieces(folder, passages)

@@ -78,14 +78,14 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     def DiagnoseCollection(
         self, request: diagnosis_pb2.DiagnoseCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.DiagnoseCollectionResponse:
-        """What is known of a collection as a whole."""
+        """Reports duplicates, hubs and index recall of a collection."""
         diagnosis, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
         return to_message(diagnosis, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
 
     def MapCollection(
         self, request: diagnosis_pb2.MapCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.MapCollectionResponse:
-        """A collection as points of a plane."""
+        """Lays out a collection in two dimensions."""
         with call.stages.measured("search"):
             collection_map, themes = self._maps.of(request.name, request.max_documents)
         call.num_items = len(collection_map.ids)

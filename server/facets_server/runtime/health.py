@@ -138,7 +138,7 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 
 
 class HealthMonitor:
-    """Thread that keeps the board up to date."""
+    """Background thread that runs the health checks and updates the :class:`HealthBoard`."""
 
     def __init__(
         self,

@@ -26,7 +26,7 @@ EngineT = TypeVar("EngineT")
 
 
 class Failures:
-    """Number of failures in a row; a lost update between threads does no harm."""
+    """Counts consecutive failures. Needs no lock: a lost update between threads is harmless."""
 
     def __init__(self) -> None:
         self._num = 0

@@ -126,7 +126,7 @@ class AccessLog:
 
 
 class Tracing:
-    """Makes the spans of calls."""
+    """Creates OpenTelemetry spans for calls."""
 
     def __init__(self, provider: "TracerProvider") -> None:
         """Uses a provider, which decides about sampling and export; ``close`` shuts it down."""

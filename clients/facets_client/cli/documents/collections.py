@@ -58,7 +58,7 @@ def list_collections(context: typer.Context) -> None:
 def create_collection(
     context: typer.Context,
     name: NameArgument,
-    model: Annotated[str, typer.Option(help="Its model.  [default: the server's for collections]")] = "",
+    model: Annotated[str, typer.Option(help="Model of the collection.  [default: the server's for collections]")] = "",
     search_field: SearchFieldOption = None,
 ) -> None:
     """Create an empty collection.

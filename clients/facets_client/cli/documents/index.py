@@ -102,7 +102,7 @@ def index(
         typer.Argument(metavar="[FILE]...", help="Files, folders, 'patterns'; -: standard input."),
     ] = None,
     from_encoded: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Instead of files: a folder that facets encode has written.")
+        Path | None, typer.Option(metavar="FOLDER", help="Folder written by 'facets encode', instead of files.")
     ] = None,
     create: Annotated[bool, typer.Option("--create", help="Create the collection if it does not exist.")] = False,
     model: Annotated[str, typer.Option(help="Model of a collection that --create makes.")] = "",
@@ -145,7 +145,9 @@ def index(
         source = columns.open(files or (), settings.note)
     else:
         if columns.identity() != FileOptions().identity() or model or search_fields is not None:
-            raise typer.BadParameter("--from-encoded: columns, model and fields were chosen by facets encode")
+            raise typer.BadParameter(
+                "--from-encoded does not accept columns, a model or search fields: they were chosen by facets encode"
+            )
         source = _open_encoded(from_encoded)
         model, search_fields = source.encoded_by.name, dict(source.encoded_by.search_fields)
     with source:

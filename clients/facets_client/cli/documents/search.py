@@ -48,7 +48,7 @@ def search(
         float | None,
         typer.Option(help="Leave out hits of less confidence, 0 to 1.  [default: 0.1; with --json: 0]"),
     ] = None,
-    diversify: Annotated[float | None, typer.Option(help="Prefer hits that differ, 0 to 1.")] = None,
+    diversify: Annotated[float | None, typer.Option(help="Preference for diverse hits, 0 to 1.")] = None,
     where: WhereOption = None,
     exact: Annotated[bool, typer.Option("--exact", help="Compare with every document.")] = False,
     evidence: Annotated[bool, typer.Option(help="Show which facets match.")] = True,

@@ -34,7 +34,7 @@ def test_equal_names_and_missing_models_are_refused() -> None:
         load_models(["a", "a/"], [], load)
     with pytest.raises(NotFoundError):
         load_models(["missing"], [], load)
-    with pytest.raises(ConfigError, match="other than the baselines, got 'a' twice"):
+    with pytest.raises(ConfigError, match="those of the baselines, got 'a' twice"):
         make_report(Path("x"), 1, [("a", {}), ("a", {})])
 
 

@@ -60,7 +60,7 @@ def test_an_author_id_wins_over_the_name(tmp_path: Path) -> None:
         ("{", "JSON object"),
         ("[1]", "JSON object"),
         ('{"id": "a"}', "a field title, got none"),
-        ('{"id": "a", "title": " "}', "title must have words"),
+        ('{"id": "a", "title": " "}', "title must not be blank"),
         ('{"id": "a", "title": "t", "authors": "Ann"}', "valid list as authors"),
         ('{"id": "a", "title": "t", "cited_by": [7]}', r"valid string as cited_by\.0, got 7"),
         ('{"id": "a", "title": "t", "year": "1999"}', "valid integer as year"),
