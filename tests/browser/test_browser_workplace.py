@@ -164,7 +164,7 @@ def test_an_empty_collection_is_reported(own_server: WebServer, open_page: Openi
         open_view(page, view)
         ask(page, button)
         told = page.get_by_role("main").get_by_role("alert")
-        expect(told).to_contain_text("Collection 'none' holds no documents to")
+        expect(told).to_contain_text("Collection 'none' is empty")
     errors.clear()  # 400
 
 
@@ -197,7 +197,7 @@ def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
         page = open_page(f"{server.url}#status")
         enter_key(page, READER)
         page.get_by_role("button", name="Take a backup").click()
-        expect(page.get_by_role("main").get_by_role("alert")).to_contain_text("the call needs admin")
+        expect(page.get_by_role("main").get_by_role("alert")).to_contain_text('the call requires "admin"')
         assert not list(tmp_path.glob("my backups/*"))
         enter_key(page, ADMIN)
         expect(page.get_by_text("There is no backup yet.")).to_be_visible()
