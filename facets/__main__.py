@@ -1,4 +1,4 @@
-"""Encodes documents in a process of its own, for bulk loads: ``python -m facets``.
+"""Encodes documents in a separate process, for bulk loads: ``python -m facets``.
 
 The process reads pickles from standard input and writes one pickle for each to standard output: first the model and the
 searched fields, then lists of documents, until the input ends. It trusts the process that started it.
@@ -23,7 +23,7 @@ Answer: TypeAlias = dict[str, object] | str
 
 
 def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mapping[str, float]) -> list[Answer]:
-    """Encodes documents as a server does that stores them.
+    """Encodes documents as a server does before it stores them.
 
     ``search_fields``: fields of the payload that are encoded with the text. Returns for each document the encoded
     fields of :class:`facets.documents.Document`, or the rule that its text breaks.

@@ -17,7 +17,7 @@ NonNegativeInt = Annotated[int, Field(ge=0)]
 Positive = Annotated[float, Field(gt=0)]
 NonNegative = Annotated[float, Field(ge=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
-Probability = Annotated[float, Field(ge=0, lt=1)]  # of dropping something; below 1
+Probability = Annotated[float, Field(ge=0, lt=1)]  # probability of dropout; below 1
 Name = Annotated[str, Field(min_length=1)]
 VectorWidth = Annotated[int, Field(ge=32, multiple_of=32)]  # vector units and FAISS need it
 
@@ -180,11 +180,11 @@ class PatternNetworkConfig(Settings):
 class PassageNetworkConfig(Settings):
     """Shape of the passage network: the encoder and the facets that pool its states."""
 
-    num_facets: AtLeastOne = 16  # most facets of a text, K
+    num_facets: AtLeastOne = 16  # maximum number of facets of a text, K
     tokens_per_facet: Positive = 14.0  # tokens of a text for each of its facets
     num_heads: AtLeastOne = 6
     feedforward_dim: AtLeastOne = 768
-    own_vector_weight: NonNegative = 0.2  # weight of the vector of the text in each of its facets
+    own_vector_weight: NonNegative = 0.2  # weight of the whole text's vector in each of its facets
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
 
     @model_validator(mode="after")

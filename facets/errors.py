@@ -1,4 +1,4 @@
-"""Exceptions of Facets. Every message says what was wrong, what was expected, and what was got."""
+"""Exceptions of Facets. Every message says what was wrong, what was expected, and what was received."""
 
 from collections.abc import Mapping, Sequence
 

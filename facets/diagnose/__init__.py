@@ -1,4 +1,4 @@
-"""What a team wants to know of its vectors: duplicates, hubs, a map."""
+"""Diagnosis of vectors: duplicates, hubs, and a two-dimensional layout."""
 
 from facets.diagnose.plane import Plane, lay_out
 from facets.diagnose.vectors import Neighbours, VectorReport, describe

@@ -1,4 +1,4 @@
-"""Lays out vectors in a plane, so that similar ones lie together, and groups them by theme.
+"""Lays out vectors in two dimensions, so that similar ones lie close together, and groups them by theme.
 
 Shape letters: N vectors, D dimensions, L landmarks, T themes.
 """
@@ -15,13 +15,13 @@ LANDMARKS = 3_000  # vectors laid out by t-SNE; others are placed near their nea
 _NUM_NEAREST = 5
 _INNER_DIMS = 30  # principal components used by t-SNE
 _MIN_VECTORS = 10  # fewer are laid out by their principal components
-_MIN_SPREAD = 1e-4  # of unit vectors that are not all equal
+_MIN_SPREAD = 1e-4  # unit vectors with a smaller spread count as equal
 _CALLBACK_STEPS = 25
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plane:
-    """Vectors as points of a plane, and their themes."""
+    """Two-dimensional layout of vectors, and their themes."""
 
     points: NDArray[np.float32]  # `[N, 2]`, any range
     themes: NDArray[np.int64]  # theme of each vector, `[N]`; theme 0 is the largest
@@ -32,7 +32,7 @@ class Plane:
 def lay_out(vectors_ND: NDArray[np.floating], *, num_themes: int, seed: int, on_step: Callable[[], None]) -> Plane:
     """Lays out unit vectors by t-SNE and finds themes by spherical k-means; deterministic.
 
-    Of more than 3,000 vectors, a random 3,000 are laid out, and each other one is placed among its five nearest.
+    Of more than 3,000 vectors, a random 3,000 are laid out, and each of the others is placed among its five nearest.
 
     Args:
         vectors_ND: ``[N, D]``, N >= 1.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
 
-NUM_NEIGHBOURS = 10  # counted for each query
-_MAX_PRODUCTS = 4e11  # single-precision multiplications for the queries: some seconds
+NUM_NEIGHBOURS = 10  # neighbours counted for each query
+_MAX_PRODUCTS = 4e11  # single-precision multiplications for the queries: a few seconds
 _SCORES_AT_A_TIME = 2**24
 _RELATIVE_TIE = 1e-6  # scores that differ by less are equal
 _MAX_SPECTRUM_ROWS = 20_000  # sample from which the rank is computed
@@ -27,7 +27,7 @@ class Neighbours:
     num_queries: int  # P; fewer than all rows are a random sample, and the next numbers are for the sample
     self_first: float  # share of rows that find themselves: no row of another owner has a higher score
     unreached: float  # share of owners that are among the 10 nearest of no other query; larger for a sample
-    largest_hub: int  # number of lists of 10 that contain the most frequent owner
+    largest_hub: int  # number of lists of 10 nearest that contain the most frequent owner
     hub: int  # that owner
     # Skewness of the number of lists that contain an owner: above 1, a few owners are in most lists (Radovanovic et al.
     # 2010).
@@ -58,7 +58,7 @@ def describe(
 
     Args:
         rows_ND: ``[N, D]``, finite.
-        owners_N: Owner of each row, ``[N]``. None: each row is its own.
+        owners_N: Owner of each row, ``[N]``. None: each row is its own owner.
         seed: Seed of the samples.
 
     Raises:

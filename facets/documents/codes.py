@@ -1,7 +1,7 @@
 """How the store keeps facets and terms: int8 codes, magnitudes, spans, term counts, and checksums over all of them.
 
-Directions and magnitudes of facets are stored apart; zero facets are left out. The facets of several documents stand
-one after another, since a long document has more than K. SQLite itself has no checksums on its pages.
+Directions and magnitudes of facets are stored separately; zero facets are left out. The facets of several documents
+are concatenated, since a long document has more than K. SQLite itself has no checksums on its pages.
 
 Shape letters: N documents, T facets of all documents, C chosen documents, K facets of a document, D dimensions.
 """
@@ -40,7 +40,7 @@ def starts_of(counts: Iterable[int]) -> NDArray[np.int64]:
 def encode_units(units_TD: NDArray[np.floating]) -> Codes:
     """Directions as int8 codes, ``[T, D]``; the norm of a code has no meaning, zero stays zero.
 
-    The largest component of each facet becomes 127: the direction changes by about half a percent of a radian.
+    The largest component of each facet becomes 127: the direction changes by about 0.005 radians.
     """
     largest = np.abs(units_TD).max(axis=1, keepdims=True, initial=0.0)
     codes_TD: Codes = np.rint(units_TD * (_MAX_CODE / np.where(largest > 0, largest, 1.0))).astype(np.int8)
@@ -48,7 +48,7 @@ def encode_units(units_TD: NDArray[np.floating]) -> Codes:
 
 
 def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
-    """Unit-norm facets ``[T, D]`` of codes."""
+    """The unit-norm facets ``[T, D]`` that codes represent."""
     units_TD = np.empty(codes_TD.shape, dtype=np.float16)
     for start in range(0, len(codes_TD), _DECODED_AT_A_TIME):
         part = codes_TD[start : start + _DECODED_AT_A_TIME].astype(np.float32)
@@ -58,7 +58,7 @@ def decode_units(codes_TD: Codes) -> NDArray[np.float16]:
 
 
 def codes_to_bytes(codes_TD: Codes, norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64]) -> list[bytes]:
-    """The codes of each document without zero facets."""
+    """The codes of each document, leaving out zero facets."""
     stored = memoryview(codes_TD[norms_T > 0].tobytes())
     ends = (np.concatenate([[0], np.cumsum(norms_T > 0)])[starts_N1] * codes_TD.shape[1]).tolist()
     return [bytes(stored[start:end]) for start, end in pairwise(ends)]
@@ -82,7 +82,7 @@ def codes_from_bytes(
 
 
 def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
-    """Cuts codes for SQLite: the bytes that fit beside others in the row of facets, and chunks for facet_parts."""
+    """Cuts codes for SQLite: bytes that fit in the row of ``facets`` beside others, and chunks for ``facet_parts``."""
     first = max(0, _FIRST_CHUNK_BYTES - num_other_bytes)
     rest = range(first, len(blob), max(_CHUNK_BYTES, -(-len(blob) // CHUNKS_PER_ROW)))
     return blob[:first], [blob[start : start + rest.step] for start in rest]
@@ -91,7 +91,7 @@ def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
 def mark_headings(spans_K2: NDArray[np.integer], text: str) -> NDArray[np.uint32]:
     """Spans as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading of the text.
 
-    ``spans_K2``: in the text of a part; spans in fields lie behind it.
+    ``spans_K2``: spans in the text of a part; those in fields come after its end.
     """
     _, ends_K = read(text).headings_above(spans_K2)
     stored_K2 = spans_K2.astype(np.uint32)
@@ -179,7 +179,7 @@ def terms_from_bytes(blob: bytes) -> TermCounts:
 def document_checksum(
     text: str, *, id: str, payload: str, num_tokens: int | None, num_read: int | None, num_parts: int
 ) -> int:
-    """CRC-32 of a document; the texts of several parts have checksums of their own."""
+    """CRC-32 of a document; if there are several parts, their texts have separate checksums."""
     checksum = zlib.crc32(text.encode(), zlib.crc32(f"{id}\0{payload}\0".encode()))
     if num_parts > 1:
         checksum = zlib.crc32(f"\0{num_parts} parts".encode(), checksum)

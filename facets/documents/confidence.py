@@ -23,7 +23,7 @@ SIGNALS = ("cosine", "coverage", "saturation")
 
 - ``cosine``: score of the facets; 0 in mode lexical.
 - ``coverage``: share of the query's words that the document has, in [0, 1], each weighted by its rarity in the
-  collection; words of no document are the rarest. 0 for a query of stop words only, and in mode facets.
+  collection; words in no document count as the rarest. 0 for a query of stop words only, and in mode facets.
 - ``saturation``: BM25 divided by its upper bound for any document, in [0, 1]; 0 in mode facets.
 """
 FEATURES = (*SIGNALS, "size", "lead", "behind")
@@ -79,7 +79,7 @@ class RelevanceCurve(LogisticCurves):
     GROUP, NAMES, FEATURES = "modes", get_args(SearchMode), FEATURES
 
     def __post_init__(self) -> None:
-        """Checks names and numbers, and that confidence does not increase behind the first hit."""
+        """Checks names and numbers, and that confidence does not increase after the first hit."""
         super().__post_init__()
         for mode, weights in self.weights.items():
             if weights.get("behind", 0.0) > 0:

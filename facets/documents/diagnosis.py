@@ -20,7 +20,7 @@ from facets.language.interruption import check_interrupted
 MAX_DIAGNOSE_QUERIES = 1_000
 _MAX_ROWS = 100_000  # parts or documents that are examined; more are sampled
 _MIN_DESCRIBED_FACETS = 20_000  # sample of facets that are compared with each other
-_PARTS_AT_A_TIME = 2_048  # whose facets are in memory
+_PARTS_AT_A_TIME = 2_048  # parts whose facets are in memory at once
 _TOP_K = 10
 _MAX_MISSED_IDS = 20
 _NUM_THEMES = 8
@@ -43,11 +43,11 @@ class CollectionDiagnosis:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionMap:
-    """Documents of a collection as points of a plane."""
+    """Two-dimensional layout of the documents of a collection."""
 
     num_documents: int  # in the collection
     ids: tuple[str, ...]  # of the N documents on the map: all, or a random sample
-    points: NDArray[np.float32]  # `[N, 2]`; similar documents lie together
+    points: NDArray[np.float32]  # `[N, 2]`; similar documents lie close together
     document_themes: tuple[int, ...]  # theme of each document, `[N]`; theme 0 is the largest
     centers: NDArray[np.float32]  # center of each theme in the space of the facets, `[themes, D]`
     method: str  # see `facets.diagnose.Plane`
@@ -131,7 +131,7 @@ def _sample(rows: NDArray[np.int64], size: int, generator: np.random.Generator) 
 def _chunks(
     view: StoreView, record: CollectionRecord, rows_R: NDArray[np.int64]
 ) -> Iterator[tuple[NDArray[np.float32], NDArray[np.int64]]]:
-    """Facets of some parts at a time and their offsets; a part without facets has one zero facet."""
+    """Yields the facets of a few parts at a time, and their offsets; a part without facets has one zero facet."""
     for start in range(0, len(rows_R), _PARTS_AT_A_TIME):
         check_interrupted()
         stored = view.facets(record, rows_R[start : start + _PARTS_AT_A_TIME])

@@ -1,6 +1,6 @@
 """Where the SQL of SQLite and PostgreSQL differs: tables, a few expressions, and filters on payloads.
 
-PostgreSQL keeps a payload as it was written and a second time as ``jsonb`` in the column ``fields``, for filters.
+PostgreSQL keeps a payload as it was written, and again as ``jsonb`` in the column ``fields`` for filters.
 ``jsonb`` compares numbers as decimals and strings by the collation of the database; both are adjusted here so that
 filters mean exactly what :func:`facets.documents.filters.matches` means.
 """
@@ -30,11 +30,10 @@ from facets.storage import PostgresSchema, tables_with_checksums
 
 Parameters = list[str | int]
 Sql = tuple[str, Parameters]
-"""An expression and the values of its ``?``."""
+"""An expression and the values of its ``?`` placeholders."""
 
 KEPT_WRITES = 20_000  # length of the log of writes; a server that is further behind compares all rows
-# After a promotion of a standby, revisions and rows continue this much later, so that no number of a lost write is
-# given again.
+# After a standby is promoted, revisions and rows skip this many numbers, so that no number of a lost write is reused.
 _SKIPPED_WRITES, _SKIPPED_ROWS = 10_000, 10_000_000
 
 _TABLES = """
@@ -142,7 +141,7 @@ _POSTGRES_TYPES = {
 
 
 def create_sqlite_tables(connection: sqlite3.Connection) -> None:
-    """Creates the tables of a document store; documents, facets and terms have checksums of their own."""
+    """Creates the tables of a document store; documents, facets and terms are stored with their own checksums."""
     statements = _TABLES.format(**_SQLITE_TYPES, store_id=uuid.uuid4().hex)
     tables_with_checksums(statements, "meta", "collections")(connection)
 
@@ -155,7 +154,7 @@ def postgres_schema() -> PostgresSchema:
 
 
 class Dialect(ABC):
-    """The expressions in which a database differs.
+    """The SQL expressions that differ between databases.
 
     Attributes:
         is_shared: Whether other processes may write, too.
@@ -166,7 +165,7 @@ class Dialect(ABC):
         next_revision: Statement that increments the revision.
         row_sequence: Table with the last row number.
         payload_columns: Columns of ``documents`` that hold the payload.
-        field_names: Query for the paths of all payload fields of some documents: collection, number of documents.
+        field_names: Query for the paths of all payload fields of some documents, given a collection and their number.
     """
 
     is_shared: bool
@@ -224,10 +223,10 @@ class Dialect(ABC):
 
 
 class SqliteDialect(Dialect):
-    """SQLite. Text is read as bytes, since damaged text may not be valid UTF-8; its checksum reports that.
+    """SQLite. Text is read as bytes, since damaged text may not be valid UTF-8; the checksum reports the damage.
 
-    Filter values travel as JSON text, so that a number of the filter and the same number in a payload are parsed by the
-    same code and compare equal.
+    Filter values are passed as JSON text, so that a number in the filter and the same number in a payload are parsed by
+    the same code and compare equal.
     """
 
     is_shared = False
@@ -377,7 +376,7 @@ def _json(value: Scalar | Sequence[Scalar]) -> str:
 
 
 def _to_jsonb(payload: str) -> str:
-    r"""JSON for ``jsonb``: floats of 2**53 and more, which are integers, with all their digits.
+    r"""JSON for ``jsonb``; floats of 2**53 and more, which are integers, are written with all their digits.
 
     Example:
         >>> print(_to_jsonb('{"a": "b", "c": 1e+20}'))

@@ -46,7 +46,7 @@ _NUL = re.compile(r"(?<!\\)(?:\\\\)*\\u0000")  # as JSON writes it
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBatch:
-    """Checked documents ready to store. Facets stand one part after another."""
+    """Checked documents ready to store. The facets of all parts are concatenated."""
 
     ids: list[str]  # all different
     texts: list[str]
@@ -67,7 +67,7 @@ class EncodedBatch:
         return np.diff(self.first_parts)
 
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The parts for an index, equal to what is read back from the store.
+        """The facets of the parts as an index takes them, equal to what is read back from the store.
 
         ``rows_P``: row of each part; -1 if it was not stored. Returns the row of each place, ``[S]``, and unit-norm
         facets, ``[S, K, D]``.
@@ -119,8 +119,8 @@ def encode_json(value: Mapping[str, JsonValue], *, path: ErrorPath, max_bytes: i
     """A JSON object as compact text.
 
     Raises:
-        InvalidInputError: Not an object of JSON values, NaN or infinity, nested deeper than ``MAX_PAYLOAD_DEPTH``, or
-            more than ``max_bytes`` bytes of UTF-8.
+        InvalidInputError: It is not an object of JSON values, contains NaN or infinity, is nested deeper than
+            ``MAX_PAYLOAD_DEPTH``, or has more than ``max_bytes`` bytes of UTF-8.
     """
     if not isinstance(value, Mapping):
         raise InvalidInputError(f"must be a JSON object, got {type(value).__name__}", path=path)
@@ -261,7 +261,7 @@ def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int])
     if counts.shape != (len(document.parts),) or counts.sum() != len(facets):
         rule = f"must give each of {len(document.parts)} parts its share of {len(facets)} facets"
         raise InvalidInputError(rule, path=(*path, "part_facets"))
-    for place in (int(counts.argmin()), int(counts.argmax())):  # the numbers of facets of all others lie between
+    for place in (int(counts.argmin()), int(counts.argmax())):  # all other counts lie between these two
         first = int(counts[:place].sum())
         check_facets(facets[first : first + int(counts[place])], shape, has_spans, facets_path)
     bounds = [0, *(part.end for part in document.parts)]

@@ -1,7 +1,7 @@
 """The document engine: collections, documents and search over one data directory.
 
-The document store is the truth; the indexes are derived from it. A search goes on in ``request`` (checks), ``search``
-(candidates), ``ranking`` (scores and order), ``evidence`` (reasons); it reads ``facets.index.live`` and ``view``.
+The document store is the source of truth; indexes are derived from it. A search continues in ``request`` (checks),
+``search`` (candidates), ``ranking`` (scores, order), ``evidence`` (reasons), with ``facets.index.live`` and ``view``.
 
 Shape letters: Q queries, K facets, D dimensions.
 """
@@ -67,7 +67,7 @@ class CollectionEngine:
     takes ``min_revision``: it must see the writes up to this revision.
 
     Raises (every method): StorageError if the store cannot be read or written (disk full, damaged page, engine closed);
-    nothing of the call was stored. Reads raise NotReadyError if ``min_revision`` lies in the future. Methods that take
+    the call stored nothing. Reads raise NotReadyError if ``min_revision`` lies in the future. Methods that take
     the name of a collection raise NotFoundError (``resource_type="collection"``) if it does not exist. For ``seen``,
     see :meth:`record`.
 
@@ -144,7 +144,7 @@ class CollectionEngine:
 
     @property
     def revision(self) -> int:
-        """The newest revision that every read sees."""
+        """The newest revision that is visible to every read."""
         return self._follower.revision
 
     @property
@@ -172,7 +172,7 @@ class CollectionEngine:
             model_revision: Revision of that model.
             num_facets: K, 1 to 256.
             dim: D, 1 to 4096; a multiple of 32 is several times faster.
-            space: Models of one space search each other's collections; empty: the model has a space of its own.
+            space: Models of one space search each other's collections; empty: the model has its own space.
             config: JSON object stored with the collection.
             search_fields: Payload fields that are searched with the text -> weight of their words, see
                 :mod:`facets.documents.fields`. None: ``DEFAULT_SEARCH_FIELDS``.
@@ -248,12 +248,12 @@ class CollectionEngine:
         seen: CollectionRecord | None = None,
         check: Callable[[], None] | None = None,
     ) -> UpsertResult:
-        """Stores documents, replacing those of the same id; all of them or none.
+        """Stores documents, replacing those with the same ids; all of them or none.
 
         Args:
             name: The collection.
             documents: At most ``MAX_BATCH_DOCUMENTS`` with different ids.
-            seen: The collection for whose model the facets were made.
+            seen: Record of the collection for whose model the facets were made.
             check: Called inside the write transaction before anything is written; may raise.
 
         Raises:
@@ -345,7 +345,7 @@ class CollectionEngine:
             min_revision: The read must see the writes up to this revision.
 
         Raises:
-            InvalidInputError: A page size out of range, or a token of another listing.
+            InvalidInputError: A page size out of range, or the page token of another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
@@ -396,7 +396,7 @@ class CollectionEngine:
             name: The collection.
             request: The queries, and which hits to return.
             curve: Gives hits their confidence; None: hits have none.
-            seen: The collection for which the queries were encoded.
+            seen: Record of the collection for which the queries were encoded.
 
         Raises:
             InvalidInputError: The request is invalid for this collection.
@@ -442,7 +442,7 @@ class CollectionEngine:
             name: The collection.
             queries: Vectors of questions in its space, ``[Q, D]``; ``[0, D]``: only the vectors are described.
             seed: Seed of the samples of a large collection.
-            seen: The collection for which the queries were encoded.
+            seen: Record of the collection for which the queries were encoded.
 
         Raises:
             InvalidInputError: The collection is empty, or the queries have another dimension.
@@ -460,7 +460,7 @@ class CollectionEngine:
     def map(
         self, name: str, *, max_documents: int = 0, seed: int = 1, seen: CollectionRecord | None = None
     ) -> CollectionMap:
-        """A collection as points of a plane; see :func:`facets.documents.diagnosis.map_collection`."""
+        """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
         record = self.record(name, seen)
         with self._store.view() as view:
             record = view.collection_unchanged(record)
@@ -469,15 +469,15 @@ class CollectionEngine:
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model or revision by encoding its texts again.
 
-        Until the move is complete, the collection answers and takes writes as before. Documents keep their ids,
+        Until the move is complete, the collection serves calls and accepts writes as before. Documents keep their ids,
         payloads and revisions; facets given by a caller are replaced by those of the text. After an error or a crash
         the next call continues. If the collection already has this model, nothing happens.
 
         Args:
             name: The collection.
-            target: The model. Another one than in the last call starts over; the current model of the collection
-                abandons a move that was begun.
-            budget_s: Return after about this many seconds even if the move is not done. None: when it is done.
+            target: The model. If it differs from the last call's, the move starts over; if it is the current model of
+                the collection, an unfinished move is abandoned.
+            budget_s: Return after about this many seconds even if the move is not complete. None: only when it is.
 
         Raises:
             Exception: What ``target.encode`` raised.
@@ -513,7 +513,7 @@ class CollectionEngine:
     def record(
         self, name: str, seen: CollectionRecord | None = None, *, indexed: int | None = None
     ) -> CollectionRecord:
-        """The collection of that name as calls need it; fast at any size.
+        """The record of the collection of that name; fast at any size.
 
         Args:
             name: The collection.
@@ -521,7 +521,7 @@ class CollectionEngine:
             indexed: Return the collection as the indexes have it, at least at this revision.
 
         Raises:
-            NotFoundError: There is none, or it was deleted and created again since ``seen``.
+            NotFoundError: There is no such collection, or it was deleted and created again since ``seen``.
             NotReadyError: It moved to another model since ``seen``.
         """
         if indexed is not None:

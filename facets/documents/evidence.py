@@ -1,4 +1,4 @@
-"""Why a document was found: facets that met, where they stand in the text, matched words, the sentence that answers.
+"""Why a document was found: matching facets, their places in the text, matched words, the answering sentence.
 
 Shape letters: J facets of a query, K facets of a document, D dimensions.
 """
@@ -27,7 +27,7 @@ _SENTENCE_ENDS = ".!?\u2026\u3002\"')\u201d\u2019"
 _CLAUSE = re.compile(r"[,;:](?=\s)\s*|\s(?=[(\u2013\u2014])|\n\s*")
 _CLOSE_SHARE = 0.65  # facets with this share of the best cosine count as close, too
 _MIN_SPAN_WORDS = 3  # a shorter span is a name, or an item of a list of names
-_CONTEXT_CHARS = 400  # characters around a span in which its sentences start and end
+_CONTEXT_CHARS = 400  # characters before and after a span that are searched for the ends of its sentences
 _MAX_SEARCHED_CHARS = 100_000  # characters of a text that are searched for the sentence with the words
 
 
@@ -101,7 +101,7 @@ def _close_spans(
     spans_K2: NDArray[np.int64],
     in_heading_K: NDArray[np.bool_],
 ) -> tuple[Span, ...]:
-    """Spans of the facets of the text, without fields, of at least this cosine, closest first.
+    """Spans in the text, not in fields, of the facets with at least this cosine, closest first.
 
     Spans of headings are left out unless there are no others: the text below says the same.
     """
@@ -137,7 +137,7 @@ def answer_of(
         matches: Matches of the facets, largest contribution first.
         terms: Terms of the query; None: words do not count.
         rarities: Weight of each term of the query by its hash.
-        close_spans: Where the text is almost as close to the query as the best match, closest first.
+        close_spans: Spans where the text is almost as close to the query as the best match, closest first.
 
     Returns:
         The answer with the query words in it; None if neither facets nor words match anywhere.
@@ -182,7 +182,7 @@ def _answering_field(
 
 
 def _weight_in(text: str, query_hashes: set[int], rarities: Mapping[int, float]) -> float:
-    """Weight of the different query words in a text."""
+    """Total weight of the distinct query words in a text."""
     if not query_hashes:
         return 0.0
     words = _words(text, _Range(0, min(len(text), _MAX_SEARCHED_CHARS)))
@@ -259,13 +259,13 @@ def _with_one_neighbour(chosen: _Range, candidates: list[_Range], spans: Sequenc
 
 
 def _closest_span(sentence: _Range, spans: Sequence[Span]) -> int:
-    """Index of the first span, closest first, of which the sentence holds a third."""
+    """Index of the closest span of which the sentence holds at least a third; ``len(spans)`` if none."""
     holds = (_overlap(sentence, span) * _NEIGHBOUR_SHARE >= span.end - span.start for span in spans)
     return next((index for index, is_held in enumerate(holds) if is_held), len(spans))
 
 
 def _shortened(text: str, sentence: _Range, focus: list[_Range]) -> _Range:
-    """The sentence, or if it is too long its clauses around the middle of the focus."""
+    """The sentence; if it is too long, its clauses around the middle of the focus."""
     length = sentence.end - sentence.start
     if length <= _MAX_ANSWER_CHARS * (2 if length <= _MAX_TWO_SENTENCES_CHARS else 1):
         return sentence
@@ -300,7 +300,7 @@ def _informative(
 
 
 def _weight(words: list[_Word], rarities: Mapping[int, float], sentence: _Range) -> float:
-    """Weight of the different query words in a sentence."""
+    """Total weight of the distinct query words in a sentence."""
     hashes = {word.hash for word in words if sentence.start <= word.start < sentence.end}
     return sum(rarities.get(hash, 0.0) for hash in hashes)
 

@@ -1,8 +1,8 @@
 r"""Payload fields that are searched with the text: title, subject, or any fields a collection names.
 
 Words of a field count as often as its weight says (simple BM25F: one saturation for all fields of a document), so the
-lexical index needs no fields. A model reads the fields before the text, so that facets of the text know the title.
-Spans are kept as if the fields stood behind the text: spans in the text do not depend on the fields.
+lexical index needs no fields. A model reads the fields before the text, so that facets of the text reflect the title.
+Spans are kept as if the fields followed the text, so that spans in the text do not depend on the fields.
 
 Shape letters: K facets of a document, P the text and its fields.
 
@@ -34,7 +34,7 @@ class FieldText:
     """The text of one field of a document."""
 
     name: str  # path of the value in the payload
-    text: str  # its value, the items of a list one a line; never blank
+    text: str  # its value; list items on separate lines; never blank
     weight: float  # how often its words count
 
 
@@ -48,9 +48,9 @@ class SearchedText:
         ('Bees\n\nThey make honey.', 'title')
     """
 
-    text: str  # of the document or part; may be empty
+    text: str  # text of the document or part; may be empty
     fields: tuple[FieldText, ...] = ()  # fields with text, and the headings above a part as field `headings`
-    start: int = 0  # of the part in the text of the document
+    start: int = 0  # offset of the part in the text of the document
     num_beside: int = 0  # characters of the document's text outside the part
 
     @property
@@ -73,7 +73,7 @@ class SearchedText:
     def kept_spans(self, spans_K2: NDArray[np.integer]) -> NDArray[np.int64]:
         """Converts spans in the input of the model to kept spans, ``[K, 2]``.
 
-        A span across a border goes to the side that holds more of it, to the text if both hold equally much.
+        A span across a border is assigned to the side that holds more of it, or to the text if both hold the same.
         """
         spans = spans_K2.astype(np.int64)
         if not self.fields:
@@ -84,7 +84,7 @@ class SearchedText:
         starts_P = np.concatenate([[0], np.cumsum(lengths_P + len(_GAP))[:-1]])
         low_KP = np.maximum(spans[:, :1], starts_P)
         high_KP = np.minimum(spans[:, 1:], starts_P + lengths_P)
-        part_K = len(as_read) - 1 - (high_KP - low_KP)[:, ::-1].argmax(axis=1)  # the last of equal ones: the text
+        part_K = len(as_read) - 1 - (high_KP - low_KP)[:, ::-1].argmax(axis=1)  # in a tie the last one, the text
         low_K, high_K = (bound_KP[np.arange(len(spans)), part_K] for bound_KP in (low_KP, high_KP))
         moved_K = kept_P2[part_K, 0] - starts_P[part_K]
         return np.where((high_K > low_K)[:, None], np.stack([low_K + moved_K, high_K + moved_K], axis=1), 0)
@@ -151,9 +151,9 @@ def searched_text(
 ) -> SearchedText:
     r"""A text with the searched fields of its document, in the order of the fields.
 
-    Strings are taken as they are, numbers as they are written, the items of a list one a line; null, booleans, objects
-    and nested lists are ignored. Dots reach into objects; case is ignored if no key is equal. Every part of a document
-    has its fields as context, except long ones, which only the first part has, and the headings above the part.
+    Strings are taken as they are, numbers as they are written, list items on separate lines; null, booleans, objects
+    and nested lists are ignored. Dots select keys inside objects; case is ignored if no key matches exactly. Every part
+    has the headings above it and the document's fields as context; long fields are context of the first part only.
 
     ``part``: the part whose text this is; None: the document is one part.
 
@@ -180,7 +180,7 @@ def searched_text(
 def searched_parts(
     text: str, payload: Mapping[str, JsonValue], fields: Mapping[str, float], *, parts: Sequence[DocumentPart] = ()
 ) -> tuple[SearchedText, ...]:
-    """Text and searched fields of each part of a document; one without parts."""
+    """Text and searched fields of each part of a document; a single one if it has no parts."""
     if len(parts) < 2:
         return (searched_text(text, payload, fields),)
     return tuple(

@@ -1,4 +1,4 @@
-"""Warnings about likely mistakes in a filter: unknown fields, and values of another type than the documents have.
+"""Warnings about likely mistakes in a filter: unknown fields, and values whose type differs from the documents'.
 
 Such a filter is valid but finds nothing. Only a limited number of documents is examined, so that this takes
 milliseconds in a collection of any size; results are cached until the collection is written.
@@ -69,7 +69,7 @@ class FilterChecker:
 
 
 def _uses(filter: Filter) -> Iterator[tuple[str, frozenset[str]]]:
-    """Fields of a filter with the kinds of values that it expects; no kinds: any."""
+    """Each use of a field in a filter, with the kinds of values that it expects; no kinds: any."""
     match filter:
         case AllOf(filters) | AnyOf(filters) | NoneOf(filters):
             for inner in filters:

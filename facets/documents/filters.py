@@ -1,8 +1,8 @@
 """Payload filters: a small typed tree, evaluated in SQL by the store; :func:`matches` defines the meaning.
 
-A field is named by its path in the payload: object keys joined by dots, e.g. ``author.name``. A value of another type
-than the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats are one
-type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
+A field is named by its path in the payload: object keys joined by dots, e.g. ``author.name``. A value whose type
+differs from the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats
+are one type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
 
 Example:
     >>> recent = AllOf([Equals("kind", "news"), Range("year", gte=2020)])
@@ -40,9 +40,9 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The value of ``field`` lies within every bound given; numbers against numbers, strings against strings.
+    """The value of ``field`` is within every given bound; numbers are compared with numbers, strings with strings.
 
-    Strings compare by code point, so ISO 8601 dates work. At least one bound, all of one type.
+    Strings compare by code point, so ISO 8601 dates work. At least one bound is required; all must have one type.
     """
 
     field: str
@@ -55,14 +55,14 @@ class Range:
 
 @dataclass(frozen=True, slots=True)
 class Exists:
-    """There is a value of ``field``, null included."""
+    """``field`` is present; its value may be null."""
 
     field: str
 
 
 @dataclass(frozen=True, slots=True)
 class Contains:
-    """The value of ``field`` is a list that has ``value`` among its items."""
+    """The value of ``field`` is a list that contains ``value``."""
 
     field: str
     value: Scalar

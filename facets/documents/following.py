@@ -1,6 +1,6 @@
-"""Keeps the indexes of a server in step with its store: its own writes, and those of other servers.
+"""Keeps the indexes of a server in step with its store, for its own writes and those of other servers.
 
-Every write to a shared store is logged there with its revision. A server repeats the writes of others in its own
+Every write to a shared store is logged there with its revision. A server applies the writes of others to its own
 indexes, one state of the store at a time, so that two servers at one revision give the same answers.
 """
 
@@ -40,7 +40,7 @@ class Follower:
         self.catch_up()
 
     def start(self) -> None:
-        """Starts to follow other servers in the background, some milliseconds behind."""
+        """Starts to follow other servers in the background, a few milliseconds behind."""
         if self._store.is_shared:
             self._thread = threading.Thread(target=self._run, name="facets-index-following", daemon=True)
             self._thread.start()
@@ -76,10 +76,10 @@ class Follower:
         return record if record is None or number in (None, record.number) else None
 
     def catch_up(self) -> None:
-        """Repeats everything that was written to a shared store.
+        """Applies everything that was written to a shared store.
 
         Raises:
-            StorageError: The store cannot be read; the indexes stay where they are.
+            StorageError: The store cannot be read; the indexes stay unchanged.
         """
         if not self._store.is_shared:
             return
@@ -103,7 +103,7 @@ class Follower:
         *,
         is_added: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Repeats a write of this process; see :meth:`facets.documents.index_manager.IndexManager.apply`."""
+        """Applies a write of this process; see :meth:`facets.documents.index_manager.IndexManager.apply`."""
         if self._records is not None and write.revision != self.revision + 1:  # other servers wrote, too
             self.catch_up()
             return
@@ -115,13 +115,13 @@ class Follower:
         self.revision = write.revision
 
     def changed(self, revision: int) -> None:
-        """Takes note of a collection that this process created or deleted in store and indexes."""
+        """Records that this process created or deleted a collection in the store and the indexes."""
         self.catch_up()
         self.revision = max(self.revision, revision)
 
     @contextmanager
     def writes_blocked(self, record: CollectionRecord) -> Iterator[None]:
-        """Blocks writes to a collection until the block ends; the indexes have all earlier ones."""
+        """Blocks writes to a collection until the block ends; the indexes include all earlier ones."""
         with ExitStack() as stack:
             stack.enter_context(self._indexes.collection_lock(record))
             if self._store.is_shared:

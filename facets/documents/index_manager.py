@@ -40,8 +40,8 @@ ReadT = TypeVar("ReadT")
 _RETIRED_AT_A_TIME = 256  # documents of a replaced collection deleted in one transaction, which blocks writers
 _TERMS_AT_A_TIME = 1024
 RETRY_S = 5.0  # after maintenance failed
-# Share of an index that is not in its snapshot when a new snapshot is written: in the background, and on close. The
-# rest is read from the store when the snapshot is opened.
+# A new snapshot is written when 1/8 (in the background) or 1/64 (on close) of an index is missing from the old one.
+# Missing documents are read from the store when a snapshot is opened.
 _BACKGROUND_SAVE_SHARE, _CLOSE_SAVE_SHARE = 8, 64
 CLOSE_TIMEOUT_S = 10.0  # time for running training to notice that the engine closes
 
@@ -85,7 +85,7 @@ class Quarantine:
 class CollectionSource:
     """Reads one collection from the store for its indexes; see :class:`facets.index.base.FacetSource`.
 
-    Damaged documents are put into quarantine and left out. Each read uses a view of its own, since one long view would
+    Damaged documents are put into quarantine and left out. Each read opens a separate view, since one long view would
     keep SQLite from truncating its log.
     """
 
@@ -126,11 +126,11 @@ class CollectionSource:
             return view.rows(self._record)
 
     def terms(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], Sequence[TermCounts]]:
-        """Those of the rows that exist and are intact, ascending, and their terms."""
+        """The given rows that exist and are intact, ascending, and their terms."""
         return self._read_intact(rows, lambda view, rows: view.terms(self._record, rows))
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that exist and are intact, ascending, one for each place, and facets ``[S, K, D]``."""
+        """The given rows that exist and are intact, ascending, one for each place, and facets ``[S, K, D]``."""
 
         def read(view: StoreView, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
             existing = view.existing(rows)
@@ -152,8 +152,8 @@ class IndexManager:
     """The indexes of a data directory and the thread that maintains them; thread-safe.
 
     Attributes:
-        write_lock: Held over a write of the store and its repetition in the indexes, so that indexes see writes in the
-            order of revisions. Reentrant. Take the lock of a collection first if both are needed.
+        write_lock: Held while a write is made in the store and applied to the indexes, so that indexes see writes in
+            the order of revisions. Reentrant. Take the lock of a collection first if both are needed.
         quarantine: Documents that are damaged on disk and in no index.
     """
 
@@ -240,7 +240,7 @@ class IndexManager:
             return lexical
 
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
-        """Held over every write to the collection; a reader that holds it blocks writes. Reentrant."""
+        """Held during every write to the collection; a reader that holds it blocks writes. Reentrant."""
         return self._collection_locks.setdefault(record.number, threading.RLock())
 
     def checks(self) -> dict[str, Callable[[], None]]:
@@ -270,7 +270,7 @@ class IndexManager:
         *,
         is_added: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Repeats a write of the store; the caller has held ``write_lock`` since before that write.
+        """Applies a write of the store; the caller has held ``write_lock`` since before that write.
 
         ``batch``: the documents that were added. ``is_added``: which documents of the batch, ``[N]``; None: all.
         """
@@ -330,7 +330,7 @@ class IndexManager:
                 self._records[number] = record
 
     def _repeat(self, view: StoreView, record: CollectionRecord, writes: Sequence[StoreWrite]) -> None:
-        """Repeats those of the writes that the indexes of a collection have not seen."""
+        """Applies the writes that the indexes of a collection have not seen."""
         source = CollectionSource(self._store, record, self.quarantine, view=view)
         live, lexical = self._live[record.number], self._lexical.get(record.number)
         with self._unloading_after_errors(record):
@@ -403,7 +403,7 @@ class IndexManager:
                 raise first_error
 
     def _maintain(self, record: CollectionRecord, live: LiveIndex) -> None:
-        with suppress(NotFoundError, NotReadyError):  # deleted or moved meanwhile
+        with suppress(NotFoundError, NotReadyError):  # deleted or moved in between
             self.lexical(record)  # loads it before the first search needs it
         if live.is_due():
             try:

@@ -41,7 +41,7 @@ _TABLES = {
 _RECORD_TABLES = {"record_owners": "owner, writes, renewed", "records": "owner, kind, key, written, value"}
 Say = Callable[[str], None]
 RecordFiles = Mapping[str, Schema]
-"""Pattern of files of records, ``TASK/*/NAME``, -> their schema; the folder is named after the model."""
+"""Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
 
 
 def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, say: Say) -> None:
@@ -51,7 +51,7 @@ def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, sa
         ConflictError: The database holds another store, or documents that the directory does not have.
         DamagedError: A copy differs from its source; no file was renamed.
         NotFoundError: The directory has no store.
-        StorageError: One of the two cannot be read or written; the same call again continues.
+        StorageError: The directory or the database cannot be read or written; repeating the call continues.
     """
     store_path = directory / STORE_FILE
     if not store_path.exists():
@@ -87,7 +87,7 @@ def move_to_directory(url: str, directory: Path, record_files: RecordFiles, *, s
         with (
             closing(PostgresDatabase(url, postgres_schema())) as source,
             closing(Database(_partial(store_path), SCHEMA)) as target,
-            source.hold_writes(),  # of servers that still run
+            source.hold_writes(),  # blocks writes of servers that still run
         ):
             _copy_store(source, POSTGRES, target, SQLITE, say)
             paths = [store_path]
@@ -175,7 +175,7 @@ def _copy_store(source: SqlDatabase, source_sql: Dialect, target: SqlDatabase, t
 def _copy_rows(
     reading: SqlConnection, source_sql: Dialect, target: SqlDatabase, target_sql: Dialect, table: str
 ) -> Iterator[int]:
-    """Copies the rows of a table that the target does not have yet; yields the number of each step."""
+    """Copies the rows of a table that the target does not have yet; yields the number of rows copied in each step."""
     key, columns = _TABLES[table]
     names = columns.split(", ")
     selected = ", ".join(source_sql.blob("text") if name == "text" else name for name in names)

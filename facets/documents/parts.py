@@ -24,7 +24,7 @@ LONGEST_WHOLE_CHARS = 3000  # a longer text is cut
 _PART_CHARS = 2000  # approximate length of a part
 _MIN_SECTION_CHARS = 300  # a shorter section is joined with the next one
 _MIN_SHARE, _MAX_SHARE = 0.6, 1.4  # of the ideal length of a part; a natural cut is searched for in this range
-_MAX_HEADINGS = 8  # above a part
+_MAX_HEADINGS = 8  # headings kept for a part
 _MAX_HEADING_CHARS = 200
 _TITLE_WORD = r"(?:[A-Z][\w'-]*|and|of|the|to|in|for|or|on|by|a|an|with)"
 # A numbered heading at the beginning of its paragraph: "7. No Warranty. Unless".
@@ -86,7 +86,7 @@ def with_parts(document: Document, parts: tuple[DocumentPart, ...], *, num_facet
     facets = np.zeros((int(room.sum()), *document.facet_embeddings.shape[1:]), dtype=np.float32)
     spans = np.zeros((len(facets), 2), dtype=np.int64)
     facets[at], spans[at] = document.facet_embeddings[order], spans_T2[order]
-    in_text = spans[:, 1] <= len(document.text)  # other spans lie in fields, behind the text
+    in_text = spans[:, 1] <= len(document.text)  # other spans lie in fields, after the text
     spans[:, 1] = np.where(in_text, np.minimum(spans[:, 1], np.repeat(ends, room)), spans[:, 1])
     return replace(document, facet_embeddings=facets, facet_spans=spans, parts=parts, part_facets=room.tolist())
 
@@ -95,8 +95,8 @@ def with_parts(document: Document, parts: tuple[DocumentPart, ...], *, num_facet
 class EncodedText:
     """The output of a model for one text: a document or a part."""
 
-    facets: NDArray[np.floating]  # `[K, D]` or more, magnitudes kept
-    spans: NDArray[np.integer] | None = None  # of each facet in the input of the model, `[K, 2]`; None: not known
+    facets: NDArray[np.floating]  # `[K, D]` or more rows, magnitudes kept
+    spans: NDArray[np.integer] | None = None  # span of each facet in the model's input, `[K, 2]`; None: not known
     num_tokens: int | None = None  # tokens of the text; None: not known
     num_read: int | None = None  # how many of them the model has read
 
@@ -139,7 +139,7 @@ def check_sections(text: str, sections: Sequence[DocumentPart], path: ErrorPath)
     """Sections for :func:`split_text`, with shortened headings.
 
     Raises:
-        InvalidInputError: They are not ordered by start, or start behind the text.
+        InvalidInputError: They are not ordered by start, or one starts after the end of the text.
     """
     before = 0
     for place, section in enumerate(sections):
@@ -190,7 +190,7 @@ def _detected(text: str) -> list[_Section]:
 
 
 def _joined(sections: Sequence[_Section], end: int) -> list[_Section]:
-    """Joins short sections with the next one; the headings of the longest one stay."""
+    """Joins short sections with the next one; the result has the headings of the longest one."""
     joined: list[_Section] = []
     start, longest = 0, -1
     headings: tuple[str, ...] = ()
@@ -204,7 +204,7 @@ def _joined(sections: Sequence[_Section], end: int) -> list[_Section]:
 
 
 def _cut(text: str, start: int, end: int, pages: NDArray[np.int64]) -> Iterator[tuple[int, int]]:
-    """Cuts a section into parts of similar length: before a page or paragraph, else a sentence, else a word."""
+    """Cuts a section into parts of similar length, before a page or paragraph, or else a sentence, or else a word."""
     count = -(-(end - start) // _PART_CHARS)
     if end - start <= LONGEST_WHOLE_CHARS:
         yield start, end
@@ -237,7 +237,7 @@ def _at_word(text: str, low: int, high: int, aim: int) -> int:
 
 
 def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
-    """Joins parts of only white space with the part before, or the next one."""
+    """Joins parts that contain only white space with the part before them, or else the next one."""
     pending: DocumentPart | None = None
     for part in parts:
         if pending is not None and not text[part.start : part.end].strip():

@@ -27,7 +27,7 @@ _FACETS_READ_AT_A_TIME = 512  # candidates
 _FACETS_COMPARED_AT_A_TIME = 1024
 # Weight of the facets in the hybrid score where a document has all words of the query, and where none has any; by the
 # space of the facets. Both tuned on squad, covid-qa, bioasq and quora together. In spaces of sentence vectors,
-# questions lie near their answers, so that stray words should not win.
+# questions lie near their answers, so stray words must not outweigh facets.
 _WORD_SPACE_SHARES = (0.2, 0.2)
 _SHARES_OF_SPACE = {"all-MiniLM-L6-v2": (0.4, 0.8)}
 
@@ -110,7 +110,7 @@ def score(
         num_searched: Number of documents that were searched.
     """
     lexical = np.zeros(len(rows), dtype=np.float32) if words is None else words.scores
-    scores = met.scores + lexical  # without one of the two its scores are 0
+    scores = met.scores + lexical  # if one of the two is not used, its scores are 0
     if search.mode == "hybrid" and words is not None:
         share = facets_share(space, words.max_coverage)
         scores = fuse(met.scores, lexical, max_lexical=words.upper_bound, share=share)
@@ -189,7 +189,7 @@ def best_of(scored: Scored, first_rows_and_ids: Mapping[int, tuple[int, str]], s
 
 
 def _best_of_each(groups_C: NDArray[np.int64], scores_C: NDArray[np.float32]) -> NDArray[np.int64]:
-    """Positions of the best candidate of each group, ascending; the first one of equal ones."""
+    """Positions of the best candidate of each group, ascending; in a tie, the first one."""
     order = np.lexsort((-scores_C, groups_C))
     _, firsts = np.unique(groups_C[order], return_index=True)
     return np.sort(order[firsts])
@@ -283,7 +283,7 @@ def fuse(
 ) -> NDArray[np.float32]:
     """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]`` in [-1, 1].
 
-    Nothing is scaled over the candidates: scores of one collection are comparable across queries, and one strong
+    Scores are not scaled over the candidates: those of one collection are comparable across queries, and one strong
     document does not displace the words of the others.
 
     Args:

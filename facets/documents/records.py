@@ -14,22 +14,22 @@ from facets.documents.types import DocumentPart, JsonValue
 from facets.errors import NotFoundError, NotReadyError, WritesLostError
 
 LostRevisions = Sequence[tuple[int, int]]
-"""Pairs of revisions; those between the two belonged to a PostgreSQL primary that is gone."""
+"""Pairs of revisions; those between the two were assigned by a PostgreSQL primary that no longer exists."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionModel:
-    """What the facets of a collection are made by, and of which fields."""
+    """The model that makes the facets of a collection, and the payload fields that it reads."""
 
     model: str
     model_revision: str
-    space: str  # models of one space search each other's collections; empty: the model has a space of its own
+    space: str  # models of one space search each other's collections; empty: the model has its own space
     num_facets: int
     dim: int
     search_fields: Mapping[str, float]
 
     def columns(self) -> dict[str, str | int]:
-        """The values of these columns of ``collections``."""
+        """Values of the columns of the table ``collections`` that describe the model."""
         return {
             "model": self.model,
             "model_revision": self.model_revision,
@@ -51,7 +51,7 @@ class CollectionState(StrEnum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectionRecord:
-    """A collection as stored; reading it takes some microseconds."""
+    """A collection as stored; reading it takes a few microseconds."""
 
     number: int  # never reused; moving a collection to another model gives it another number
     name: str
@@ -63,7 +63,7 @@ class CollectionRecord:
     created_us: int  # creation time, microseconds since 1970; kept when the collection moves to another model
     config: dict[str, JsonValue]  # JSON object given at creation
     search_fields: dict[str, float]  # payload fields that are searched with the text -> weight of their words
-    revision: int  # of the data directory after the last write to this collection; equal revisions: equal documents
+    revision: int  # revision of the data directory after the last write to it; equal revisions mean equal documents
     num_documents: int
     num_parts: int  # parts of all documents; each has a row
     state: CollectionState
@@ -95,11 +95,11 @@ def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StoreWrite:
-    """The rows that a write changed; indexes repeat it."""
+    """The rows that a write changed; indexes apply the same change."""
 
     revision: int  # of the data directory and of the collection after the write
     added: NDArray[np.int64]  # rows added, one for each part, ascending
-    removed: NDArray[np.int64]  # rows removed, likewise
+    removed: NDArray[np.int64]  # rows removed, one for each part, ascending
     num_added: int = 0  # documents added
     num_removed: int = 0  # documents removed
 
@@ -133,7 +133,7 @@ class DocumentRows:
         return rows
 
     def first_rows_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The first row of the document of each row; a row of none of these documents stands for itself.
+        """For each row, the first row of its document; rows of other documents are returned unchanged.
 
         Example:
             >>> DocumentRows(np.array([3, 9]), np.array([2, 3])).first_rows_of(np.array([4, 5, 11])).tolist()

@@ -1,9 +1,9 @@
-"""Moves a collection to another model while it is read and written.
+"""Moves a collection to another model while it is being read and written.
 
 A second collection in the store, invisible to callers, receives copies of the documents with facets of the new model.
-Each write of a document takes a new row, so one pass over the rows in their order meets every document, also those
-written during the pass. When nothing is left, writes are blocked briefly and one transaction replaces the original by
-the copy. Until then the original answers; after a crash it still does, and the copies made so far are found again.
+Each write of a document takes a new row, so one pass over the rows in order visits every document, including those
+written during the pass. When nothing is left, writes are blocked briefly and one transaction replaces the original with
+the copy. Until then the original serves calls, even after a crash; the next step reuses the copies made so far.
 """
 
 import threading
@@ -24,9 +24,9 @@ from facets.documents.records import CollectionModel, CollectionRecord, StoreWri
 from facets.documents.store import DocumentStore
 
 _BATCH_DOCUMENTS = 64  # documents encoded and stored at a time
-_BATCH_BYTES = 2 * 1024 * 1024  # of their texts; a single document may have more
-_TEXTS_AT_A_TIME = 128  # encoded between two looks at the time: some seconds
-_FINAL_BATCH_DOCUMENTS = 256  # may be encoded while writes to the collection are blocked
+_BATCH_BYTES = 2 * 1024 * 1024  # total size of their texts; a single document may be larger
+_TEXTS_AT_A_TIME = 128  # texts encoded between two checks of the deadline: a few seconds
+_FINAL_BATCH_DOCUMENTS = 256  # documents that may be encoded while writes to the collection are blocked
 
 Encode = Callable[[Sequence[str]], Sequence[EncodedText]]
 
@@ -40,7 +40,7 @@ class TargetModel:
     num_facets: int  # K of one document
     dim: int  # D
     encode: Encode  # texts -> outputs of the model; an empty output for a text that it cannot read
-    space: str = ""  # empty: the model has a space of its own
+    space: str = ""  # empty: the model has its own space
     search_fields: Mapping[str, float] | None = None  # payload fields to search; None: those of the collection
 
     def matches(self, record: CollectionRecord) -> bool:
@@ -66,7 +66,7 @@ class Reindexer:
         self._indexes = indexes
         self._follower = follower
         self._lock = threading.Lock()
-        self._passed: dict[int, int] = {}  # number of a copy -> rows up to this one are copied or gone
+        self._passed: dict[int, int] = {}  # number of a copy -> row up to which all are copied or deleted
         # A batch that the last step did not finish: copy and rows, and the outputs of the model for its first texts.
         self._unfinished: tuple[tuple[int, ...], list[EncodedText]] = ((), [])
 
@@ -75,9 +75,9 @@ class Reindexer:
 
         Args:
             name: The collection.
-            target: The model. Another one than in the last step starts over; the current model of the collection
-                abandons a move that was begun.
-            budget_s: Seconds, checked after every 128 texts and while another caller's step runs. None: until done.
+            target: The model. If it differs from the last step's, the move starts over; if it is the current model of
+                the collection, an unfinished move is abandoned.
+            budget_s: Limit in seconds, checked every 128 texts and while another caller's step runs. None: no limit.
 
         Raises:
             InvalidInputError: ``search_fields`` breaks a rule.
@@ -157,7 +157,7 @@ class Reindexer:
         limit: int,
         deadline: float | None,
     ) -> bool:
-        """Copies up to ``limit`` documents unless the time is up before; False if none was left."""
+        """Copies up to ``limit`` documents unless the time runs out; returns False if none was left."""
         with self._store.view() as view:
             view.collection_unchanged(record)
             rows, passed = view.uncopied(record, copy, after=self._passed.get(copy.number, 0), limit=limit)
@@ -195,7 +195,7 @@ class Reindexer:
     def _encoded(
         self, texts: Sequence[str], target: TargetModel, *, batch: tuple[int, ...], deadline: float | None
     ) -> Sequence[EncodedText] | None:
-        """The outputs of the model for all texts of a batch; None if the time is up, and the next step continues."""
+        """The outputs of the model for all texts of a batch; None if the time is up: the next step continues."""
         if self._unfinished[0] != batch:
             self._unfinished = (batch, [])
         outputs, first = self._unfinished[1], len(self._unfinished[1])
@@ -212,7 +212,7 @@ class Reindexer:
     def _finish(
         self, record: CollectionRecord, copy: CollectionRecord, target: TargetModel, *, deadline: float | None
     ) -> bool:
-        """Replaces the original by the copy; False if too many writes came just before."""
+        """Replaces the original with the copy; returns False if too many new documents are not copied yet."""
         self._drop_outdated(record, copy)
         with ExitStack() as stack:
             # Lock the copy, too: once it has the name, its readers must wait for the rest of this block.
@@ -236,7 +236,7 @@ class Reindexer:
         return True
 
     def _drop_outdated(self, record: CollectionRecord, copy: CollectionRecord) -> None:
-        """Deletes copies of deleted documents; once all documents are copied, equal numbers mean there are none."""
+        """Deletes copies of deleted documents; once all documents are copied, equal counts mean there are none."""
         with self._store.view() as view:
             numbers = [view.collection_unchanged(one).num_documents for one in (record, copy)]
             outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else None

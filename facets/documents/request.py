@@ -1,4 +1,4 @@
-"""What a search asks for, checked, and prepared for one collection.
+"""Search requests, checked and prepared for one collection.
 
 Shape letters: Q queries, J facets of a query, D dimensions.
 """
@@ -18,8 +18,8 @@ from facets.errors import InvalidInputError
 from facets.index.config import MAX_TEXT_BYTES, MAX_TOP_K
 from facets.language.terms import QueryTerms, query_terms
 
-_MIN_DIVERSE_CANDIDATES = 50  # documents among which diverse ones are chosen, at least
-_MIN_HYBRID_CANDIDATES = 50  # with words, candidates of each of facets and words, at least
+_MIN_DIVERSE_CANDIDATES = 50  # minimum number of documents among which diverse ones are chosen
+_MIN_HYBRID_CANDIDATES = 50  # minimum number of candidates found by facets, and by words, if words are used
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,14 +31,14 @@ class SearchRequest:
         facets: Facets of the queries, ``[Q, J, D]``, finite; norms are ignored. J need not be the collection's K.
         weights: Weights of the facets, ``[Q, J]``, >= 0; scaled to add up to 1 for each query. None: all equal.
         texts: The queries as texts, ``[Q]``, for lexical search; quoted phrases are matched exactly.
-        combine: How the facets of a query make one score. ``sum``: ``sum_j w_j max_k cos(q_j, F_k)``. ``any``:
+        combine: How the scores of a query's facets are combined. ``sum``: ``sum_j w_j max_k cos(q_j, F_k)``. ``any``:
             ``max_j w_j max_k cos(q_j, F_k)``, with the largest weight as 1. None: sum.
         mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ignoring ``facets``. None: hybrid with
             texts, facets without.
         where: Only documents whose payload matches; None: all.
         group: True: hits are documents, each with its best part. False: hits are parts.
         exact: Compare with every document instead of using an approximate index.
-        min_confidence: Leave out hits of less confidence, in [0, 1]; above 0 it needs a curve for the mode.
+        min_confidence: Leave out hits with less confidence than this, in [0, 1]; above 0 it needs a curve for the mode.
         diversify: How much the hits should differ in what they answer, in [0, 1]; above 0 they are not ordered by
             score, see :func:`facets.index.candidates.select_diverse`.
         min_revision: The search must see the writes up to this revision; 0: any.
@@ -101,7 +101,7 @@ class PreparedSearch:
 
     @property
     def num_candidates(self) -> int:
-        """Candidate documents to find by each of facets and words."""
+        """Number of candidate documents to find by facets, and by words."""
         return self.num_ranked if self.mode == "facets" else max(self.num_ranked, _MIN_HYBRID_CANDIDATES)
 
 
@@ -109,8 +109,8 @@ def prepare_search(request: SearchRequest, *, dim: int, curve: RelevanceCurve | 
     """Checks the queries of a search in a collection of ``dim`` dimensions.
 
     Raises:
-        InvalidInputError: Shape or values of the queries are wrong, or the mode lacks what it needs; ``path`` names
-            the field.
+        InvalidInputError: Shape or values of the queries are wrong, or a value that the mode requires is missing;
+            ``path`` names the field.
     """
     mode = request.mode or ("facets" if request.texts is None else "hybrid")
     terms = () if mode == "facets" else _query_terms(request.texts, mode)

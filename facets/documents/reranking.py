@@ -1,4 +1,4 @@
-"""Reranks texts for a query as a search of a collection of just these texts would; nothing is stored.
+"""Reranks texts for a query as a search in a collection of only these texts would; nothing is stored.
 
 Shape letters: N texts, K facets of a text, D dimensions.
 """
@@ -42,10 +42,10 @@ def rerank(
     """The best texts for a query, best first, ties in the order given.
 
     Args:
-        documents: At least one, with different ids.
+        documents: At least one document; ids must differ.
         request: One query.
         space: Space of the facets.
-        curve: Gives results their confidence.
+        curve: Curve that gives results their confidence; None: they have none.
 
     Raises:
         InvalidInputError: The query or a document is invalid, see :meth:`facets.documents.CollectionEngine.upsert`.
@@ -93,7 +93,7 @@ def rerank(
 
 
 def _record_of(documents: Sequence[Document], space: str) -> CollectionRecord:
-    """The collection that the documents would make."""
+    """The record of a collection that contains just these documents."""
     return CollectionRecord(
         number=0,
         name="",

@@ -1,4 +1,4 @@
-"""Finds candidates in the indexes of a collection and has them ranked from the store, while writes go on.
+"""Finds candidates in the indexes of a collection and ranks them with data from the store, while writes go on.
 
 Shape letters: Q queries, J facets of a query, D dimensions.
 """
@@ -28,7 +28,7 @@ from facets.language.terms import QueryTerms
 from facets.language.terms import terms as terms_of
 
 _MORE_CANDIDATES = 2  # factor for hybrid candidates: words may lift documents that facets alone rank lower
-_MAX_PHRASE_DOCUMENTS = 1000  # documents with all words of a phrase whose texts are searched, the newest ones
+_MAX_PHRASE_DOCUMENTS = 1000  # of the documents with all words of a phrase, only this many of the newest are searched
 _TEXTS_AT_A_TIME = 16
 _PHRASE_WEIGHT = 3.0  # a phrase counts this many times as much as its words
 _FILTER_CACHE_SIZE = 16
@@ -74,7 +74,7 @@ class Searcher:
                 if live is not None:
                     self._indexes.distrust(record, live, error)
                 return None
-            except IndexAwayError as error:  # words alone find candidates, which are still scored by both
+            except IndexAwayError as error:  # candidates come from words alone, but are scored by both
                 if search.mode == "facets" or request.exact:
                     raise
                 finder.exhaustive, left_out = False, f"facets: {error}"
@@ -163,7 +163,7 @@ class _CandidateFinder:
         return [np.sort(rows[rows >= 0]) for rows in result.candidates.rows]
 
     def by_words(self, lexical: LexicalIndex, facet_rows: Sequence[Rows]) -> list[LexicalScores]:
-        """Scores by words of the best documents by words, of the candidates by facets, and of those with a phrase."""
+        """Word scores of the best documents by words, of the candidates by facets, and of those with a phrase."""
         return [
             self._word_scores(lexical, terms, rows) for terms, rows in zip(self._search.terms, facet_rows, strict=True)
         ]
@@ -190,14 +190,14 @@ class _CandidateFinder:
         return scores
 
     def _spread(self, candidates: Rows, rows: Rows, find: Callable[[int, Rows], Rows]) -> Rows:
-        """Adds candidates until they belong to enough documents: the parts of a long one must not displace others.
+        """Adds candidates until they belong to enough documents: parts of a long document must not displace others.
 
         A search finds the best part of each document that it finds a part of, so the next one excludes these documents.
 
         Args:
             candidates: The best rows.
             rows: Rows that may be found, ascending.
-            find: Returns at least so many of the best among sorted rows.
+            find: Returns at least the given number of best rows among sorted rows.
         """
         assert self._long_documents is not None
         first_rows_of = self._long_documents.first_rows_of
@@ -223,7 +223,7 @@ def add_phrases(
 ) -> LexicalScores:
     """Counts each quoted phrase as one more term, as rare as its words together.
 
-    ``texts_of``: texts of the documents at these rows; rows that are gone are left out.
+    ``texts_of``: texts of the documents at these rows; deleted rows are left out.
     """
     if not terms.phrases:
         return scores
@@ -254,7 +254,7 @@ def _joined(terms: Sequence[str]) -> str:
 
 
 class _FilterCache:
-    """Caches which rows pass the last filters, each for one revision of its collection; thread-safe."""
+    """Caches the rows that pass recent filters, each for one revision of its collection; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()

@@ -1,4 +1,4 @@
-"""The document store: the truth about collections and documents, in SQLite or PostgreSQL.
+"""The document store: the source of truth for collections and documents, in SQLite or PostgreSQL.
 
 Every write is one transaction that is on disk when the method returns, and gets the next revision of the data
 directory.
@@ -254,7 +254,7 @@ class DocumentStore:
     """Collections and documents in one database; thread-safe, writes run one at a time.
 
     Attributes:
-        store_id: Never changes.
+        store_id: Id of the store, which never changes.
         is_shared: Whether other processes may write, too.
     """
 
@@ -356,7 +356,7 @@ class DocumentStore:
 
         Args:
             copy: The copy.
-            rows: First rows of the documents in the collection, ``[N]``; documents deleted meanwhile are left out.
+            rows: First rows of the documents in the collection, ``[N]``; documents deleted since are left out.
             batch: The documents, encoded by the model of the copy.
 
         Returns:
@@ -394,7 +394,7 @@ class DocumentStore:
             writer.retire(record)
 
     def delete_retired(self, limit: int) -> bool:
-        """Deletes up to ``limit`` documents of a retired collection, finally the collection; False if there is none."""
+        """Deletes up to ``limit`` documents of a retired collection, then the collection; False if there is none."""
         with self._write() as writer:
             retired = next((one for one in writer.all_collections() if one.state is CollectionState.RETIRED), None)
             if retired is None:
@@ -408,7 +408,7 @@ class DocumentStore:
 
 
 def problems_in(view: StoreView) -> Iterator[str]:
-    """Yields a description of each damage in a document store; reads all of it."""
+    """Reads a whole document store and yields a description of each problem."""
     for record in view.all_collections():
         documents = view.document_rows(record)
         for what, expected, found in (
@@ -454,7 +454,7 @@ def open_store(directory: Path, config: EngineConfig) -> DocumentStore:
     """Opens the store that the settings name; the caller has locked the directory.
 
     Raises:
-        ConflictError: The directory has a store of its own, and the settings name PostgreSQL.
+        ConflictError: The directory contains a store, but the settings name PostgreSQL.
         StorageError: The store cannot be opened, or is not the one that the directory was created with.
     """
     url = config.store.get_secret_value()

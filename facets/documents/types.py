@@ -24,7 +24,7 @@ JsonValue: TypeAlias = "bool | int | float | str | list[JsonValue] | dict[str, J
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentPart:
-    """A part of a long document, with facets and words of its own; searches find parts."""
+    """A part of a long document, with its own facets and words; searches find parts."""
 
     start: int  # offset of its first character in the text, in code points
     end: int  # offset after its last character
@@ -42,9 +42,9 @@ class Document:
         facet_embeddings: ``[K, D]``, any float dtype, finite; K and D of the collection. Magnitudes are kept. A long
             text may have up to ``MAX_NUM_FACETS`` facets if ``facet_spans`` are given.
         payload: JSON object of at most ``MAX_PAYLOAD_BYTES``, for filters.
-        facet_spans: Where each facet stands in the text, ``[K, 2]``: offsets of the first character and after the last
-            one, in code points; equal offsets: nowhere. Spans in searched fields count as if the fields stood behind
-            the text, see :class:`facets.documents.fields.SearchedText`. None: not known.
+        facet_spans: Span of each facet in the text, ``[K, 2]``: offsets of its first character and after its last one,
+            in code points; equal offsets: no span. Spans in searched fields count as if the fields followed the
+            text, see :class:`facets.documents.fields.SearchedText`. None: not known.
         num_tokens: Tokens of the text; None: not known.
         num_read: How many of them the model has read.
         parts: Consecutive parts that cover a long text, at most ``MAX_PARTS``; empty: the text is one part.
@@ -108,8 +108,8 @@ class CollectionInfo:
     name: str  # `[a-z0-9][a-z0-9_-]{0,63}`
     model: str  # name of the model whose facets it holds
     model_revision: str
-    # Models of one space search each other's collections, e.g. `all-MiniLM-L6-v2`; `name@revision` for a model that has
-    # a space of its own.
+    # Models of one space search each other's collections, e.g. `all-MiniLM-L6-v2`; `name@revision` for a model with its
+    # own space.
     space: str
     num_facets: int  # K, facets of each document
     dim: int  # D, dimensions of each facet
@@ -129,7 +129,7 @@ class FilterWarning:
     """A likely mistake in a filter, because of which it may find nothing."""
 
     field: str  # path of the field
-    message: str  # with the most similar field name if there is no field of this name
+    message: str  # includes the most similar field name if there is no field of this name
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -218,7 +218,7 @@ class SearchHit:
     facets_score: float
     lexical_score: float  # BM25, 0 or more; 0 in mode facets
     matched_words: tuple[str, ...]  # query words in the document, in any form, in the order of the query
-    answer: Span | None  # the part of the text that answers best; None if neither spans nor words say
+    answer: Span | None  # the part of the text that answers best; None if neither spans nor words match
     # Calibrated probability that the hit is relevant, in [0, 1], comparable across queries; it does not increase with
     # the rank. None without a curve for the mode.
     confidence: float | None

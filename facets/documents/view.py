@@ -1,4 +1,4 @@
-"""Reading the document store: one consistent state at a time.
+"""Reads the document store, one consistent state at a time.
 
 Every value is compared with its checksum. Shape letters: N documents, T facets of all documents, D dimensions.
 """
@@ -58,7 +58,7 @@ class Passage:
     num_read: int | None
 
     def searched(self, fields: Mapping[str, float]) -> SearchedText:
-        """Its text and the searched fields."""
+        """Text of the passage and its searched fields."""
         return searched_text(self.text, self.payload, fields, part=self.part if self.num_parts > 1 else None)
 
 
@@ -184,7 +184,7 @@ class StoreView:
         """The live collection of that name.
 
         Raises:
-            NotFoundError: There is none.
+            NotFoundError: There is no such collection.
         """
         record = self._collection("name = ? AND state = ?", name, CollectionState.LIVE)
         if record is None:
@@ -273,7 +273,7 @@ class StoreView:
         return [path for (full_path,) in cursor if is_path(path := full_path[2:].replace('"', ""))]
 
     def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
-        """Rows of the parts of the documents that match, ascending."""
+        """Rows of all parts of the matching documents, ascending."""
         return np.sort(self.document_rows(record, where).parts)
 
     def document_rows(self, record: CollectionRecord, where: Filter | None = None) -> DocumentRows:
@@ -292,7 +292,7 @@ class StoreView:
         return DocumentRows(firsts, counts)
 
     def long_documents(self, record: CollectionRecord) -> DocumentRows:
-        """The documents of several parts."""
+        """The documents with several parts."""
         statement = "SELECT row, num_parts FROM documents WHERE collection = ? AND num_parts > 1"
         return document_rows_from(self._connection.execute(statement, (record.number,)))
 
@@ -336,13 +336,13 @@ class StoreView:
         return np.array([sizes[row] for row in rows.tolist()], dtype=np.int64)
 
     def first_rows_and_ids(self, rows: NDArray[np.int64]) -> dict[int, tuple[int, str]]:
-        """First row and id of the document of each of the rows that exists."""
+        """For each of the rows that exists, the first row and id of its document."""
         statement = f"SELECT given.value, documents.row, {self._sql.blob('documents.id')} {self._given_with_documents}"
         cursor = self._connection.execute(statement, (_json_list(rows),))
         return {row: (first_row, _decoded(id)) for row, first_row, id in cursor}
 
     def existing(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Those of the rows that exist, ascending."""
+        """The given rows that exist, ascending."""
         row_list = _json_list(rows)
         return np.sort(_first_column(self._connection.execute(self._existing, (row_list, row_list))))
 
@@ -398,7 +398,7 @@ class StoreView:
         return [damaged.row, *_first_column(self._connection.execute(statement, (first, last, first))).tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
-        """Those of the rows that exist, ascending, and their terms; damaged terms are counted again from the text.
+        """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text.
 
         Raises:
             DamagedDocumentsError: The terms and the text of a document are damaged.
@@ -424,7 +424,7 @@ class StoreView:
 
         Raises:
             DamagedDocumentsError: Facets are missing or do not match their checksum.
-            DamagedError: Facets have another size than the collection says.
+            DamagedError: The size of facets differs from that of the collection.
         """
         blob, row_list = self._sql.blob, _json_list(rows)
         cursor = self._connection.execute(

@@ -15,7 +15,7 @@ from facets.index.qdrant import QdrantBackend
 
 
 class FaissBackend(IndexBackend):
-    """Inverted lists of facets by FAISS on the CPU."""
+    """FAISS inverted lists of facets, on the CPU."""
 
     def __init__(self, config: EngineConfig) -> None:
         self._config = config

@@ -38,7 +38,7 @@ class FacetSource(Protocol):
         """Rows of all documents, ascending; a row identifies one unchanging set of facets."""
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """Those of the rows that still exist, ascending, one for each place, and unit-norm facets ``[S, K, D]``."""
+        """The given rows that still exist, ascending, one for each place, and unit-norm facets ``[S, K, D]``."""
 
 
 class FacetIndex(ABC):
@@ -143,7 +143,7 @@ class FacetIndex(ABC):
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
     def make_room(self, prepared: NDArray[np.int64]) -> bool:
-        """Allocates memory for an addition in small steps; False: call again after letting searches through."""
+        """Allocates memory for an addition in small steps; False: let searches through, then call again."""
         return True
 
     def add_prepared(
@@ -165,7 +165,7 @@ class FacetIndex(ABC):
 
 
 class IndexBackend(ABC):
-    """Makes the indexes of large collections."""
+    """Creates the indexes of large collections."""
 
     dependency = ""  # name of an external service for health checks; empty: none
 
@@ -286,7 +286,7 @@ def paged(
 
 
 def first_places(rows_S: NDArray[np.int64]) -> NDArray[np.int64]:
-    """The first place of the document of every place, ``[S]``; places with negative rows have no document.
+    """For every place, the first place of its document, ``[S]``; places with negative rows have no document.
 
     Example:
         >>> first_places(np.array([7, 7, -1, -1, 9])).tolist()

@@ -58,7 +58,7 @@ def select_candidates(
 
 
 def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Runs an exhaustive ``search`` on some queries at a time and joins the results."""
+    """Runs an exhaustive ``search`` on a few queries at a time and joins the results."""
     per_pass = max(1, _PASS_FACETS // query_QJD.shape[1])
     return join_candidates(
         [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
@@ -86,7 +86,7 @@ class Meetings:
 
     scores: NDArray[np.float32]  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
     shares: NDArray[np.float32]  # `[C, J]`, weight of each query facet times its best cosine
-    document_facets: NDArray[np.int64]  # `[C, J]`, the document facet with that cosine; the first one of equal ones
+    document_facets: NDArray[np.int64]  # `[C, J]`, the document facet with that cosine; in a tie, the first one
 
 
 def meet(
@@ -158,7 +158,7 @@ def select_diverse(
     Args:
         scores_C: Ranking scores.
         shares_CJ: What each query facet adds to the score; facets that add nothing are ignored.
-        similarities_CC: Of the candidates with each other, in [0, 1].
+        similarities_CC: Similarities of the candidates to each other, in [0, 1].
         diversify: 0 keeps the order of scores, 1 uses novelty only; the first document is always the best one.
         top_k: Number of documents.
 

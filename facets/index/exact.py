@@ -1,8 +1,8 @@
 """Brute-force search over codes: the index of small collections and the tail of large ones.
 
 A facet is kept as int8 codes, the largest being 127, and the inverse of their norm. On the CPU, a query is encoded with
-seven bits a number and compared with everything by integer products; documents that may be among the best are compared
-again as floats. On a GPU, codes are multiplied as floats at once; there it is the index of collections of any size.
+seven bits per number and compared with all documents by integer products; those that may be among the best are compared
+again as floats. On a GPU, codes are multiplied as floats right away; there it is the index of collections of any size.
 
 Shape letters: N documents, S places, Q queries, J facets of a query, K facets of a place, D dimensions, C candidates.
 """
@@ -28,7 +28,7 @@ BLOCK_FACETS = {"cpu": 1 << 20, "cuda": 1 << 17}
 _FIRST_BLOCK_FACETS = 1024
 _PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
 _MIN_HOLES = 1024  # fewer holes are not worth compacting
-_MANY_FACETS = 4096  # from this number on codes are compared before floats
+_MANY_FACETS = 4096  # from this many facets on, codes are compared before floats
 _MAX_DOCUMENT_CODE = 127
 # Without VNNI, two products are added in 16 bits, which just holds 2 * 255 * 63; oneDNN adds 128 to document codes.
 _MAX_QUERY_CODE = 63
@@ -51,7 +51,7 @@ def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floa
 def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
     """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]`` (0 for zero facets), and the largest error of a facet.
 
-    Facets that the store decoded from such codes give the same codes again.
+    Facets that the store decoded from such codes yield the same codes again.
     """
     facets = facets_SKD.astype(np.float32)
     largest = np.maximum(facets.max(axis=2), -facets.min(axis=2))
@@ -243,7 +243,7 @@ class ExactIndex(FacetIndex):
         return removed
 
     def _drop_front(self) -> None:
-        """Drops leading blocks of holes: no copying when the oldest documents move to another index."""
+        """Drops leading blocks of holes, so that nothing is copied when the oldest documents move to another index."""
         block = bisect_right(self._starts, int(np.argmax(self.slots >= 0))) - 1
         if block:
             slots = self._starts[block]
@@ -326,7 +326,7 @@ class ExactIndex(FacetIndex):
     def _near_best(
         self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], num_candidates: int
     ) -> NDArray[np.int64]:
-        """Those of many documents that may be among the best, found by codes, which is several times faster."""
+        """Reduces many documents to those that may be among the best; comparing codes is several times faster."""
         scores, error = self._scores_of(query_JD, firsts_C, as_codes=True)
         kth = np.partition(scores, len(scores) - num_candidates)[len(scores) - num_candidates]
         return firsts_C[scores >= kth - 2 * (self.score_error + error)]
@@ -352,7 +352,7 @@ class ExactIndex(FacetIndex):
         return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
 
     def _places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """All places of the documents that start at these, and the offset of each document."""
+        """All places of the documents that start at these places, and the offset of each document."""
         held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
         growing = np.arange(len(firsts_C))
         while len(growing):
@@ -421,7 +421,7 @@ def best_columns(
 
 
 def search_in_halves(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Searches fewer queries at a time if the device has not enough memory for all of them.
+    """Searches fewer queries at a time if the device does not have enough memory for all of them.
 
     Raises:
         OverloadedError: There is not enough memory for one query.

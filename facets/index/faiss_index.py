@@ -1,4 +1,4 @@
-"""FAISS inverted lists over single facets find candidate documents, which are then compared by codes.
+"""FAISS inverted lists over single facets find candidate documents, which are then scored by their codes.
 
 Shape letters: S places, Q queries, J facets of a query, K facets of a place, D dimensions, M facets of a sample, L
 lists.
@@ -25,7 +25,7 @@ _TUNE_QUERIES = 96
 _TUNE_TOP_K = 10
 _SPARE_SHARE = 1 / 8  # extra memory for each list after building
 MOVED_BYTES = 8 * 1024 * 1024  # of lists moved in memory under one lock: a few milliseconds
-# For one query facet: facets retrieved for each result, at least (lists rank by coarser codes), and documents compared.
+# For one query facet and each result: minimum of facets to retrieve (lists rank by coarser codes), documents to score.
 _MIN_FACETS_PER_RESULT, _DOCUMENTS_PER_RESULT = 4, 2
 # For several query facets: factor of the probed lists, and documents compared for each result.
 _SUM_PROBES, _SUM_DOCUMENTS_PER_RESULT = 2, 8
@@ -264,7 +264,7 @@ class FaissIndex(FacetIndex):
     def map(
         cls, file: MappedFile, rows_S: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> "FaissIndex":
-        """Opens a snapshot. Lists stay in the file until the first document is added, codes for good.
+        """Opens a snapshot. Lists stay in the file until the first document is added, codes permanently.
 
         Raises:
             IndexFormatError: FAISS cannot read it, or its parts contradict each other.

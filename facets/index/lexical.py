@@ -100,7 +100,7 @@ class LexicalIndex:
     def apply(
         self, revision: int, *, added: NDArray[np.int64], removed: NDArray[np.int64], terms: Sequence[TermCounts] = ()
     ) -> None:
-        """Repeats a write of the store.
+        """Applies a write of the store.
 
         Args:
             revision: Revision of the collection after the write.
@@ -130,11 +130,11 @@ class LexicalIndex:
         also: NDArray[np.int64] | None = None,
         allowed_rows: NDArray[np.int64] | None = None,
     ) -> LexicalScores:
-        """The best documents that have any term of a query, and the scores of other rows.
+        """Finds the best documents that have any term of a query, and scores them and other given rows.
 
         Args:
-            query: Hashes of its terms; repeated terms count repeatedly.
-            num_candidates: Number of the best documents to find; ties at the cut may add as many.
+            query: Hashes of the terms of the query; a repeated term counts each time.
+            num_candidates: Number of the best documents to find; ties at the cut may add as many again.
             also: Further rows to score; unknown ones are left out.
             allowed_rows: Sorted rows that may be found; None: all.
         """
@@ -179,7 +179,7 @@ class LexicalIndex:
         return float(np.log(1 + (len(self) - num_with_term + 0.5) / (num_with_term + 0.5)))
 
     def _slots(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Slots of those of the rows that are in the index."""
+        """Slots of the given rows that are in the index."""
         if not len(self._rows) or not len(rows):
             return np.empty(0, dtype=np.int64)
         places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)

@@ -1,7 +1,7 @@
-"""The index of one collection while it is written: an index of the backend, and an exact tail of recent documents.
+"""The index of one collection while it is being written: an index of the backend and an exact tail of recent documents.
 
 New documents go to the tail, which is searched exactly, so a write is visible at once. Maintenance folds the tail into
-the index of the backend, and builds that again when the collection has outgrown it.
+the index of the backend, and rebuilds that index when the collection has outgrown it.
 Shape letters: N documents, Q queries, J facets of a query, D dimensions.
 """
 
@@ -18,9 +18,9 @@ from facets.index.exact import ExactIndex
 
 _RETRAIN_GROWTH = 4  # train again when the collection is this many times larger than at the last training
 _FOLD_SHARE = 8  # fold when the tail has an eighth of `exact_max_facets`
-_MIN_HOLES = 10_000  # build again when more places than this, and more than half of all, are holes
-_DOCUMENTS_AT_A_TIME = 1024  # read: bounds how long a writer waits
-FOLD_FACETS = 4096  # added under one lock: bounds how long a search waits
+_MIN_HOLES = 10_000  # rebuild when more places than this, and more than half of all, are holes
+_DOCUMENTS_AT_A_TIME = 1024  # documents read at a time: bounds how long a writer waits
+FOLD_FACETS = 4096  # facets added under one lock: bounds how long a search waits
 _PURGE_SHARE = 8  # purge when an eighth of the compared documents is removed
 
 
@@ -120,7 +120,7 @@ class LiveIndex:
         removed: NDArray[np.int64],
         units_SKD: NDArray[np.float16] | None = None,
     ) -> None:
-        """Repeats a write of the store.
+        """Applies a write of the store.
 
         ``revision``: of the collection after the write. ``added``: rows added, one for each place. ``units_SKD``:
         unit-norm facets of these places; None: nothing was added.
@@ -146,7 +146,7 @@ class LiveIndex:
         allowed_rows: NDArray[np.int64] | None,
         exhaustive: bool,
     ) -> LiveResult:
-        """Candidates of index and tail."""
+        """Finds candidates in the index and the tail."""
         with self._lock.read():
             revision = self.revision
             parts = self._parts

@@ -43,7 +43,7 @@ _MARK = 2**62  # id of a point that records up to which revision of the store th
 _NUM_REPLICAS = 2
 _TIMEOUT_S = 10
 _CHECK_TIMEOUT_S = 1
-_RETRY_AFTER_S = 2.0  # a server that did not answer is left alone for this time, so that searches by words do not wait
+_RETRY_AFTER_S = 2.0  # a server that did not answer is not called for this time, so that searches by words do not wait
 
 Found = tuple[NDArray[np.int64], NDArray[np.float32]]
 
@@ -114,7 +114,7 @@ def connect(url: str, timeout_s: int) -> Any:
 
 
 class QdrantPoints:
-    """The points of one collection; every method raises as :meth:`QdrantServer.errors`."""
+    """The points of one collection; every method raises the errors of :meth:`QdrantServer.errors`."""
 
     def __init__(self, server: QdrantServer, name: str, dim: int) -> None:
         """Creates the collection if it does not exist.
@@ -142,7 +142,7 @@ class QdrantPoints:
             multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
             datatype=models.Datatype.FLOAT16,
             on_disk=True,
-            hnsw_config=models.HnswConfigDiff(m=0),  # a graph of multivectors takes 60 ms a document and finds half
+            hnsw_config=models.HnswConfigDiff(m=0),  # a graph of multivectors takes 60 ms per document and finds half
             quantization_config=models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
         )
         self._client.create_collection(self._name, vectors_config={_VECTOR: params}, replication_factor=_NUM_REPLICAS)
@@ -295,7 +295,7 @@ class QdrantIndex(FacetIndex):
             self.num_masked += len(rows)
 
     def purge(self) -> None:
-        """Deletes points that were hidden before the longest search began."""
+        """Deletes points that were hidden so long ago that no running search can need them."""
         while self._hidden and time.monotonic() - self._hidden[0][0] > DELETE_AFTER_S:
             rows = self._hidden[0][1]
             self._points.delete(rows.tolist())
@@ -389,7 +389,7 @@ class QdrantBackend(IndexBackend):
         return self._index(points, rows, source.num_facets, source.dim) if len(rows) else None
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> QdrantIndex | None:
-        """Sends the documents that are not there."""
+        """Sends the documents that Qdrant does not have yet."""
         index, existing = None, np.empty(0, dtype=np.int64)
         for rows, facets_SKD in chunks():
             if index is None:

@@ -38,7 +38,7 @@ class SnapshotIdentity:
     collection: int  # number of the collection
     num_facets: int  # K
     dim: int  # D
-    revision: int  # of the data directory that the index had reached; when reading, the maximum
+    revision: int  # revision of the data directory that the index had reached; when reading, the highest allowed
 
 
 class _ChecksummedFile:
@@ -87,11 +87,11 @@ def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) ->
 
 
 def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend) -> FacetIndex:
-    """Opens a snapshot of this identity; see the module for what is verified when.
+    """Opens a snapshot of this identity; see the module docstring for what is verified when.
 
     Raises:
         IndexFormatError: It is damaged, has an unknown version, or belongs to something else.
-        FileNotFoundError: There is none.
+        FileNotFoundError: There is no such snapshot.
     """
     file, header = _open(path)
     description = header["index"]

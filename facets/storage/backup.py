@@ -222,13 +222,13 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
         source: The backup. Its manifest is not trusted, since it could name any file.
         directory: The target.
         stores: Allowed content: pattern of the path in the directory, e.g. ``papers/*/recommendation.sqlite3`` ->
-            schema of files of such a path.
+            schema of the files at such paths.
         needed: Path of the store that must be in the backup.
 
     Raises:
         ConflictError: The directory is not empty.
         DamagedError: The backup is damaged or contains other files; nothing was copied.
-        DiskFullError: There is no space; the same call again continues.
+        DiskFullError: There is no space; repeating the call continues.
         StorageError: The directory is in use or cannot be written.
     """
     files = check_backup(source)
@@ -285,7 +285,7 @@ def _copy(store: Path, copy: Path, counter: str) -> int | None:
     make_private_file(copy)
     try:
         with _open_read_only(store) as source, closing(sqlite3.connect(copy)) as target:
-            source.execute("COMMIT")  # the copy is a read transaction of its own
+            source.execute("COMMIT")  # the copy is a separate read transaction
             source.backup(target)
             target.execute("PRAGMA journal_mode = DELETE")  # one file, without a log beside it
             count_row = target.execute(counter).fetchone() if counter else None
@@ -353,11 +353,11 @@ def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
 
 
 def problems_of(path: Path, schema: Schema) -> Iterator[str]:
-    """Reads a store completely and yields a description of each damage; a server may have it open."""
+    """Reads a store completely and yields a description of each problem; a server may have it open."""
     try:
         mark, expected_writes = HighWaterMark(path), None
         try:
-            expected_writes = mark.read() if schema.counter else None  # before the store, which may go on
+            expected_writes = mark.read() if schema.counter else None  # read it first: the store may still be written
         except DamagedError as error:
             yield str(error)
         with _open_read_only(path) as connection:

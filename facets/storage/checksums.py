@@ -1,6 +1,6 @@
 """A checksum in every row of a table, written by SQLite triggers and compared when the file is opened.
 
-SQLite has no checksums on its pages: without one, a flipped bit inside a value is read as another value.
+SQLite has no checksums on its pages: without these, a flipped bit inside a value would go unnoticed.
 """
 
 import sqlite3
@@ -34,7 +34,7 @@ def register_checksum(connection: sqlite3.Connection) -> None:
 def tables_with_checksums(statements: str, *tables: str) -> Callable[[sqlite3.Connection], None]:
     r"""Returns a function that creates tables by SQL statements, separated by ``;\n``.
 
-    The rows of ``tables`` get checksums. These tables have a primary key; inserts name their columns, without
+    The rows of ``tables`` get checksums. They must have a primary key, and inserts must name the columns other than
     ``checksum``.
     """
 

@@ -82,7 +82,7 @@ class Database:
         sync_directory(path.parent)
 
     def _check_before_opening(self) -> None:
-        """Rejects a file that SQLite would silently treat as empty or whose log it would cut."""
+        """Rejects a file that SQLite would silently treat as empty or whose log it would truncate."""
         path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
         size = path.stat().st_size if path.exists() else None
         if size and path.with_name(f"{path.name}-journal").exists():
@@ -196,7 +196,7 @@ class Database:
             self._note_count(self._writer)
 
     def check_place(self) -> None:
-        """Checks that the file is still the one that was opened: takes some microseconds.
+        """Checks that the file is still the one that was opened: takes a few microseconds.
 
         Raises:
             StoreGoneError: The file was deleted, moved or replaced.

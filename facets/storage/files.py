@@ -1,4 +1,4 @@
-"""Files that appear complete or not at all, and errors of the operating system and of SQLite by their cause."""
+"""Atomic file writes, and errors of the operating system and SQLite explained by their cause."""
 
 import errno
 import os

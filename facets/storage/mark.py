@@ -1,7 +1,7 @@
 """The number of acknowledged writes of a store, in a file beside it: detects when the end of the SQLite log is lost.
 
 SQLite reads its log up to the first incomplete frame and ignores the rest, because after a power cut that rest was
-never acknowledged. A cut or damaged log looks the same unless the writes are counted elsewhere.
+never acknowledged. A truncated or damaged log looks the same unless the writes are counted elsewhere.
 """
 
 import logging
@@ -23,8 +23,8 @@ _READ_ATTEMPTS = 3
 class HighWaterMark:
     """The number of acknowledged writes of one store, in the file ``NAME-mark`` beside it.
 
-    It is written in place after each write without syncing, which takes microseconds. It is exact after a kill of the
-    process; after a power cut it may be too low, never too high.
+    It is written in place after each write without syncing, which takes microseconds. It is exact after the process
+    is killed; after a power cut it may be too low, never too high.
     """
 
     def __init__(self, store: Path) -> None:
@@ -35,7 +35,7 @@ class HighWaterMark:
         """The count; None when there is no file.
 
         Raises:
-            DamagedError: The content is invalid, also after several attempts (a server may be writing it).
+            DamagedError: The content is invalid, even after several attempts (a server may be writing it).
             StorageError: The file cannot be read.
         """
         for _ in range(_READ_ATTEMPTS):

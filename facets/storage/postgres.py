@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-_MAX_CONNECTIONS = 16  # of one server, besides the one that listens
+_MAX_CONNECTIONS = 16  # of one server, besides the one that listens for notifications
 _TIMEOUT_S = 5.0  # for a connection from the pool and for connecting
 _LOCK_SPACE = 0x46414345  # "FACE": first half of our advisory lock keys; the other half is the oid of the table `meta`
 _LIBPQ_SETTINGS = {
@@ -73,7 +73,7 @@ class PostgresSchema:
 
 
 def _register_types(connection: "psycopg.Connection[Any]") -> None:
-    """Sends text unchanged to jsonb columns, and to bytea columns, which may hold NUL unlike text."""
+    """Sends text unchanged to jsonb columns, and to bytea columns, which unlike text may hold NUL."""
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
@@ -131,7 +131,7 @@ class PostgresDatabase:
             url: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
                 in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
             schema: Content of the store.
-            filling: Open it as the target of a move; servers refuse it until the move is complete.
+            filling: Open the database as the target of a move; servers refuse it until the move is complete.
             create: False: missing tables are an error.
 
         Raises:
@@ -398,7 +398,7 @@ _MESSAGES = {
 
 
 def _explained(error: Exception) -> tuple[type[StorageError], str]:
-    """Error class and cause of an error of the driver, without address or values."""
+    """Error class and cause for an error of the driver, without address or values."""
     import psycopg
 
     state = getattr(error, "sqlstate", None)

@@ -1,6 +1,6 @@
-"""Records that are added to a model at run time, by kind and key: in a file of their own or in a shared database.
+"""Records that are added to a model at run time, by kind and key: in a separate file or in a shared database.
 
-Each write has a number, the next one of its owner. A server that follows the store reads what was written after the
+The writes of each owner are numbered consecutively. A server that follows the store reads what was written after the
 last number it knows.
 """
 
@@ -101,7 +101,7 @@ class RecordStore:
             self._database.close()
 
     def news(self, after: int = 0) -> News:
-        """Records written after a write; all records if it is 0 or if writes were lost since.
+        """Records written after the write ``after``; all records if it is 0 or writes were lost since.
 
         Raises:
             StorageError: The store cannot be read.
@@ -169,11 +169,11 @@ StoreT = TypeVar("StoreT", bound=RecordStore)
 
 
 class RecordFollower(Generic[StoreT]):
-    """Base of the state in memory that is made from a record store. Readers never wait for writers.
+    """Base class of in-memory state built from a record store. Readers never wait for writers.
 
     Attributes:
         store: The store; None: nothing is stored.
-        seen: Number of the last write that was taken in.
+        seen: Number of the last write that the state includes.
         lock: Held by writers.
     """
 
@@ -193,9 +193,9 @@ class RecordFollower(Generic[StoreT]):
         raise NotImplementedError
 
     def follow(self, *, now: bool = False) -> None:
-        """Takes in what other servers wrote.
+        """Updates the state with what other servers wrote.
 
-        ``now``: always, waiting for writers; otherwise only if the last look was some time ago and no writer is active.
+        ``now``: read the store now, waiting for writers; otherwise only if the last read is old and no one writes.
 
         Raises:
             StorageError: ``now`` is set and the store does not answer.

@@ -53,7 +53,7 @@ class SqlDatabase(Protocol):
         """Blocks the writes of other processes until the block ends; this thread may still write."""
 
     def alone(self, key: int) -> AbstractContextManager[bool]:
-        """Tries to take an exclusive lock of this key among all processes; never waits. True if it was taken."""
+        """Tries to take an exclusive lock for this key among all processes, without waiting; True if it was taken."""
 
     def writes(self, timeout_s: float) -> Iterator[None]:
         """Yields after each write of any process and at least every ``timeout_s`` seconds; for one thread."""
