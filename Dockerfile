@@ -1,6 +1,6 @@
-# Layers, by how rarely they change: system Python, PyTorch and other packages, Facets with its models.
+# Layers, from rarely to often changed: system Python, PyTorch and other packages, Facets with its models.
 # Debian's packages are not pinned: a pinned version vanishes with the next security update.
-# --build-arg BASE=debian:12-slim@sha256:... makes the same image again; the tag brings Debian's mends.
+# --build-arg BASE=debian:12-slim@sha256:... rebuilds the same image; the tag brings Debian's fixes.
 ARG BASE=debian:12-slim
 # hadolint ignore=DL3006
 FROM ${BASE} AS base
@@ -27,16 +27,16 @@ RUN python3 -m venv /opt/facets \
     && /opt/facets/bin/pip install --constraint constraints.txt pip \
     && /opt/facets/bin/python install_torch.py \
         --backend "$TORCH_BACKEND" --index-url "$TORCH_INDEX" --constraint constraints.txt
-# Each by its hashes; PyTorch, its few requirements and the tools of the build by their versions alone.
+# All packages are pinned by hash, except PyTorch, its few requirements and the build tools: by version.
 COPY recognizer.txt requirements.lock ./
-# --build-arg FURTHER="psycopg[binary] psycopg-pool" brings the driver of PostgreSQL, by its version alone.
+# --build-arg FURTHER="psycopg[binary] psycopg-pool" adds the PostgreSQL driver, pinned by version only.
 ARG FURTHER=
 RUN /opt/facets/bin/pip install --no-deps --require-hashes \
         --requirement recognizer.txt --requirement requirements.lock \
     && if [ -n "$FURTHER" ]; then /opt/facets/bin/pip install --constraint constraints.txt $FURTHER; fi \
     && /opt/facets/bin/pip uninstall --yes pip uv
-# What no server uses: others' tests, what extensions of PyTorch are compiled with, downloads from Hugging Face, and the
-# tables of symbols of these libraries, whose results were compared without them.
+# Removes what no server uses: tests of packages, headers for PyTorch extensions, Hugging Face downloads, and symbol tables
+# of these libraries, whose results were compared without them.
 WORKDIR /opt/facets/lib/python3.11/site-packages
 RUN find . -depth \( -name __pycache__ -o -name tests -o -path ./torch/test \) -exec rm -rf {} + \
     && rm -rf torch/include torch/share hf_xet hf_xet-*.dist-info \
@@ -54,7 +54,7 @@ COPY clients clients
 COPY server server
 COPY facets facets
 COPY models models
-# The default models and those that they borrow from.
+# The default models, and the models whose parts they use.
 RUN /opt/tools/bin/python scripts/build_packages.py --wheels --out /wheels \
         multifacet-client multifacet-server multifacet \
         facets-en facets-passages-small-en facets-passages-en facets-relations-en facets-papers-en \
@@ -70,8 +70,8 @@ RUN useradd --system --uid 10001 --no-create-home --home-dir /data --shell /usr/
     && install --directory --owner facets --group facets /data
 COPY --from=dependencies /opt/facets /opt/facets
 COPY --from=wheels /installed /opt/facets
-# The bytecode of what a health check imports, which cannot write it: half of its processor time, every 15 seconds.
-# Then all that a server loads is loaded once, so that a library that lacks something fails the build.
+# Bytecode for what a health check imports and cannot write itself: it saves half of its processor time, every 15 seconds.
+# Then everything that a server loads is loaded once, so that a broken library fails the build.
 RUN /opt/facets/bin/python -c 'import facets_client.cli.main, facets_client.client, grpc_health.v1.health_pb2_grpc' \
     && /opt/facets/bin/python -B -c 'import facets, facets_server.gateway.app, facets_server.runtime.app; \
         from facets.model.loading import TASKS; \

@@ -1,4 +1,4 @@
-# Two commands: `make serve` and `make test`. Each does all the set-up it needs; a second run is quick.
+# The two main commands are `make serve` and `make test`. Each does all the set-up it needs; a second run is quick.
 .DEFAULT_GOAL := help
 SHELL := /bin/sh
 .DELETE_ON_ERROR:
@@ -11,13 +11,13 @@ HTTP_PORT ?= 8080
 DATA_DIR ?= data/serve
 MODEL ?=
 LOG_LEVEL ?= WARNING
-# auto: CUDA only where an NVIDIA GPU is; cpu: never; cuda: what the package index gives.
+# auto: the CUDA build only if there is an NVIDIA GPU; cpu: never; cuda: the build that the package index offers.
 TORCH_BACKEND ?= auto
 # A package index to take torch from; empty: the usual one, or PyTorch's own for the CPU build.
 TORCH_INDEX ?=
 PIP_ARGS ?=
 PYTEST_ARGS ?=
-# Test files run beside each other, one process a core, at most four; 0: in one process.
+# Test files run in parallel, one process per core, at most four; 0: in one process.
 TEST_WORKERS ?= logical
 BENCH ?= encode search server
 
@@ -28,11 +28,11 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet $(PIP_ARGS)
 # Which tests `make test` runs.
 TESTS ?= not slow and not browser
-# Further versions of Node, where `make typescript` has fetched them, for the tests of the TypeScript client.
+# Additional Node versions for the tests of the TypeScript client; used if `make typescript` has fetched them.
 FURTHER_NODES := 22 24
 NODE_FOLDER = $(abspath $(VENV))-node-
 NODES = $(wildcard $(FURTHER_NODES:%=$(NODE_FOLDER)%/node_modules/node/bin/node))
-# Files are handed out in the order of tests/conftest.py.
+# Test files are distributed in the order that tests/conftest.py sets.
 PYTEST = OMP_NUM_THREADS=1 FACETS_NODES="$$(echo $(NODES) | tr ' ' :)" \
 	$(BIN)/python -m pytest -n $(TEST_WORKERS) --maxprocesses 4 --dist loadfile --no-loadscope-reorder
 INSTALL_TORCH := $(BIN)/python scripts/install_torch.py --backend $(TORCH_BACKEND) --index-url "$(TORCH_INDEX)"
@@ -63,14 +63,14 @@ test-browser: $(VENV)/.installed-browser ## Run the tests of the playground in C
 
 RAY_TESTS := tests/integration/test_encode.py::test_ray_makes_the_same_files_though_a_worker_is_killed
 
-test-adapters: ## Run the adapters against the real frameworks, and what needs Ray, in an environment of their own
+test-adapters: ## Run the adapter tests with the real frameworks, and the Ray tests, in a separate environment
 	@$(MAKE) --no-print-directory VENV=$(VENV)-adapters $(VENV)-adapters/.installed-adapters
 	OMP_NUM_THREADS=1 $(VENV)-adapters/bin/python -m pytest tests/adapters $(RAY_TESTS) $(PYTEST_ARGS)
 
 TYPESCRIPT := clients/typescript
 NPM := npm --prefix $(TYPESCRIPT) --no-audit --no-fund --no-update-notifier
 
-typescript: $(VENV)/.installed-all ## Build the TypeScript client and fetch further versions of Node: make test tests it then
+typescript: $(VENV)/.installed-all ## Build the TypeScript client and fetch more Node versions; make test then tests it
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && $(NPM) run build && \
 	for version in $(FURTHER_NODES); do \
 	npm --prefix $(NODE_FOLDER)$$version install --silent --no-save --no-audit --no-fund node@$$version || \
@@ -84,7 +84,7 @@ proto-check: ## Lint the protos with buf, and compare them with the released one
 	@if command -v npm >/dev/null; then npm --prefix proto install --no-save --no-package-lock --silent && scripts/check_protos.sh; else \
 	echo "facets: npm is not there: Node 20 or newer brings it, and it brings buf; the protos were not checked" >&2; fi
 
-helm: $(VENV)/.installed-all ## Install Helm where it is not: make test tests the chart then
+helm: $(VENV)/.installed-all ## Install Helm if it is missing; make test then tests the chart
 	@command -v helm >/dev/null || $(BIN)/python scripts/install_helm.py $(BIN)
 
 helm-check: helm ## Lint and render the Helm chart
@@ -92,35 +92,35 @@ helm-check: helm ## Lint and render the Helm chart
 
 install: $(VENV)/.installed-all ## Set up the environment for development
 
-fix: $(VENV)/.installed-all ## Format, and repair what can be repaired
+fix: $(VENV)/.installed-all ## Format, and fix lint errors that can be fixed automatically
 	$(BIN)/ruff check --fix .
 	$(BIN)/ruff format .
 
-check: $(VENV)/.installed-all ## Lint, format and types
+check: $(VENV)/.installed-all ## Check lint, format and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-proto: $(VENV)/.installed-all ## Generate the code of the protos, and the methods of the clients
+proto: $(VENV)/.installed-all ## Generate code from the protos, and the client methods
 	$(BIN)/python -m facets_proto.generate
 	$(BIN)/python clients/generate_client.py
 	@if command -v npm >/dev/null; then $(MAKE) --no-print-directory $(TYPESCRIPT)/node_modules/.made && \
 	$(BIN)/python $(TYPESCRIPT)/generate.py; else echo "facets: npm is not there: run make proto again with Node" >&2; fi
 
-packages: $(VENV)/.installed-release ## Build every distribution into dist/, models too, and check them
+packages: $(VENV)/.installed-release ## Build all distributions, including the models, into dist/ and check them
 	rm -rf dist
 	$(BIN)/python scripts/build_packages.py --out dist
 	$(VENV)/release/bin/twine check --strict dist/*
 
-sbom: $(VENV)/.installed-release ## Write what a server brings as a CycloneDX SBOM
+sbom: $(VENV)/.installed-release ## Write a CycloneDX SBOM of the packages that a server installs
 	@mkdir -p $(dir $(SBOM))
 	$(VENV)/release/bin/cyclonedx-py requirements requirements.lock --output-file $(SBOM)
 
-audit: $(VENV)/.installed-release ## Look up known vulnerabilities of what a server brings (needs a network)
+audit: $(VENV)/.installed-release ## Look up known vulnerabilities of the packages that a server installs (needs a network)
 	$(VENV)/release/bin/pip-audit --no-deps --disable-pip --requirement requirements.lock
 
-# Without PyTorch and the recognizer, which are installed first and by themselves.
-lock: $(VENV)/.installed-release ## Write requirements.lock, the hashes of what a container installs (needs a network)
+# Leaves out PyTorch and the recognizer, which are installed first and separately.
+lock: $(VENV)/.installed-release ## Write requirements.lock, the hashes of the packages that a container installs (needs a network)
 	$(BIN)/python scripts/build_packages.py --wheels --out build/lock multifacet-client multifacet-server multifacet
 	echo "torch; sys_platform == 'none'" > build/lock/without.txt
 	echo $(SERVED) | $(VENV)/release/bin/uv pip compile --quiet --generate-hashes --python-version 3.11 \
@@ -171,7 +171,7 @@ $(VENV)/.installed-all: $(VENV)/.made $(PINS)
 	@$(PIP) -c constraints.txt -e './clients[parquet]' -e ./server -e ./lab -e '.[all]'
 	@touch $@ $(VENV)/.installed-server
 
-# Tools of releases know other versions of what the product uses: an environment of their own.
+# Release tools need other versions of the product's dependencies, so they get a separate environment.
 $(VENV)/.installed-release: $(VENV)/.installed-all
 	@$(PYTHON) -m venv $(VENV)/release
 	@$(VENV)/release/bin/python -m pip install --quiet $(PIP_ARGS) -c constraints.txt twine cyclonedx-bom pip-audit uv

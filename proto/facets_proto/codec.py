@@ -1,6 +1,7 @@
-"""Converts records to messages and back, by the descriptors of the messages.
+"""Converts records to messages and back, guided by the messages' descriptors.
 
-A record is a frozen dataclass, or any object with attributes, with fields named as the message's. Values correspond:
+A record is a frozen dataclass, or any object with attributes, with the same field names as the message. Values
+correspond:
 
 =====================================  ========================================================================
 record                                 message
@@ -66,7 +67,7 @@ _SPECIAL_READERS: dict[str, _Convert] = {
     "google.protobuf.Struct": payload_from_message,
     "google.protobuf.Timestamp": lambda time: time.ToDatetime(tzinfo=UTC),
 }
-# Fields of messages that not all of their records have.
+# Message fields that some of the records lack.
 _OPTIONAL_FIELDS = {("FacetMatch", "second_span")}
 
 
@@ -113,7 +114,7 @@ _writers: dict[tuple[type, Descriptor, tuple[str, ...]], _Convert] = {}
 
 
 def _written(value: object, descriptor: Descriptor, without: tuple[str, ...] = ()) -> Any:
-    """A value as what protobuf accepts for a message: a message or a dict of its fields."""
+    """Converts a value to what protobuf accepts as a message: a message or a dict of its fields."""
     key = (type(value), descriptor, without)
     write = _writers.get(key)
     if write is None:
@@ -130,7 +131,7 @@ def _written_fields(values: Mapping[str, object], descriptor: Descriptor) -> dic
 
 
 def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -> _Convert:
-    """How to write values of the type of ``example``."""
+    """Returns the function that writes values of the same type as ``example``."""
     names = list(_field_writers(descriptor))
     if isinstance(example, Message):
         return lambda message: message
@@ -167,7 +168,7 @@ def _writer(example: object, descriptor: Descriptor, without: tuple[str, ...]) -
 
 @cache
 def _field_writers(descriptor: Descriptor) -> dict[str, _Convert | None]:
-    """How to convert the value of each field; None: not at all."""
+    """Function that converts the value of each field; None: not converted."""
     return {field.name: _field_writer(field) for field in descriptor.fields}
 
 
@@ -212,7 +213,7 @@ def _chosen_field(descriptor: Descriptor, value: object) -> str:
 
 @cache
 def _record_reader(record_type: Any, descriptor: Descriptor, without: tuple[str, ...] = ()) -> Callable[..., Any]:
-    """How to read a message as a record; takes the message and values that replace its own."""
+    """Returns a function that reads a message, and values that replace its fields, as a record."""
     if get_origin(record_type) is tuple:
         pairs = zip(descriptor.fields, get_args(record_type), strict=True)
         steps = [(field.name, *_presence_and_reader(field, hint, None)) for field, hint in pairs]
@@ -254,14 +255,14 @@ def _field_values(message: Message, steps: Iterable[_Step]) -> dict[str, Any]:
 def _presence_and_reader(
     field: FieldDescriptor, hint: Any, default: Callable[[], object] | None
 ) -> tuple[Callable[[], object] | None, _Convert | None]:
-    """What replaces an unset field, and how a set one is read."""
+    """Functions that give the value of an unset field and read a set one."""
     hint, is_optional = _without_none(hint)
     absent = default or ((lambda: None) if is_optional else None)
     return absent if field.has_presence else None, _field_reader(field, hint, absent)
 
 
 def _field_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
-    """How to read a field as ``hint``; None: as it is."""
+    """Function that reads a field as ``hint``; None: not converted."""
     if not field.is_repeated:
         return _value_reader(field, hint, default)
     if get_origin(hint) is np.ndarray:
@@ -288,7 +289,7 @@ def _field_reader(field: FieldDescriptor, hint: Any, default: Callable[[], objec
 
 
 def _value_reader(field: FieldDescriptor, hint: Any, default: Callable[[], object] | None) -> _Convert | None:
-    """How to read one value of a field as ``hint``; None: as it is."""
+    """Function that reads one value of a field as ``hint``; None: not converted."""
     inner = field.message_type
     if field.enum_type is not None:
         return _enum_reader(field.enum_type, hint, default)
@@ -341,7 +342,7 @@ def _enum_reader(enum: EnumDescriptor, hint: Any, default: Callable[[], object] 
             return values[number]
         if number == 0 and default is not None:
             return default()
-        if hint is str:  # unspecified, or of a newer release
+        if hint is str:  # unspecified, or from a newer release
             return ""
         raise WireError(f"must be a known value, got number {number}")
 

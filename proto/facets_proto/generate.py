@@ -1,7 +1,7 @@
 """Generates the Python code of facets.v1 from its ``.proto`` files: ``python -m facets_proto.generate``.
 
-Besides protoc's output it writes ``services.py``, the names of the services, and ``comments.json``, the comment of
-every service, rpc, message, field and enum value by full name.
+Besides protoc's output it writes ``services.py``, with the names of the services, and ``comments.json``, which maps the
+full name of every service, rpc, message, field and enum value to its comment.
 
 Needs ``grpcio-tools`` (extra ``dev``) and ``googleapis-common-protos`` (a dependency of ``grpcio-status``).
 """
@@ -20,7 +20,7 @@ _SERVICES = '''"""Names of the services of facets.v1, generated; see facets_prot
 SERVICES: tuple[str, ...] = (
 {})
 '''
-# Fields of descriptors that hold named parts.
+# Descriptor fields that hold named parts.
 _PARTS = ("service", "method", "message_type", "nested_type", "field", "oneof_decl", "enum_type", "value")
 
 
@@ -69,7 +69,7 @@ def _comments_of(files: Iterable[Any]) -> Iterator[tuple[str, str]]:
 
 
 def _named(descriptor: Any, scope: str, path: tuple[int, ...]) -> Iterator[tuple[tuple[int, ...], str]]:
-    """Protoc's path of every part of a descriptor, with the part's full name."""
+    """Yields the path that protoc gives to each part of a descriptor, with the part's full name."""
     for kind in _PARTS:
         number = descriptor.DESCRIPTOR.fields_by_name.get(kind)
         if number is None:

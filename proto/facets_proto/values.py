@@ -1,4 +1,4 @@
-"""Converts values that messages represent in another way than records: arrays, JSON objects, enums."""
+"""Converts values that messages and records represent differently: arrays, JSON objects, enums."""
 
 import math
 from enum import Enum
@@ -14,7 +14,7 @@ from facets_proto.v1 import common_pb2
 Path = tuple[str | int, ...]
 
 _DTYPES = {common_pb2.DATA_TYPE_FLOAT32: np.dtype("<f4"), common_pb2.DATA_TYPE_FLOAT16: np.dtype("<f2")}
-_MAX_EXACT_INTEGER = 2**53  # of a double
+_MAX_EXACT_INTEGER = 2**53  # that a double can represent
 
 
 class WireError(ValueError):
@@ -31,7 +31,7 @@ class WireError(ValueError):
         self.path = path
 
     def within(self, *path: str | int) -> "WireError":
-        """The same error with the path of an outer message."""
+        """The same error, with the field of the outer message put before its path."""
         return WireError(self.rule, (*path, *self.path))
 
 

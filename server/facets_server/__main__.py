@@ -1,7 +1,7 @@
-"""``facets-server``: reads the settings, opens data and models, serves until SIGTERM; backup, restore and verify.
+"""``facets-server``: reads the settings, opens data and models, serves until SIGTERM; and upkeep commands.
 
-Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened or a package is missing; 2 when the usage or a
-setting is wrong or the port is in use. Each failure is one sentence on standard error.
+Exit codes: 0 after a clean stop; 1 when data or a model cannot be opened or a package is missing; 2 when an argument or
+setting is invalid or the port is in use. Each failure is one sentence on standard error.
 """
 
 import logging
@@ -117,9 +117,9 @@ def backup(
     data_dir: DataDir = None,
     config: ConfigFile = None,
 ) -> None:
-    """Copy the data directory, also of a running server, and verify the checksums of the copy.
+    """Copy the data directory, even while a server is running, and verify the checksums of the copy.
 
-    Without a folder the copy goes into the folder of the setting backup_dir; backup_keep says how many copies stay.
+    Without a folder, the copy goes into the folder that the setting backup_dir names; backup_keep limits the copies.
     Exit code 1 when the copy is damaged.
     """
 
@@ -151,7 +151,7 @@ def verify(
     data_dir: DataDir = None,
     config: ConfigFile = None,
 ) -> None:
-    """Verify the checksums of a data directory, also of a running server, or of a backup.
+    """Verify the checksums of a backup or of a data directory, even while a server is running.
 
     Prints a line for each damaged part. Exit code 1 when something is damaged.
     """
@@ -207,7 +207,7 @@ def _upkeep(work: Callable[[ModuleType, "ServerConfig"], bool], data_dir: Path |
 
 def _serve(config: "ServerConfig") -> None:
     _check_port(config)
-    # Importing these takes seconds; a wrong setting or --help is answered before.
+    # Importing these takes seconds; --help and invalid settings are handled first.
     from prometheus_client import CollectorRegistry
 
     from facets.documents import CollectionEngine
@@ -246,7 +246,7 @@ def _serve(config: "ServerConfig") -> None:
 class _Shutdown:
     """Waits for SIGTERM or SIGINT; from then on the process ends within ``drain_s`` seconds.
 
-    After that it is ended, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
+    After that it is killed, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
     The kernel may deliver a signal to any thread, which does not wake the main thread, the only one that runs Python's
     handlers. So a thread reads what the interpreter writes for each signal, whichever thread gets it.
     """
@@ -277,7 +277,7 @@ class _Shutdown:
 
     @property
     def grace_s(self) -> float:
-        """Seconds left for running calls; some time is kept for closing files."""
+        """Seconds left for running calls; some time is reserved for closing files."""
         closing_s = min(_MAX_CLOSING_S, self._drain_s / 4)
         return max(0.0, self._deadline - closing_s - time.monotonic()) if self.is_signalled else 0.0
 
@@ -301,7 +301,7 @@ class _Shutdown:
 
 
 def _check_port(config: "ServerConfig") -> None:
-    """Finds a busy port before data and models are loaded; the later bind decides."""
+    """Finds a busy port before data and models are loaded; only the later bind is conclusive."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

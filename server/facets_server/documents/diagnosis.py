@@ -1,4 +1,4 @@
-"""Diagnosis and map of a collection, on behalf of a call."""
+"""Diagnosis and map of a collection, computed for a call."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -14,13 +14,13 @@ from facets_server.texts.served import TextModels
 
 _MAX_KEPT_MAPS = 4
 _WORDS_PER_THEME = 3
-_NUM_CANDIDATE_WORDS = 12  # of which those of larger themes are left out
+_NUM_CANDIDATE_WORDS = 12  # of a theme, before those of larger themes are dropped
 
 
 def diagnose(
     name: str, queries: Sequence[str], engine: CollectionEngine, *, models: TextModels, call: CallContext
 ) -> tuple[CollectionDiagnosis, TextModel]:
-    """Diagnosis of a collection, and the model that read the queries.
+    """Diagnosis of a collection, and the model that encoded the queries.
 
     Raises:
         NotFoundError: The collection does not exist, or its model is not served.

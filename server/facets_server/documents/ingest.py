@@ -1,6 +1,6 @@
-"""Documents on their way into a collection: checked, encoded and stored; and on their way from one model to another.
+"""Checks, encodes and stores documents, and moves a collection from one model to another.
 
-Upsert and the batches of UpsertStream share it. Upsert stores all of its documents or none; a batch of a stream stores
+Upsert and UpsertStream share this code. Upsert stores all of its documents or none; a batch of a stream stores
 the good documents and reports the others.
 """
 
@@ -31,7 +31,7 @@ from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextM
 
 TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
-_SHARE_OF_DEADLINE = 0.5  # the rest is for the running batch and the last writes
+_SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last writes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +42,13 @@ class IncomingDocument:
         id: Id of the document.
         text: Its text.
         payload: Its payload.
-        facets: ``[K, D]`` if the caller has encoded it, else None; a long text with spans may have more.
+        facets: Facets ``[K, D]`` if the caller has encoded the text, else None; a long text with spans may have more.
         spans: Character spans of these facets, ``[K, 2]``; None: not given.
         sections: Where sections and pages begin; empty: found in the text.
         part_facets: Number of these facets in each part; empty: found by the spans.
         num_tokens: Tokens of the text, as counted by the caller's encoder; None: unknown.
-        num_read: How many of them were read.
-        problem: Error of the conversion; None: no error.
+        num_read: Number of these tokens that the encoder read.
+        problem: Error of the conversion from the request; None: no error.
     """
 
     id: str
@@ -74,7 +74,7 @@ class Rejection:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedDocument:
-    """A stored document whose end was not read: its position in the batch, its id and what was read."""
+    """A stored document whose end was not read: its position in the batch, its id and its token counts."""
 
     position: int
     id: str
@@ -83,7 +83,7 @@ class TruncatedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StoredBatch:
-    """A durable batch; the documents that were rejected or truncated are in the order of their positions."""
+    """A durable batch; rejected and truncated documents are sorted by position."""
 
     num_upserted: int
     rejected_documents: tuple[Rejection, ...]
@@ -96,9 +96,9 @@ class PreparedBatch:
     """A checked batch whose texts wait for the model.
 
     Attributes:
-        good: Position, document and parts (none for a short text) of each document that may be stored.
+        good: Position, document and parts (none for a short text) of each document that passed the checks.
         rejections: The other documents.
-        pending: The first texts of documents without facets, one per part; None: there are none.
+        pending: The first texts to encode, one per part of a document without facets; None: there are none.
         waiting: The other texts, encoded after the first ones.
         call: The call that stores the batch.
     """
@@ -111,7 +111,7 @@ class PreparedBatch:
 
 
 class Ingest:
-    """The way into one collection."""
+    """Checks, encodes and stores documents of one collection."""
 
     def __init__(
         self,
@@ -133,7 +133,7 @@ class Ingest:
 
         Raises:
             NotFoundError: The collection does not exist, or its model is not served.
-            ModelMismatchError: The model, or the one of the callers' facets, has another revision.
+            ModelMismatchError: The model, or the one that made the callers' facets, has another revision.
         """
         record = engine.record(collection)
         if any(encoded_by) and encoded_by != (record.model, record.model_revision):
@@ -153,7 +153,7 @@ class Ingest:
         self._max_text_bytes = max_text_bytes
 
     def prepare(self, documents: Sequence[IncomingDocument], call: CallContext) -> PreparedBatch:
-        """Checks documents and hands their texts to the model, without waiting."""
+        """Checks documents and queues their texts for the model, without waiting."""
         good: list[tuple[int, IncomingDocument, tuple[DocumentPart, ...]]] = []
         rejections: list[Rejection] = []
         texts: list[str] = []
@@ -283,7 +283,7 @@ class Ingest:
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
             encoded = self.served.encode(texts, batch.call)
             for row in range(len(texts)):
-                text = encoded_text(encoded, row)  # one of many texts of a book: kept in half precision
+                text = encoded_text(encoded, row)  # a book has many texts: kept in half precision
                 yield replace(text, facets=text.facets.astype(np.float16))
 
     def _with_encoded_facets(
@@ -299,7 +299,7 @@ class Ingest:
 
 
 def encoded_text(encoded: Encoded, row: int) -> EncodedText:
-    """The result of the model for one of the texts."""
+    """The model's result for one of the texts."""
     stats = encoded.stats[row]
     return EncodedText(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
 
@@ -329,13 +329,13 @@ def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocu
 
 
 def step_budget_s(call: CallContext) -> float:
-    """Seconds after which a call of ReindexCollection returns though more is to be done."""
+    """Seconds after which a ReindexCollection call returns even if work remains."""
     remaining = call.time_remaining()
     return _MAX_STEP_S if remaining is None else min(_MAX_STEP_S, _SHARE_OF_DEADLINE * remaining)
 
 
 def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, call: CallContext) -> TargetModel:
-    """The model to move a collection to, encoding on behalf of the call; ``search_fields`` None: as they are."""
+    """The model to move a collection to, which encodes for the call; ``search_fields`` None: unchanged."""
     model = served.model
 
     def encode(texts: Sequence[str]) -> list[EncodedText]:

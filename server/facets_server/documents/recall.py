@@ -12,9 +12,9 @@ from facets_server.runtime.metrics import RecallMetrics
 
 logger = logging.getLogger(__name__)
 
-_DUTY = 0.02  # share of one thread's time at most
+_DUTY = 0.02  # largest share of one thread's time
 _CLOSE_S = 1.0
-_WEIGHT = 0.05  # weight of the newest query in the running mean of its collection
+_WEIGHT = 0.05  # weight of the newest query in the running mean for its collection
 Check = tuple[int, SearchResult, Callable[[], SearchResult]]
 
 
@@ -22,7 +22,7 @@ class RecallSampler:
     """Checks searches one at a time, with pauses between them."""
 
     def __init__(self, share: float, metrics: RecallMetrics) -> None:
-        """Starts a thread unless the share of the approximate searches to check, in [0, 1], is 0."""
+        """Starts a thread unless the share of approximate searches to check, in [0, 1], is 0."""
         self._share = share
         self._metrics = metrics
         self._random = random.Random()
@@ -38,10 +38,10 @@ class RecallSampler:
         return self._recall.get(collection)
 
     def offer(self, found: SearchResult, search_exactly: Callable[[], SearchResult], *, of: int) -> None:
-        """May take a search for checking; never waits.
+        """Offers a search for checking; never waits.
 
         Args:
-            found: Its result.
+            found: The result of the search.
             search_exactly: Runs the same search exhaustively.
             of: Number of the collection.
         """
@@ -65,7 +65,7 @@ class RecallSampler:
         try:
             self._queue.put(None, timeout=_CLOSE_S)
         except queue.Full:
-            return  # it is a daemon
+            return  # a daemon thread does not block the exit
         self._thread.join(_CLOSE_S)
 
     def _work(self) -> None:

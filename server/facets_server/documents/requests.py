@@ -1,4 +1,4 @@
-"""Requests about documents as records of the library: documents to store, filters, searches."""
+"""Reads requests about documents into records of the library: documents to store, filters, searches."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -77,15 +77,15 @@ def _incoming(message: pb.Document, path: ErrorPath) -> IncomingDocument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentQuery(SearchRequest):
-    """A search as requested; ``facets`` and ``texts`` follow from ``queries`` once these are encoded.
+    """A search as requested; ``facets`` and ``texts`` are derived from ``queries`` once these are encoded.
 
     Attributes:
         collection: Where to search.
         queries: Texts, or facets ``[facets, D]``.
-        model: Model that encodes the texts; empty: that of the collection.
-        evidence: Whether hits say which facets met.
-        num_words: Nearest words of each facet of the evidence.
-        include_document: Whether hits have text and payload.
+        model: Model that encodes the texts; empty: the collection's.
+        evidence: Whether hits list the facets that matched.
+        num_words: Number of nearest words for each facet in the evidence.
+        include_document: Whether hits include text and payload.
     """
 
     collection: str
@@ -124,9 +124,9 @@ def _query(message: pb.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RerankQuery(SearchRequest):
-    """A request to put ``documents`` in the order in which they answer ``query``.
+    """A request to rank ``documents`` by how well they answer ``query``.
 
-    ``model`` encodes both; empty: the default of collections.
+    ``model`` encodes both; empty: the default model of collections.
     """
 
     query: str

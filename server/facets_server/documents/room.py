@@ -1,4 +1,4 @@
-"""The room of documents, which hold facets of texts: its models are those of texts, of passages if there are any."""
+"""The room of documents. Its models are those of texts; models of passages come first if there are any."""
 
 from facets.documents.store import SCHEMA as DOCUMENTS
 from facets_server.documents.recall import RecallSampler

@@ -1,4 +1,4 @@
-"""A search from texts or facets to hits with their evidence, and texts in the order in which they answer a query."""
+"""Searches a collection by texts or facets, explains the hits, and reranks texts for a query."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -26,12 +26,12 @@ from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
-_MAX_MATCHES = 3  # facets of a query that are explained, those that contribute most
+_MAX_MATCHES = 3  # explained facets of a query: those that contribute most
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SearchReply:
-    """The results of a search, as the reply has them; see the proto."""
+    """The results of a search; the fields are those of the proto."""
 
     hits: tuple[tuple[SearchHit, ...], ...]
     index_revision: int
@@ -45,7 +45,7 @@ class SearchReply:
 
 @dataclass(frozen=True, slots=True)
 class _EncodedQuery:
-    """Facets ``[J, D]`` of one query, their weights ``[J]``, and how they combine to one score."""
+    """Facets ``[J, D]`` of one query, their weights ``[J]``, and how their scores are combined."""
 
     facets: NDArray[np.float32]
     weights: NDArray[np.float32]
@@ -93,7 +93,7 @@ def search(
 
 
 def reader_of(record: CollectionRecord, models: TextModels, name: str) -> ServedTexts:
-    """The model that encodes the queries to a collection: its own, or the named one of the same space.
+    """The model that encodes the queries to a collection: its own, or the named one if it has the same space.
 
     Raises:
         NotFoundError: It is not served.
@@ -142,19 +142,19 @@ def _encoded(
 
 
 def _weights_of(facets: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Equal weights for all facets except rows of zeros, which a text with fewer facets has."""
+    """Equal weights for all facets; 0 for the zero rows that pad a text with fewer facets."""
     used: NDArray[np.bool_] = np.any(facets != 0, axis=1)
     return used.astype(np.float32) if used.any() else np.ones(len(facets), np.float32)
 
 
 def _left_out(query: DocumentQuery, encoded: Sequence[_EncodedQuery]) -> str:
-    """Names the first query whose words alone were searched because the model cannot read it; empty: none."""
+    """Warns of the first query that was searched by words only, because the model cannot read it; empty: none."""
     indices = [i for i, one in enumerate(encoded) if query.mode != "lexical" and not len(one.facets)]
     return f"queries[{indices[0]}].text {FOREIGN}: only its words were searched" if indices else ""
 
 
 def _groups(query: DocumentQuery, encoded: Sequence[_EncodedQuery]) -> list[list[int]]:
-    """Indices of the queries of one kind, number of facets and combination: the engine searches one array at a time."""
+    """Groups query indices by kind, number of facets and combination: the engine searches one array at a time."""
     groups: dict[tuple[int, bool, Combination], list[int]] = {}
     for index, (entry, one) in enumerate(zip(query.queries, encoded, strict=True)):
         key = (len(one.facets), isinstance(entry, str), query.combine or one.combine)
@@ -181,7 +181,7 @@ def _group_request(query: DocumentQuery, encoded: Sequence[_EncodedQuery], indic
 def _explained(
     hits: Sequence[Sequence[SearchHit]], encoded: Sequence[_EncodedQuery], model: TextModel, num_words: int
 ) -> tuple[tuple[SearchHit, ...], ...]:
-    """Hits whose evidence is the matches that contribute most, with their nearest words; 0 words: no evidence."""
+    """Adds to each hit the matches that contribute most, with their nearest words; 0 words: no evidence."""
     if not num_words:
         return tuple(tuple(replace(hit, evidence=()) for hit in query_hits) for query_hits in hits)
     matches = [
@@ -209,7 +209,7 @@ def _explained(
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Reranked:
-    """The best texts first, the tokens read of all texts, and the model that read them."""
+    """The texts, best first, the number of tokens read, and the model that read them."""
 
     results: tuple[RankedText, ...]
     num_tokens: int
@@ -217,7 +217,7 @@ class Reranked:
 
 
 def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> Reranked:
-    """Encodes query and texts, and puts the texts in order.
+    """Encodes the query and the texts, and ranks the texts.
 
     Raises:
         NotFoundError: The model is not served.

@@ -24,7 +24,7 @@ from facets_server.texts.served import TextModels
 
 
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
-    """Makes, shows, moves and deletes collections."""
+    """Creates, shows, moves and deletes collections."""
 
     def __init__(self, models: TextModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
         self._models = models
@@ -33,7 +33,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
         self._maps = Maps(models, engine)
 
     def CreateCollection(self, request: pb.CreateCollectionRequest, call: CallContext) -> pb.CreateCollectionResponse:
-        """Makes an empty collection for the facets of one model."""
+        """Creates an empty collection for the facets of one model."""
         model = self._models.get(request.model).model
         info = self._engine.create_collection(
             request.name,
@@ -184,6 +184,6 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         return to_message(found, pb.SearchResponse, results=results, timings=call)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
-        """The texts of a request in the order in which they answer its query."""
+        """Ranks the texts of a request by how well they answer its query."""
         reranked = rerank_texts(reranking_of(request, self._limits), self._models, call)
         return to_message(reranked, pb.RerankResponse, timings=call)

@@ -1,7 +1,7 @@
 """The protocol of UpsertStream: open, batches, durable acknowledgements, resume.
 
-While one batch is being stored the next ones are already being encoded. A batch is acknowledged after its documents and
-then its sequence number are durable, so a client may discard what was acknowledged.
+While one batch is being stored the next ones are already being encoded. A batch is acknowledged once its documents, and
+then its sequence number, are durable, so a client may discard acknowledged batches.
 """
 
 from collections.abc import Callable, Iterator

@@ -57,7 +57,7 @@ class StreamStore:
     def __init__(self, place: Path | SqlDatabase) -> None:
         """Opens or creates the file, or uses the database that several servers share.
 
-        A damaged file is set aside. Its tokens are then unknown, and their streams start again, which loses nothing.
+        A damaged file is set aside. Its tokens are then unknown, and their streams start again; no data is lost.
 
         Raises:
             StorageError: The file cannot be written.
@@ -90,7 +90,7 @@ class StreamStore:
 
         Raises:
             InvalidInputError: The token belongs to another collection.
-            NotFoundError: No stream has this token, or its collection was deleted and made again.
+            NotFoundError: No stream has this token, or its collection was deleted and created again.
         """
         with self._database.write() as connection:
             columns = "collection, collection_created, last_sequence, generation"

@@ -1,7 +1,7 @@
-"""The process of the gateway, started by the server: ``python -m facets_server.gateway``.
+"""The gateway process, started by the server: ``python -m facets_server.gateway``.
 
-The first line of standard input is the order, as JSON; the end of standard input, also by the server's death, stops the
-gateway. Once it accepts requests, it prints one line with the port of its metrics.
+The first line of standard input holds its settings as JSON. When standard input ends, even because the server died, the
+gateway stops. Once it accepts requests, it prints one line with the port of its metrics.
 """
 
 import asyncio

@@ -30,7 +30,7 @@ from facets_server.runtime.keys import read_keys
 
 PLAYGROUND = Path(__file__).parent / "playground"
 
-# Fixed here because the tables of the machine differ, and browsers do not run scripts of another type.
+# Fixed here because the MIME tables of machines differ, and browsers refuse scripts of a wrong type.
 _CONTENT_TYPES = {
     ".html": "text/html; charset=utf-8",
     ".css": "text/css; charset=utf-8",

@@ -1,4 +1,4 @@
-"""Parts of the routes that follow other APIs: reading their fields, their errors, embedding and reranking."""
+"""Parts shared by the routes that follow other APIs: request fields, errors, embedding and reranking."""
 
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, TypeVar
@@ -96,7 +96,7 @@ async def embed(
     Args:
         backend: Calls the server.
         request: The HTTP request.
-        texts: At least one.
+        texts: At least one text.
         model: Name of the model; empty: the first of ``text_models``.
         dimensions: The only allowed length of the vectors; None: any.
         facets: Whether to return facets and spans too. Without them, models of passages do half the work.
@@ -146,10 +146,10 @@ def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:
 
 
 def probability(result: Any) -> float:
-    """Confidence of a ranked text, the probability that other APIs return; its score where the model has none."""
+    """Confidence of a ranked text, as other APIs return it; its score if the model gives no confidence."""
     return result.confidence if result.HasField("confidence") else result.score
 
 
 def renamed(text: str, name: str) -> str:
-    """A message or field path of the server, with ``texts`` called as the route calls them."""
+    """A message or field path of the server, with ``texts`` replaced by the route's name for them."""
     return name + text.removeprefix("texts") if text.startswith("texts") else text

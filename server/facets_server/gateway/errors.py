@@ -1,4 +1,4 @@
-"""Errors of the gateway: gRPC codes as HTTP statuses, as the Connect protocol maps them."""
+"""Errors of the gateway; gRPC codes map to HTTP statuses as in the Connect protocol."""
 
 import base64
 import math
@@ -78,7 +78,7 @@ class CallError(Exception):
 
     @classmethod
     def of_grpc(cls, error: Any) -> "CallError":
-        """The error of a failed gRPC call (``grpc.RpcError``), with the details of its trailing metadata."""
+        """The error of a failed gRPC call (``grpc.RpcError``), with the details from its trailing metadata."""
         metadata: Iterable[tuple[str, Any]] = error.trailing_metadata() or ()
         packed = next((value for name, value in metadata if name == "grpc-status-details-bin"), b"")
         try:
@@ -134,7 +134,7 @@ def bad_request(message: str, *, http_status: int = 400, field: str = "", **head
 
 
 def internal_error() -> Response:
-    """The reply after a bug of ours. It says nothing else, because messages may quote the caller's text."""
+    """The reply to an unexpected exception. It has a fixed text, because messages may quote the caller's text."""
     return CallError(Code.INTERNAL, "internal error").response()
 
 

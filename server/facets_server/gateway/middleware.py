@@ -1,7 +1,7 @@
-"""What surrounds every request: its id, headers, log line and metrics, and checks of its host and framing.
+"""Handles what every request needs: id, headers, log line and metrics, and checks of host and framing.
 
-The host is checked against DNS rebinding: a foreign web page can make its own name resolve to this machine, and the
-browser then takes its scripts for ours. The ``Host`` header of their requests still has that name.
+The host check prevents DNS rebinding: a foreign web page can make its own name resolve to this machine, and the browser
+then treats its scripts as ours. The ``Host`` header of their requests still has the foreign name.
 """
 
 import logging
@@ -27,7 +27,7 @@ _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 
 
 class RequestCheck:
-    """Rejects requests for other hosts, and requests that a proxy may have framed in another way."""
+    """Rejects requests for other hosts, and requests that a proxy may have framed differently."""
 
     def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
         self._app = app
@@ -62,7 +62,7 @@ class Observed:
         Args:
             app: The application.
             registry: Registry of the metrics.
-            routes: Paths with metrics of their own; all other paths are counted as ``pages``.
+            routes: Paths with separate metrics; all other paths are counted as ``pages``.
         """
         self._app = app
         self._routes = frozenset(routes)

@@ -30,7 +30,7 @@ _SCALARS: Mapping[int, Schema] = {
     FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},
     FieldDescriptor.CPPTYPE_STRING: _STRING,
 }
-# Messages with a JSON format of their own.
+# Messages with a special JSON format.
 _WELL_KNOWN: Mapping[str, Schema] = {
     "google.protobuf.Any": _OBJECT,
     "google.protobuf.Struct": _OBJECT,
@@ -139,7 +139,7 @@ def _reference(described: Descriptor | EnumDescriptor) -> Schema:
 
 
 def _schemas_of(message: Descriptor, known: Mapping[str, Schema]) -> Schema:
-    """Schemas of a message and of everything it holds, without the known ones."""
+    """Schemas of a message and of all nested types, except the known ones."""
     schemas: Schema = {}
     waiting = [message]
     while waiting:

@@ -1,7 +1,7 @@
 """The gateway as a child process of the server, which starts and watches it.
 
-Reading HTTP and JSON takes processor time in Python, which in the server's own process would block its event loop. The
-server binds the port, so that it notices a used port at start, and restarts a gateway that dies.
+Parsing HTTP and JSON takes processor time in Python; in the server's own process it would block the event loop. The
+server binds the port itself, to detect at start that it is in use, and restarts a gateway that dies.
 """
 
 import http.client
@@ -40,7 +40,7 @@ class GatewayProcess:
         Args:
             config: Settings of the server.
             target: Address where the server accepts the gateway's calls.
-            token: Secret by which the server knows the gateway.
+            token: Secret by which the server recognizes the gateway.
 
         Raises:
             ConfigError: The port cannot be used.
@@ -107,7 +107,7 @@ class GatewayProcess:
             stdout=subprocess.PIPE,
             text=True,
             pass_fds=(self._socket.fileno(),),
-            start_new_session=True,  # Ctrl-C reaches only the server, which stops the gateway in order
+            start_new_session=True,  # Ctrl-C reaches only the server, which then stops the gateway
         )
         self._process = process
         assert process.stdin is not None and process.stdout is not None

@@ -17,13 +17,13 @@ from grpc_health.v1 import health_pb2
 from facets_server.gateway.errors import bad_request
 
 _PACKAGE = "facets_proto.v1"
-MAX_JSON_VALUES = 262_144  # of one body, or of one line of a stream
+MAX_JSON_VALUES = 262_144  # in one body, or in one line of a stream
 _SEPARATORS = (b",", b"[", b"{", b":")
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
 _UNKNOWN_FIELD = re.compile(
     r'has no field named "(.*?)" at "\w+\.?([^"]*)"\.?\s+Available Fields\(.*?\): "\[(.*?)\]"', re.DOTALL
 )
-_MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller
+_MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Rpc:
 
     @property
     def is_stream(self) -> bool:
-        """True when requests or replies are a stream."""
+        """True when the requests or the replies are a stream."""
         return bool(self.descriptor.client_streaming or self.descriptor.server_streaming)
 
 
@@ -66,7 +66,7 @@ def parse_json(body: bytes) -> Any:
     """Parses strict JSON: UTF-8, unique names, finite numbers, a limited number of values.
 
     Raises:
-        CallError: The body is not that.
+        CallError: The body breaks one of these rules.
     """
     _check_num_values(body)
     try:
@@ -83,7 +83,7 @@ def parse_json(body: bytes) -> Any:
 
 
 def _check_num_values(body: bytes) -> None:
-    """Bounds memory: a value of one or two bytes takes a hundred as an object."""
+    """Bounds memory: a value of one or two bytes takes a hundred bytes as a Python object."""
     if sum(map(body.count, _SEPARATORS)) < MAX_JSON_VALUES:
         return
     without_strings = _JSON_STRING.sub(b"", body)
@@ -146,7 +146,7 @@ def _explained(error: Exception, values: Any) -> str:
         for step in re.findall(r"\w+", path):
             values = values[int(step) if isinstance(values, list) else step]
     except (LookupError, ValueError, TypeError):
-        pass  # protobuf wrote the name of a field in another form than the caller
+        pass  # protobuf and the caller spell the name of a field differently
     if isinstance(values, str):
         return f"{path} is a string, expected an object with some of {known}"[:_MAX_MESSAGE_CHARS]
     return f"{path or 'the body'} has no field {name[:80]!r}, expected some of {known}"[:_MAX_MESSAGE_CHARS]

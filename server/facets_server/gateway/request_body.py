@@ -22,7 +22,7 @@ _LARGE_BYTES = 65_536  # larger bodies are converted in a thread, so that they d
 MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory of its bytes
 _MAX_EMPTY_LINES = 10_000  # in a row
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
-_DISCARD_S = 2.0  # clients that are still sending do not read the reply
+_DISCARD_S = 2.0  # a client does not read the reply while it is still sending
 
 
 class BodyReader:
@@ -34,7 +34,7 @@ class BodyReader:
         Args:
             max_bytes: Limit of one decompressed body, or of one line of a stream.
             timeout_s: Limit of the time a body may take, and of the time between two lines of a stream.
-            max_total_bytes: Limit of all bodies being read or converted at a time. A single body may exceed it.
+            max_total_bytes: Limit of the total of all bodies being read or converted. A single body may exceed it.
             keys: Keys that may send a body; None: the gRPC server checks them.
         """
         self._max_bytes = max_bytes
@@ -86,7 +86,7 @@ class BodyReader:
             self._num_bytes -= num_bytes
 
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
-        """Yields the lines of a body as they arrive, converted; skips empty ones.
+        """Yields the converted lines of a body as they arrive; skips empty ones.
 
         Raises:
             CallError: A line is too long, or the next one takes too long; else as ``body``.
@@ -103,7 +103,7 @@ class BodyReader:
         return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
 
     async def _raw_lines(self, request: Request) -> AsyncGenerator[bytearray, None]:
-        """Each line counts as held until the next one is requested."""
+        """Yields lines; each counts towards the held bytes until the next one is requested."""
         decompress, line, num_empty = _decompressor(request), bytearray(), 0
         try:
             async for part in self._parts(request):
@@ -171,7 +171,7 @@ class _Identity:
         yield part
 
     def finish(self) -> None:
-        """Nothing to check."""
+        """Does nothing: there is nothing to check."""
 
 
 class _Gzip:

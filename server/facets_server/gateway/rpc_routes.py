@@ -1,4 +1,4 @@
-"""Every rpc over HTTP: unary rpcs as in the Connect protocol, streams as lines of JSON."""
+"""Serves every rpc over HTTP: unary rpcs as in the Connect protocol, streams as lines of JSON."""
 
 import json
 from collections.abc import AsyncIterator
@@ -43,12 +43,12 @@ async def _stream(backend: Backend, rpc: Rpc, request: Request) -> Response:
     content_type_of(request, NDJSON)
     backend.reader.check_key(request)
     lines = _reply_lines(backend, rpc, request)
-    first = await anext(lines, b"")  # a call that fails before its first reply gets a status of its own
+    first = await anext(lines, b"")  # a call that fails before its first reply gets an HTTP error status
     return _NdjsonResponse(first, lines)
 
 
 async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIterator[bytes]:
-    """Replies as lines. An invalid request line ends the requests; earlier ones are answered before it fails."""
+    """Yields replies as lines. An invalid request line ends the stream once earlier requests are answered."""
     caller = caller_of(request, timeout_s=None)
     body_error: CallError | None = None
 
@@ -102,7 +102,7 @@ def content_type_of(request: Request, *accepted: str) -> str:
     """The content type of a request, without parameters.
 
     Raises:
-        CallError: It is not an accepted one. Web pages of other origins could send some types without permission.
+        CallError: The type is not accepted. Web pages of other origins could send some types without permission.
     """
     content_type = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if content_type not in accepted:

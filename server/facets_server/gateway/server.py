@@ -1,9 +1,9 @@
 """Runs the gateway on a socket, with limits on its connections.
 
-uvicorn has no limit on the time of a request head, and its limit on connections rejects new ones instead of closing
-silent ones. ``LimitedProtocol`` adds both. With a bare application, Hypercorn, which limits heads but not connections,
-took 1.2 to 2 times its CPU per request; Granian took 0.5 to 0.8 times, but can neither use a bound socket nor close
-silent connections.
+uvicorn does not limit how long request headers may take, and its connection limit rejects new connections instead of
+closing silent ones. ``limited_protocol`` adds both. With a bare application, Hypercorn, which limits the time of
+headers but not connections, took 1.2 to 2 times its CPU per request; Granian took 0.5 to 0.8
+times, but can neither use a bound socket nor close silent connections.
 """
 
 import asyncio
@@ -34,9 +34,9 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
 
     Args:
         max_connections: When there are more, the one that has waited longest for a request is closed.
-        head_timeout_s: Seconds within which the head of a request must arrive.
+        head_timeout_s: Seconds within which the headers of a request must arrive.
     """
-    waiting: dict[H11Protocol, asyncio.TimerHandle] = {}  # for a request; the longest first
+    waiting: dict[H11Protocol, asyncio.TimerHandle] = {}  # connections waiting for a request; the longest wait first
 
     class LimitedProtocol(H11Protocol):
         def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -55,7 +55,7 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
 
         def on_response_complete(self) -> None:
             super().on_response_complete()
-            if self.cycle.response_complete:  # else the next request was already there
+            if self.cycle.response_complete:  # else the next request has already arrived
                 self._wait()
 
         def connection_lost(self, exc: Exception | None) -> None:
@@ -72,7 +72,7 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
                 timer.cancel()
 
         def _time_out(self) -> None:
-            if self.conn.trailing_data[0]:  # a part of a head
+            if self.conn.trailing_data[0]:  # part of the headers
                 message = f"the head of the request did not arrive within {head_timeout_s:g} s"
                 body = json.dumps({"code": "deadline_exceeded", "message": message})
                 head = "HTTP/1.1 408 Request Timeout\r\nContent-Type: application/json\r\nConnection: close\r\n"
@@ -151,7 +151,7 @@ class _Server(uvicorn.Server):
 
 def _uvicorn_config(app: Any, config: ServerConfig) -> uvicorn.Config:
     http, security = config.http, config.security
-    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients
+    logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # its messages quote clients' input
     settings = uvicorn.Config(
         app,
         http=limited_protocol(http.max_connections, http.read_timeout_s),

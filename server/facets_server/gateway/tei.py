@@ -1,6 +1,6 @@
-"""Routes of Hugging Face's Text Embeddings Inference (TEI) and of Cohere and Jina, as far as their clients use them.
+"""Those routes of Hugging Face's Text Embeddings Inference (TEI), Cohere and Jina that their clients use.
 
-Their rerankers return probabilities, so ours return the confidence of a text.
+Their rerankers return probabilities, so these routes return the confidence of a text.
 """
 
 import uuid
@@ -95,7 +95,7 @@ def tei_routes(backend: Backend) -> list[Route]:
 
 
 def cohere_routes(backend: Backend) -> list[Route]:
-    """The route of Cohere and Jina."""
+    """The rerank route of Cohere and Jina."""
     return [compatible_route(backend, "POST", "/v1/rerank", _cohere_rerank, _cohere_error_body)]
 
 

@@ -21,8 +21,8 @@ _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _TIMEOUT_MS = re.compile(r"[0-9]{1,10}")
 _PRINTABLE = re.compile(r"[\x20-\x7e]*")
 _FORWARDED = ("authorization", "traceparent", "tracestate")
-MAX_METADATA_BYTES = 6144  # gRPC rejects calls with more than 8 KiB, which include its own metadata
-_MAX_STREAMS = 256  # each takes a thread; the server admits fewer
+MAX_METADATA_BYTES = 6144  # gRPC rejects calls with more than 8 KiB, its own metadata included
+_MAX_STREAMS = 256  # each takes a thread; the server admits fewer streams
 _CHANNEL_OPTIONS = [
     ("grpc.max_receive_message_length", -1),
     ("grpc.max_send_message_length", -1),
@@ -74,7 +74,7 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
 
 
 def request_id_of(request: Request) -> str:
-    """The client's ``X-Request-Id``, or a new one, the same for the whole request."""
+    """The client's ``X-Request-Id``, or a new id that stays the same for the whole request."""
     state = request.scope.setdefault("state", {})
     if "request_id" not in state:
         sent = request.headers.get("x-request-id", "")
@@ -96,7 +96,7 @@ class Upstream:
 
         Args:
             target: Address of the server.
-            token: Secret that proves to the server that the gateway calls, and the caller's address is true.
+            token: Secret that proves to the server that the call, and the client address in it, come from the gateway.
         """
         self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
@@ -170,7 +170,7 @@ class Backend:
 
 
 def _iterated(requests: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Iterates over ``requests`` in the thread of gRPC that sends them."""
+    """Iterates over ``requests`` in the gRPC thread that sends them."""
 
     async def next_request() -> bytes | None:
         return await anext(requests, None)

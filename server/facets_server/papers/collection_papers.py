@@ -1,8 +1,8 @@
-"""Documents of a collection as papers, encoded by a model of papers and kept for the next request.
+"""Encodes documents of a collection as papers, and caches them for the next request.
 
-A collection holds facets of another model, so each document is encoded once for each of its revisions. The number of
-kept papers is bounded; those of the collection used last stay longest. A call that runs out of time leaves what it has
-encoded to the next one.
+A collection holds facets of another model, so each revision of a document is encoded once. The number of cached papers
+is bounded; the least recently used collection is evicted first. What a call has encoded when its time runs out is
+cached, too.
 """
 
 import threading
@@ -24,7 +24,7 @@ _PAPERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class RankablePapers:
-    """Papers of a collection in the order of their ids, and the revision that was read."""
+    """Papers of a collection in the order of their ids, and the collection's revision that was read."""
 
     ids: tuple[str, ...]
     titles: tuple[str, ...]
@@ -54,7 +54,7 @@ class CollectionPapers:
         excluded: frozenset[str],
         min_revision: int | None,
     ) -> RankablePapers:
-        """The papers of a collection that match.
+        """The matching papers of a collection.
 
         Raises:
             NotFoundError: The collection does not exist.
@@ -115,13 +115,13 @@ class CollectionPapers:
             self._kept.move_to_end(key)
             while len(self._kept) > 1 and sum(map(len, self._kept.values())) + num_needed > self._max_papers:
                 self._kept.popitem(last=False)
-            if len(bucket) + num_needed > 2 * self._max_papers:  # many of deleted documents
+            if len(bucket) + num_needed > 2 * self._max_papers:  # many belong to deleted documents
                 bucket = self._kept[key] = {}
             return bucket
 
 
 def paper_of(document: StoredDocument) -> Paper:
-    """A document as a paper: title and abstract of its payload, else the first line of its text and the rest."""
+    """A document as a paper: title and abstract from its payload, else the first line and the rest of its text."""
     title, abstract = document.payload.get("title"), document.payload.get("abstract")
     if isinstance(title, str) and title.strip():
         return Paper(title, abstract if isinstance(abstract, str) else "", id=document.id)

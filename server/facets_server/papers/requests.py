@@ -1,4 +1,4 @@
-"""Requests about papers as records of the library."""
+"""Reads requests about papers into records of the library."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
@@ -32,13 +32,13 @@ class PaperQuery:
 
     Attributes:
         kind: What the ids are.
-        ids: Authors or citing papers.
-        collection: Where the papers are; empty: in ``papers``.
-        papers: Papers of the caller.
-        where: Which documents of the collection, the years included.
-        options: Options; years and excluded ids only for papers of the caller.
-        excluded: Ids of documents never listed.
-        min_revision: The read must see the writes up to this revision.
+        ids: Ids of authors or citing papers.
+        collection: Collection that holds the papers; empty: they are in ``papers``.
+        papers: Papers that the caller sent.
+        where: Filter on the documents of the collection, including the years.
+        options: Options; they include years and excluded ids only for papers that the caller sent.
+        excluded: Ids of documents to leave out.
+        min_revision: Revision whose writes the read must include.
     """
 
     kind: CandidateKind
@@ -57,7 +57,7 @@ def candidate_query_of(
     *,
     is_bulk: bool = False,
 ) -> tuple[tuple[Paper, ...], PaperOptions]:
-    """Papers and options of a request.
+    """Reads the papers and options of a request.
 
     Raises:
         InvalidInputError: The request breaks a rule.

@@ -17,7 +17,7 @@ _WARM_UP_PAPERS = (
 
 
 class ServedPapers(ServedModel[PaperEngine]):
-    """One engine for papers; one reader and one writer at a time, which do not wait for each other."""
+    """A model of papers; allows one reader and one writer at a time, which do not wait for each other."""
 
     def __init__(self, info: ModelInfo, engine: PaperEngine) -> None:
         super().__init__(info, engine)
@@ -25,17 +25,17 @@ class ServedPapers(ServedModel[PaperEngine]):
 
     @contextmanager
     def writing(self, call: CallContext) -> Iterator[PaperEngine]:
-        """``exclusive`` for additions."""
+        """Like ``exclusive``, for additions."""
         with self._writers.hold(call), self.counting_failures():
             yield self.engine
 
     def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
-        """The given texts that are neither an id nor a name of a candidate."""
+        """The given texts that are neither the id nor the name of a candidate."""
         table = self.engine.state.tables[kind]
         return [text for text in ids_or_names if text not in table.row_of_id and text not in table.rows_of_name]
 
     def probe(self, call: CallContext) -> None:
-        """Recommends for fixed papers."""
+        """Recommends candidates for fixed papers."""
         options = PaperOptions(top_k=1, evidence=True)
         with self.exclusive(call) as engine:
             for kind, recommend in (

@@ -28,7 +28,7 @@ from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.requests import check_number
 
 _PAPERS_AT_A_TIME = 32
-_BULK_PAPERS_AT_A_TIME = 128  # more: each turn looks up the candidates again
+_BULK_PAPERS_AT_A_TIME = 128  # larger than elsewhere: each turn looks up the candidates again
 _MAX_UNKNOWN = 100  # unknown names that are returned; the others are counted
 # Arguments of the library -> fields of the requests for candidates, and of the request for papers.
 _CANDIDATE_FIELDS: FieldNames = {
@@ -111,7 +111,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             revision = 0
 
         def message(ranked: RankedPaper) -> pb.RankedPaper:
-            position = 0 if query.collection else ranked.position  # of a collection it means nothing to the caller
+            position = 0 if query.collection else ranked.position  # a position in a collection is useless to callers
             return to_message(
                 ranked, pb.RankedPaper, id=ids[ranked.position], title=titles[ranked.position], position=position
             )
@@ -180,7 +180,7 @@ def _candidates(
 
 
 def _joined(parts: Sequence[BulkCandidates]) -> tuple[list[str], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:
-    """Distinct ids of the candidates, and for each paper the indices of its candidates in them with their scores."""
+    """Distinct candidate ids, and for each paper the indices of its candidates in that list and their scores."""
     index_of_id: dict[str, int] = {}
     results = []
     for part in parts:

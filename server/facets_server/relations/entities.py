@@ -1,4 +1,4 @@
-"""Where the entities of a request come from: its spans or names, or the server's gazetteer or spaCy pipeline."""
+"""Finds the entities of a request: by its spans or names, or with the server's gazetteer or spaCy pipeline."""
 
 import threading
 from collections.abc import Callable, Sequence
@@ -15,16 +15,16 @@ _MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with e
 
 
 class EntitySource(StrEnum):
-    """What finds the entities."""
+    """Source of the entities."""
 
-    ANY = ""  # the first of: spans, names, the server's gazetteer, NER
+    ANY = ""  # the first available of: spans, names, the server's gazetteer, NER
     SPANS = "spans"
     GAZETTEER = "gazetteer"
     NER = "ner"
 
 
 class EntityFinders:
-    """Finders by source; files are read once, on first use. Thread-safe."""
+    """Entity finders by source; files are read once, on first use. Thread-safe."""
 
     def __init__(self, config: RelationsConfig) -> None:
         self._config = config
@@ -62,7 +62,7 @@ class EntityFinders:
     def _read_pipeline(self) -> EntityFinder:
         try:
             return SpacyEntities(self._config.ner_pipeline)
-        except FacetsError as error:  # not installed, or without a recognizer
+        except FacetsError as error:  # pipeline not installed, or it has no entity recognizer
             raise ConfigError(
                 f"the server cannot find entities itself ({error}): give entities or gazetteer_names"
             ) from error

@@ -1,4 +1,4 @@
-"""Requests about relations as records of the library."""
+"""Reads requests about relations into records of the library."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -1,6 +1,6 @@
 """The served models of relations.
 
-Long requests are worked on in parts, so that a single question does not wait for a whole bulk request.
+Long requests are processed in parts, so that a single question does not wait for a whole bulk request.
 """
 
 from collections.abc import Iterator, Sequence
@@ -31,7 +31,7 @@ FIELDS: FieldNames = {
 
 @dataclass(frozen=True, slots=True)
 class Entities:
-    """Entities of the texts of one request: the given spans of each text, or found by ``finder`` where it is set."""
+    """Entities of the texts of one request: found by ``finder`` if it is set, else the given spans of each text."""
 
     spans: tuple[tuple[EntitySpan, ...], ...]
     finder: EntityFinder | None
@@ -45,7 +45,7 @@ class Entities:
 
 @dataclass(frozen=True, slots=True)
 class ExtractedText:
-    """The entities of one text in their order, and its pairs of entities."""
+    """The entities of one text in text order, and its entity pairs."""
 
     entities: tuple[EntityMention, ...]
     pairs: Sequence[EntityPair]
@@ -66,7 +66,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         top_k: int,
         evidence: bool,
     ) -> Iterator[ExtractedText]:
-        """One text after the other, see ``RelationEngine.extract``."""
+        """Extracts from one text after the other, see ``RelationEngine.extract``."""
         for start in range(0, len(texts), _TEXTS_AT_A_TIME):
             part = texts[start : start + _TEXTS_AT_A_TIME]
             with in_request(FIELDS, start=start):
@@ -95,7 +95,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         limits: PairLimits,
         evidence: bool,
     ) -> Iterator[list[RankedTail]]:
-        """Tails of one pair of head and relation after the other, see ``RelationEngine.fill_slot``."""
+        """Fills one pair of head and relation after the other, see ``RelationEngine.fill_slot``."""
         with in_request(FIELDS):
             spans = entities.of(texts, 0)
             for number, (head, relation) in enumerate(slots):
@@ -112,7 +112,7 @@ class ServedRelations(ServedModel[RelationEngine]):
         top_k: int | None,
         evidence: bool = False,
     ) -> Iterator[PatternScore]:
-        """Scores of one pattern after the other, see ``RelationEngine.score``."""
+        """Scores one pattern after the other, see ``RelationEngine.score``."""
         for start in range(0, len(patterns), _PATTERNS_AT_A_TIME):
             with in_request(FIELDS, start=start), self.exclusive(call) as engine:
                 part = patterns[start : start + _PATTERNS_AT_A_TIME]

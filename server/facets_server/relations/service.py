@@ -64,7 +64,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         scores = served.score(
             query.patterns, call, relations=query.relations or None, top_k=query.top_k, evidence=query.evidence
         )
-        # One message after the other, so that only the messages are held.
+        # One message at a time, so that only the messages are held in memory.
         reply = pb.ScoreRelationsResponse(scores=(to_message(score, pb.PatternScore) for score in scores))
         reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=served.info, timings=call))
         return reply
@@ -106,7 +106,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
 
 def _extraction(texts: Iterable[ExtractedText], query: ExtractionQuery, max_scores: int) -> pb.ExtractRelationsResponse:
-    """Messages of one text after the other, so that only what is returned is held.
+    """Builds the reply one text at a time, so that only returned relations are held in memory.
 
     Raises:
         InvalidInputError: More than ``max_scores`` relations would be returned.

@@ -1,1 +1,1 @@
-"""What every service runs on: admission, batching, deadlines, errors, health, the model registry."""
+"""Shared infrastructure of all services: admission, batching, deadlines, errors, health, the model registry."""

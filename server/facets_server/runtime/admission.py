@@ -1,12 +1,12 @@
 """Admission control: how many calls run, how many wait, and which call is refused.
 
 Work needs a permit, and callers that wait for permits take turns (``fair_queue``). A lone caller may use all permits
-but a reserved eighth. Beside others, one caller has at most half of all running and waiting calls. When the waiting
-room is full, the caller with the most waiting calls gives one up to a caller with fewer; else the new call is refused,
-with the time after which to retry. Messages of a stream are not refused: the server stops reading the stream, and
-gRPC's flow control stops the sender. Streams are counted, and one too many is refused when it opens.
+but a reserved eighth. When others are active, one caller has at most half of all running and waiting calls. When the
+waiting room is full, the caller with the most waiting calls gives one up to a caller with fewer; else the new call is
+refused, with the time after which to retry. Messages of a stream are not refused: the server stops reading the stream,
+and gRPC's flow control stops the sender. Streams are counted, and one too many is refused when it opens.
 
-gRPC's own ``maximum_concurrent_rpcs`` counts streams like calls and refuses without saying when to come back.
+gRPC's own ``maximum_concurrent_rpcs`` counts streams like calls and refuses without a retry time.
 """
 
 import threading
@@ -22,7 +22,7 @@ from facets_server.runtime.fair_queue import FairLock, QueueFullError
 
 _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a call takes
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
-_REFUSED_SHARE = 1 / 4  # refused calls of a caller come back at this share of the calls that are answered
+_REFUSED_SHARE = 1 / 4  # rate at which a caller's refused calls retry, as a share of the rate of answered calls
 _RESERVED = 1 / 8  # share of the permits and bytes kept for callers that use less than that
 
 
@@ -42,7 +42,7 @@ class Admission:
         self._requests: Counter[str] = Counter()
         self._bytes: Counter[str] = Counter()
         self._mean_call_s = 0.05
-        self._next_retry: dict[str, float] = {}  # by caller: when its last refused call is to come back
+        self._next_retry: dict[str, float] = {}  # by caller: when its last refused call should retry
         self._is_draining = False
         self._drain_listeners: list[Callable[[], None]] = []
 
@@ -63,7 +63,7 @@ class Admission:
 
     @property
     def max_stream_bytes(self) -> int:
-        """Bytes of the unanswered requests of one stream; a single request may have more."""
+        """Bytes of the unanswered requests of one stream; a single request may exceed it."""
         return self._config.max_stream_bytes
 
     def is_idle(self) -> bool:
@@ -71,7 +71,7 @@ class Admission:
         return self._permits.is_idle() and not self.num_streams
 
     def drain(self) -> None:
-        """Opens no further streams and asks the open ones to end after what they have read."""
+        """Opens no further streams and asks the open ones to end after the messages they have read."""
         with self._lock:
             self._is_draining = True
             listeners = tuple(self._drain_listeners)
@@ -93,7 +93,7 @@ class Admission:
                 self._drain_listeners.remove(listener)
 
     def stream_permit(self, call: CallContext) -> Permit:
-        """Takes a permit for one message of an open stream; waits in a worker thread, even when the room is full.
+        """Takes a permit for one message of an open stream; blocks a worker thread, even when the waiting room is full.
 
         Raises:
             DeadlineExceededError: The deadline passed while waiting.
@@ -108,7 +108,7 @@ class Admission:
         """Refuses, before the message is read, a call that ``admit`` would refuse.
 
         Raises:
-            OverloadedError: The waiting room is full, or the caller has its share.
+            OverloadedError: The waiting room is full, or the caller has used up its share.
         """
         with self._lock:
             self._check_share(call.caller)
@@ -119,7 +119,7 @@ class Admission:
         """Takes a permit for a call whose request has ``num_bytes``; waits until the deadline of the call.
 
         Raises:
-            OverloadedError: The waiting room is full, or the caller or all callers together have their share.
+            OverloadedError: The waiting room is full, or the caller or all callers together exceed their limit.
             DeadlineExceededError: The deadline passed while waiting.
             CallCancelledError: The caller cancelled while waiting.
         """
@@ -205,7 +205,7 @@ class Admission:
         return min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S)
 
     def _staggered_retry_s(self, caller: str) -> float:
-        """The same for one of many refused calls of a caller, spread out: else all of them come back at once."""
+        """Like ``_retry_after_s``, but spreads out a caller's refused calls, so that they do not all retry at once."""
         now = time.monotonic()
         gap_s = self._mean_call_s / self._config.max_concurrent_requests / _REFUSED_SHARE
         retry_at = max(now + self._retry_after_s(), self._next_retry.get(caller, now) + gap_s)

@@ -1,4 +1,4 @@
-"""Puts the server together.
+"""Assembles the server.
 
 A call passes: headers -> key, request id, deadline -> message -> admission -> a worker thread: reading and checks ->
 tokens into the batcher -> forward pass with other calls -> engine -> reply. Any error -> table of errors -> status.
@@ -40,13 +40,13 @@ _LAST_REPLIES_S = 0.5
 
 
 class FacetsServer:
-    """A server; nothing is global, so a process may hold several.
+    """A server; it has no global state, so a process may hold several.
 
     Attributes:
         port: Port of gRPC.
         http_port: Port of the HTTP gateway; None: off.
         metrics_port: Port of the Prometheus metrics; None: off.
-        registry: Its metrics.
+        registry: Registry of the metrics.
     """
 
     def __init__(
@@ -58,14 +58,14 @@ class FacetsServer:
         registry: CollectorRegistry | None = None,
         tracing: Tracing | None = None,
     ) -> None:
-        """Builds the server and binds its port; ``start`` makes it answer.
+        """Builds the server and binds its port; ``start`` begins to answer calls.
 
         Args:
-            models: Served models; the first is the default of the server, the first of each task that of the task. The
-                server closes them.
+            models: Served models; the first is the server's default, the first of each task is the task's. The server
+                closes them.
             engine: The documents; the caller closes it after the server has stopped.
             config: Checked settings.
-            registry: Metrics, those of the models included; None: a new registry.
+            registry: Registry of the metrics, which has those of the models; None: a new registry.
             tracing: Replaces the tracing of the settings.
 
         Raises:
@@ -81,7 +81,7 @@ class FacetsServer:
         self._metrics: MetricsServer | None = None
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
         token = secrets.token_urlsafe(32)
-        with ExitStack() as closing:  # if a step fails, what the steps before opened is closed
+        with ExitStack() as closing:  # if a step fails, everything opened so far is closed
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             watch_data(self.registry, engine, config.data_dir)
@@ -116,10 +116,10 @@ class FacetsServer:
             self._closing = closing.pop_all()
 
     def start(self) -> None:
-        """Answers calls, warms the models up, then turns SERVING.
+        """Starts answering calls, warms up the models, then reports SERVING.
 
         Raises:
-            Exception: What a model raises on its first texts.
+            Exception: Whatever a model raises on its first texts.
         """
         self._grpc.start(self._handlers, probes=self._probes)
         if self._gateway is not None:
@@ -142,7 +142,7 @@ class FacetsServer:
         self.metrics_port = self._metrics.port
 
     def stop(self, grace_s: float) -> None:
-        """Turns NOT_SERVING, refuses new calls, cancels those that still run after ``grace_s``, closes; idempotent."""
+        """Reports NOT_SERVING, refuses new calls, cancels those still running after ``grace_s``, closes; idempotent."""
         self._health.drain()
         self._admission.drain()
         if self._gateway is not None:

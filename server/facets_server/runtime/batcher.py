@@ -1,15 +1,15 @@
 """Dynamic batching: one worker thread per lane of a model fuses the texts of many calls into forward passes.
 
-Calls submit rows (token rows or texts) and wait. The worker takes the rows that have gathered during the batch before,
-a few per turn with callers taking turns, sorts them by length, and cuts batches within a token budget. Rows of short
-and of long calls never share a batch, and after each batch of long calls the short ones have their turn: a single query
-waits for one batch of a bulk load at most. Rows of calls that have ended are dropped. When a batch of several calls
+Calls submit rows (token rows or texts) and wait. The worker takes the rows that arrived during the previous batch, a
+few per turn with callers taking turns, sorts them by length, and cuts batches within a token budget. Rows of short and
+of long calls never share a batch, and after each batch of long calls the short ones have their turn: a single query
+waits for at most one batch of a bulk load. Rows of calls that have ended are dropped. When a batch of several calls
 fails, each call runs alone, so one bad text does not fail the others.
 
     rows of calls -> turns by caller -> sort by length -> token budget -> encode -> back to the calls
 
-Callers that send one text each and wait for the answer come back together. So after a batch of N calls the worker
-waits until N/2 are there again, though not for long. Else it would take the first few, and batches would shrink.
+Callers that send one text at a time and wait for the answer all send the next one together. So after a batch of N calls
+the worker waits briefly until N/2 calls have arrived. Else it would take the first few, and batches would shrink.
 """
 
 import logging
@@ -35,13 +35,13 @@ from facets_server.runtime.models import Failures
 logger = logging.getLogger(__name__)
 
 RowT = TypeVar("RowT")
-Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; of objects where these differ in shape
+Columns = tuple[NDArray[Any], ...]  # arrays whose first axis is the rows; object arrays if the rows differ in shape
 
-_ROWS_PER_TURN = 32  # rows taken of one call before the next turn; a short call has no more
+_ROWS_PER_TURN = 32  # most rows taken from one call per turn; a short call has no more than these
 _LOOKAHEAD_BATCHES = 4  # batches' worth of long calls that are sorted by length together
-MAX_BATCH_S = 0.05  # target for a forward pass, by the speed of those before: new calls wait for it
-PATIENCE = 0.5  # how long the callers of the batch before are waited for, in times of that batch
-_MAX_PARTS = 16  # a batch shrinks to no less than this part of its most tokens
+MAX_BATCH_S = 0.05  # target for a forward pass, from the speed of earlier ones: new calls wait for it
+PATIENCE = 0.5  # longest wait for the previous batch's callers, as a multiple of that batch's time
+_MAX_PARTS = 16  # the token budget shrinks to no less than its maximum divided by this
 _SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model's speed
 _SHORT, _LONG = "short", "long"
 
@@ -53,8 +53,8 @@ class BatchLane(Generic[RowT]):
     Attributes:
         name: Name of the worker thread.
         model: Name of the model, for metrics.
-        encode: Rows to arrays with one row for each; only the worker calls it.
-        length: Tokens of a row, at least approximately.
+        encode: Converts rows to arrays with one row for each; only the worker calls it.
+        length: Returns the number of tokens of a row, possibly approximate.
         pads: Whether every row of a forward pass costs as much as the longest.
     """
 
@@ -68,8 +68,8 @@ class BatchLane(Generic[RowT]):
 class PendingRows(Waiter, Generic[RowT]):
     """Rows of one call that wait for the model; made by ``Batcher.submit``.
 
-    ``submitted`` and ``started`` (of the first batch with one of the rows) are in the time of ``time.monotonic()``;
-    ``inference_s`` is the time of all batches with one of the rows.
+    ``submitted`` and ``started`` (of the first batch with one of the rows) are times of ``time.monotonic()``;
+    ``inference_s`` is the total time of all batches with one of the rows.
     """
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
@@ -101,10 +101,10 @@ class PendingRows(Waiter, Generic[RowT]):
         return self._columns
 
     def deliver(self, positions: Sequence[int], columns: Columns, *, started: float) -> None:
-        """Stores the results of the rows at some positions, from a batch started at ``started``."""
+        """Stores the results of the rows at ``positions``, from a batch started at ``started``."""
         if self._columns is None:
             self.started = started
-            if len(positions) == 1 == len(self.rows):  # the many calls with one text
+            if len(positions) == 1 == len(self.rows):  # common case: a call with one text
                 self._columns = columns
             else:
                 self._columns = tuple(np.empty((len(self.rows), *part.shape[1:]), part.dtype) for part in columns)
@@ -135,7 +135,7 @@ class Batcher(Generic[RowT]):
             lambda pending: self._count_dropped(pending, num_rows=len(pending.rows) - pending.next_row)
         )
         self._num_taken = 0  # rows taken from the queue whose batch has not begun
-        self._last_num_calls, self._last_seconds = 0, 0.0  # of the batch before
+        self._last_num_calls, self._last_seconds = 0, 0.0  # of the previous batch
         self._seconds_per_token = 0.0
         self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
         self._thread.start()
@@ -178,7 +178,7 @@ class Batcher(Generic[RowT]):
                 self._begin(long.pop(0))
 
     def _gather(self) -> bool:
-        """Waits until there are rows, and briefly for the callers of the batch before; False: closed."""
+        """Waits until there are rows, and briefly for the callers of the previous batch; False: closed."""
         with self._queue.changed:
             self._queue.wait_for_waiters(1)
             self._queue.wait_for_waiters(self._last_num_calls // 2, timeout_s=PATIENCE * self._last_seconds)
@@ -189,7 +189,7 @@ class Batcher(Generic[RowT]):
         self._run([item for item in batch if self._is_wanted(item)])
 
     def _take(self, num_batches: int, kind: str) -> _Batch[RowT]:
-        """Takes rows of the calls of one kind, in turns, for about so many batches; none once closed."""
+        """Takes rows from calls of one kind, in turns, for about ``num_batches`` batches; none once closed."""
         budget = self._max_tokens() * num_batches
         max_rows = self._config.max_batch_texts * num_batches
         items: _Batch[RowT] = []
@@ -209,8 +209,8 @@ class Batcher(Generic[RowT]):
     def _max_tokens(self) -> int:
         """Token budget of the next batch.
 
-        It is halved as often as needed, so that the same texts make the same batches on one machine: in half precision
-        the last bits of a facet depend on the batch.
+        The maximum is halved as often as needed, so that the same texts form the same batches on one machine: in half
+        precision the last bits of a facet depend on the batch.
         """
         max_tokens, per_token = self._config.max_batch_tokens, self._seconds_per_token
         num_parts = 1
@@ -259,7 +259,7 @@ class Batcher(Generic[RowT]):
         try:
             columns = self._lane.encode([pending.rows[row] for pending, row in items])
             _check_columns(columns, len(items))
-        except Exception as error:  # a failure of the model concerns these calls, not the worker
+        except Exception as error:  # a model failure affects these calls, not the worker
             self._handle_failure(error, items, list(batch_rows))
             return
         self._failures.forget()

@@ -1,4 +1,4 @@
-"""One running call as the services see it: caller, deadline, cancellation, and where the time went.
+"""One running call as the services see it: caller, deadline, cancellation, and time spent by stage.
 
 Handlers get a ``CallContext`` in place of gRPC's context, so tests need no gRPC and no handler bypasses the table of
 errors. The stages of a call feed metrics, traces and the access log.
@@ -26,7 +26,7 @@ _MAX_KEPT_STAGES = 64  # shown in a trace; a stream has any number of stages
 
 
 class Stage(NamedTuple):
-    """One finished stage of a call; ``started`` is in the time of ``time.monotonic()``, 0 items means unknown."""
+    """One finished stage of a call; ``started`` is a time of ``time.monotonic()``, 0 items means unknown."""
 
     name: str
     started: float
@@ -60,7 +60,7 @@ class Stages:
 
     @contextmanager
     def measured(self, name: str, *, num_items: int = 0) -> Iterator[None]:
-        """Records a ``with`` block as a stage, also when the block raises."""
+        """Records a ``with`` block as a stage, even when the block raises."""
         started = time.monotonic()
         try:
             yield
@@ -80,18 +80,18 @@ class CallContext:
     Attributes:
         method: Full name, ``/facets.v1.EmbeddingService/Embed``.
         request_id: Request id of the caller, or one made by the server.
-        deadline: End of the caller's patience in the time of ``time.monotonic()``; None: no deadline.
+        deadline: Deadline as a time of ``time.monotonic()``; None: no deadline.
         caller: Name of the key, or address without port.
-        weight: Share of the caller relative to others.
+        weight: Share of the server under load, relative to other callers.
         peer: Address and port of the connection.
         trace_id: Trace of the call, 32 hexadecimal digits; empty: none.
         span: OpenTelemetry span; None: tracing is off.
         request_bytes, reply_bytes: Bytes of the messages so far.
-        started: Arrival in the time of ``time.monotonic()``.
+        started: Arrival as a time of ``time.monotonic()``.
         queue_ms: Milliseconds spent waiting for admission and for the model.
         inference_ms: Milliseconds of forward passes.
         num_items: Texts, pairs or documents in the request.
-        stages: Where the time went.
+        stages: Time spent by stage.
     """
 
     method: str = ""
@@ -109,7 +109,7 @@ class CallContext:
     inference_ms: float = 0.0
     num_items: int = 0
     stages: Stages = field(default_factory=Stages)
-    # The messages of a stream share both.
+    # The messages of a stream share these.
     _is_over: threading.Event = field(default_factory=threading.Event)
     _waits: set[threading.Event] = field(default_factory=set)
 

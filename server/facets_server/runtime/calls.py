@@ -1,4 +1,4 @@
-"""What happens around every call: key, request id, message, admission, worker, errors, metrics and the log.
+"""Handles what all calls share: key, request id, message, admission, worker thread, errors, metrics and the log.
 
 Handlers of ``facets.v1`` run in worker threads, get a ``CallContext`` in place of gRPC's context, may block and may
 raise any exception. A call holds no thread until its message has arrived and admission has let it in.
@@ -38,7 +38,7 @@ from facets_server.runtime.observability import AccessLog, Tracing
 
 logger = logging.getLogger(__name__)
 
-MAX_QUICK_BYTES = 2048  # of a request that the event loop decodes
+MAX_QUICK_BYTES = 2048  # largest request that the event loop decodes
 _REQUEST_ID = re.compile(r"[\x21-\x7e]{1,128}")
 _MAX_DEADLINE_S = 365 * 24 * 3600.0  # gRPC returns a huge number for calls without a deadline
 
@@ -74,7 +74,7 @@ class Calls:
         tracing: Tracing | None = None,
         access_log: AccessLog | None = None,
     ) -> None:
-        """Starts no thread yet; without ``keys`` callers need none."""
+        """Starts no thread yet; without ``keys``, callers need no key."""
         self._admission = admission
         self._metrics = metrics
         self._keys = keys
@@ -97,7 +97,7 @@ class Calls:
     ) -> dict[str, Handler]:
         """Handlers for the asyncio server, by full name of the method.
 
-        ``handlers`` may block. ``quick`` has the methods that return a ``PendingReply``, with a test for the small
+        ``handlers`` may block. ``quick`` maps each method that returns a ``PendingReply`` to a test for the small
         requests that the event loop may begin.
         """
         self._quick = quick or {}
@@ -133,7 +133,7 @@ class Calls:
         return await _on_worker(self._workers, partial(_answer, handler, data, decode, call), permit.close)
 
     def _quick_request(self, method: str, data: bytes, decode: Callable[[bytes], Message]) -> Message | None:
-        """The request, when the event loop can answer it."""
+        """The request if the event loop can answer it, else None."""
         is_quick = self._quick.get(method)
         if is_quick is None or len(data) > MAX_QUICK_BYTES:
             return None
@@ -170,7 +170,7 @@ class Calls:
         call = _call_of(method, context, self._metrics)
         if self._tracing is not None:
             self._tracing.begin(call, context)
-        code, reason = grpc.StatusCode.CANCELLED, ""  # stays when the caller goes
+        code, reason = grpc.StatusCode.CANCELLED, ""  # kept if the caller disconnects
         try:
             reply = await run(method, handler, context, call)
             code = grpc.StatusCode.OK
@@ -198,14 +198,14 @@ class Calls:
 
 
 async def _on_worker(workers: ThreadPoolExecutor, work: Callable[[], Any], when_done: Callable[[], None]) -> Any:
-    """Runs work in a thread; ``when_done`` runs at its end, also when the caller has gone before."""
+    """Runs work in a thread; ``when_done`` runs when it ends, even if the caller has disconnected."""
     future = workers.submit(work)
     future.add_done_callback(lambda _: when_done())
     return await asyncio.wrap_future(future)
 
 
 def _decoded(method: str, handler: Handler, key: Key | None, data: bytes) -> Message:
-    """A message whose collection the key may use."""
+    """Decodes a message and checks that the key may use its collection."""
     message: Message = decoded(handler.request_deserializer, data)
     if key is not None and (collection := collection_of(method, message)):
         key.check_collection(collection)

@@ -34,7 +34,7 @@ OptionalPort = Annotated[int, Field(ge=-1, le=65535)]  # -1: off, 0: any free po
 
 
 class LimitsConfig(Settings):
-    """What one request may hold; ModelService returns all of them under the same names.
+    """Limits on one request; ModelService returns all of them under the same names.
 
     The fields are settings; the class variables below them are fixed.
     """
@@ -44,7 +44,7 @@ class LimitsConfig(Settings):
     max_text_bytes: Annotated[int, Field(ge=1, le=MAX_TEXT_BYTES)] = 32_768
     max_document_bytes: Annotated[int, Field(ge=1, le=MAX_DOCUMENT_BYTES)] = 32 * 1024 * 1024  # some 10,000 pages
     max_documents_per_upsert: Annotated[int, Field(ge=1, le=MAX_BATCH_DOCUMENTS)] = 512
-    max_ranked_papers: AtLeastOne = 50_000  # papers of a collection that RankPapers compares and keeps in memory
+    max_ranked_papers: AtLeastOne = 50_000  # papers of one collection that RankPapers compares and caches
 
     max_top_k: ClassVar[int] = MAX_TOP_K
     max_long_text_bytes: ClassVar[int] = MAX_TEXT_BYTES  # queries, abstracts, raw documents to summarize
@@ -57,16 +57,16 @@ class LimitsConfig(Settings):
     max_patterns_per_request: ClassVar[int] = 4096
     max_gazetteer_names: ClassVar[int] = 100_000
     max_slots_per_request: ClassVar[int] = 64
-    max_relation_scores: ClassVar[int] = 500_000  # patterns or pairs of entities x relations returned for each
+    max_relation_scores: ClassVar[int] = 500_000  # (patterns or entity pairs) x relations returned for each
 
 
 class AdmissionConfig(Settings):
-    """How many calls run, wait and stream; the other limits follow from these."""
+    """Limits on running, waiting and streaming calls; the other limits are derived from these."""
 
     max_concurrent_requests: AtLeastOne = 96
     max_queued_requests: NonNegativeInt = 192
     max_streams: AtLeastOne = 16  # each may hold a partly received message
-    max_request_bytes: AtLeastOne = 268_435_456  # of all running and waiting requests; a single one may have more
+    max_request_bytes: AtLeastOne = 268_435_456  # of all running and waiting requests; a single one may exceed it
     message_timeout_s: Positive = 30.0  # for a call to send its message, for a stream to send its first
     stream_idle_s: Positive = 600.0  # for an open stream to send its next message
 
@@ -75,34 +75,34 @@ class AdmissionConfig(Settings):
 
     @property
     def max_requests_per_caller(self) -> int:
-        """Running and waiting calls of one caller beside others."""
+        """Most running and waiting calls of one caller while others are active."""
         return max(1, (self.max_concurrent_requests + self.max_queued_requests) // 2)
 
     @property
     def max_streams_per_caller(self) -> int:
-        """Open streams of one caller."""
+        """Most open streams of one caller."""
         return max(1, self.max_streams * 3 // 4)
 
     @property
     def max_stream_bytes(self) -> int:
-        """Bytes of the unanswered requests of one stream; a single one may have more."""
+        """Bytes of the unanswered requests of one stream; a single one may exceed it."""
         return max(1, self.max_request_bytes // 32)
 
     @property
     def max_slow_calls(self) -> int:
-        """Calls whose message has not arrived after a quarter of a second: each may hold a part of one."""
+        """Calls whose message has not arrived after a quarter of a second: each may hold a partial message."""
         return self.max_streams
 
     @property
     def max_calls_per_connection(self) -> int:
-        """Calls open on one connection; clients hold further ones back, or HTTP/2 refuses them."""
+        """Most open calls on one connection; clients delay further calls, or HTTP/2 refuses them."""
         return self.max_concurrent_requests + self.max_queued_requests + 32
 
 
 class BatcherConfig(Settings):
     """How texts of different calls are fused into one forward pass."""
 
-    max_batch_tokens: AtLeastOne = 8192  # padding counted; about four characters a token for models of passages
+    max_batch_tokens: AtLeastOne = 8192  # padding included; for passage models a token is about four characters
     max_batch_texts: AtLeastOne = 256
 
 
@@ -110,7 +110,7 @@ class SecurityConfig(Settings):
     """TLS and bearer keys; all off by default."""
 
     tls_certificate: File | None = None  # PEM chain of the server
-    tls_key: File | None = None  # its PEM private key
+    tls_key: File | None = None  # PEM private key of the server
     tls_client_ca: File | None = None  # PEM; when set, clients must show a certificate signed by it
     api_keys_file: File | None = None  # one key per line, see keys.py; when set, every call but health needs a key
 
@@ -127,11 +127,11 @@ class HttpConfig(Settings):
     """The HTTP gateway, extra ``gateway``; off by default. Its host and certificates are those of the server."""
 
     port: OptionalPort = -1
-    allowed_hosts: Names = ()  # accepted Host names, "*": any; empty: on loopback those of this machine, else any
-    cors_origins: Names = ()  # web pages of other origins that may call, "*": any; empty: none
-    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of an unpacked request or a line of a stream
+    allowed_hosts: Names = ()  # accepted Host names, "*": any; empty: on loopback this machine's names, else any
+    cors_origins: Names = ()  # other origins whose web pages may call, "*": any; empty: none
+    max_body_bytes: Annotated[int, Field(ge=4096)] = 16 * 1024 * 1024  # of a decompressed body or a line of a stream
     max_connections: AtLeastOne = 512
-    read_timeout_s: Positive = 30.0  # for the head of a request, and again for its body
+    read_timeout_s: Positive = 30.0  # for a request's headers, and again for its body
     timeout_s: Positive = 300.0  # deadline of calls that set none
 
 
@@ -146,23 +146,23 @@ class ObservabilityConfig(Settings):
     """Traces, access log and recall checks; all off by default."""
 
     traces_endpoint: str = ""  # an OTLP collector over gRPC, "http://127.0.0.1:4317"; empty: no traces
-    traces_share: Annotated[float, Field(ge=0, le=1)] = 1.0  # of the calls whose caller has not decided already
-    access_log: str = ""  # file that gets a line of JSON for each call, "-": standard output; empty: none
-    recall_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # of the approximate searches, checked exactly afterwards
+    traces_share: Annotated[float, Field(ge=0, le=1)] = 1.0  # of the calls whose sampling the caller has not decided
+    access_log: str = ""  # file for one line of JSON per call, "-": standard output; empty: none
+    recall_share: Annotated[float, Field(ge=0, le=1)] = 0.0  # share of approximate searches to repeat exactly
 
 
 class ServerConfig(Settings):
     """Every setting of ``facets-server``."""
 
-    host: str = "127.0.0.1"  # this machine only; "0.0.0.0" or "[::]": every network
+    host: str = "127.0.0.1"  # reachable from this machine only; "0.0.0.0" or "[::]": from every network
     port: Port = 50051  # 0: any free port, printed at start
     data_dir: File = Path("facets-data")
     backup_dir: File | None = None  # folder for the copies that TakeBackup makes; None: TakeBackup is off
-    backup_keep: Annotated[int, Field(ge=0)] = 0  # how many backups a new one leaves; 0: all
+    backup_keep: Annotated[int, Field(ge=0)] = 0  # backups to keep, including the new one; 0: all
     models: Names = ()  # names or folders, the first is the default; empty: the shipped models
     # For models of texts and for large collections: "cpu", "cuda", "cuda:1" ...; "auto": a GPU if there is one.
     device: str = "cpu"
-    metrics_port: OptionalPort = -1  # Prometheus over HTTP
+    metrics_port: OptionalPort = -1  # Prometheus metrics over HTTP
     drain_s: NonNegative = 20.0  # from SIGTERM to the end of the process, at least 1
     log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = "INFO"
     limits: LimitsConfig = LimitsConfig()
@@ -176,7 +176,7 @@ class ServerConfig(Settings):
 
     @property
     def engine_on_device(self) -> EngineConfig:
-        """Settings of the engine, which searches on the device of the models unless it has its own."""
+        """Engine settings; the search device defaults to that of the models."""
         return self.engine.model_copy(update={"device": self.device}) if self.engine.device == "cpu" else self.engine
 
 
@@ -189,7 +189,7 @@ def load_config(
         file: TOML with the fields of ServerConfig; its sections are tables (``[limits]``).
         environment: Variables; ``FACETS_SERVER_<SETTING>`` count, e.g. ``FACETS_SERVER_PORT`` or
             ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``. Commas separate several models.
-        flags: Settings by name, those of a section as ``http.port``; ``None`` means not given.
+        flags: Settings by name (``http.port`` in a section); ``None`` means not given.
 
     Raises:
         ConfigError: The file cannot be read, a setting is unknown, or values break their rules; names all of them.
@@ -227,7 +227,7 @@ def _set_variables(values: dict[str, Any], variables: Mapping[str, str]) -> None
 
 
 def _setting(variable: str) -> tuple[str, str, FieldInfo]:
-    """Section (or empty), name and field of the setting that a variable names."""
+    """Section (empty: none), name and field of the setting that a variable names."""
     wanted = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
     for name, field in ServerConfig.model_fields.items():
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
@@ -240,7 +240,7 @@ def _setting(variable: str) -> tuple[str, str, FieldInfo]:
 
 
 def _parsed(variable: str, field: FieldInfo, text: str) -> object:
-    """Text as a value of the setting's type; the text itself, which validation refuses later, when it is none."""
+    """Text as a value of the setting's type; if it is not one, the text itself, which validation refuses later."""
     if not text.strip():
         raise ConfigError(f"environment variable {variable} is empty: expected a value, or no such variable")
     kind: Any = field.annotation

@@ -76,7 +76,7 @@ class SequenceGapError(FacetsError):
 
 
 class ModelMismatchError(FacetsError):
-    """A collection was made with another revision of its model, so its embeddings do not compare with new ones."""
+    """A collection was made with another revision of its model; its embeddings are not comparable to new ones."""
 
 
 class ModelFailureError(FacetsError):
@@ -84,7 +84,7 @@ class ModelFailureError(FacetsError):
 
 
 class InvalidFieldsError(InvalidInputError):
-    """Several fields of one request break their rules; ``errors`` has one error per field, in their order."""
+    """Several fields of one request break their rules; ``errors`` has one error per field, in field order."""
 
     def __init__(self, errors: Sequence[InvalidInputError]) -> None:
         more = f" (and {len(errors) - 1} more)" if len(errors) > 1 else ""
@@ -143,7 +143,7 @@ def reason_of(error: BaseException) -> str:
 
 
 def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Status:
-    """Any exception as google.rpc.Status with its details; ErrorInfo.metadata holds a request id that is not empty."""
+    """Any exception as google.rpc.Status with its details; ErrorInfo.metadata holds the request id, if any."""
     code, reason = row = _status_row(error)
     message = INTERNAL_TEXT if row is _INTERNAL else _shortened(str(error), _MAX_MESSAGE_BYTES)
     info = error_details_pb2.ErrorInfo(reason=reason, domain=DOMAIN)
@@ -167,7 +167,7 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
 
 
 def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status:
-    """The error as a status of gRPC, with the pushback that gRPC's retry policy reads."""
+    """The error as a gRPC status, with the pushback that gRPC's retry policy reads."""
     status = rpc_status.to_status(status_of(error, request_id=request_id))
     metadata = tuple(status.trailing_metadata)
     retry_after_s = _retry_after_s(error)

@@ -19,11 +19,11 @@ from facets.errors import FacetsError, NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import CallCancelledError
 
-_MAX_REMEMBERED_CALLERS = 1024  # callers that wait for nothing but are still ahead of the clock
+_MAX_REMEMBERED_CALLERS = 1024  # callers without waiters whose virtual time is still ahead of the clock
 
 
 class QueueFullError(FacetsError):
-    """The queue holds as many waiters as it may."""
+    """The queue holds the maximum number of waiters."""
 
 
 class Waiter:
@@ -57,7 +57,7 @@ class Waiter:
         with self._lock:
             if self._has_ended:
                 return False
-            self._error, self._has_ended = error, True  # in this order: wait reads them without the lock
+            self._error, self._has_ended = error, True  # the error first: wait reads both without the lock
             callback, self._when_ended = self._when_ended, None
         self._woken.set()
         if callback is not None:
@@ -65,7 +65,7 @@ class Waiter:
         return True
 
     def when_ended(self, callback: Callable[[], None]) -> None:
-        """Calls back once when the wait ends, immediately when it has ended."""
+        """Calls back once when the wait ends, or immediately if it has ended."""
         with self._lock:
             if not self._has_ended:
                 self._when_ended = callback
@@ -81,7 +81,7 @@ class Waiter:
             Exception: The error given to ``end``.
         """
         while not self._has_ended:
-            self.call.wait(self._woken)  # the end of the call sets it, too
+            self.call.wait(self._woken)  # set when the call ends, too
             self._check_call()
             if not self._has_ended:
                 self._woken.clear()
@@ -89,7 +89,7 @@ class Waiter:
             raise self._error
 
     async def ended(self) -> None:
-        """``wait`` for a coroutine; replaces ``when_ended``. A cancelled wait may have been granted just before."""
+        """``wait`` for coroutines; replaces ``when_ended``. A wait may be granted just before it is cancelled."""
         loop = asyncio.get_running_loop()
         woken = loop.create_future()
         waker = _LoopWaker.of(loop)
@@ -119,7 +119,7 @@ class Waiter:
 
 
 class _LoopWaker:
-    """Wakes coroutines of one event loop from other threads; a whole batch of them costs one message to the loop."""
+    """Wakes coroutines of one event loop from other threads, with one message to the loop per batch."""
 
     _of_loops: ClassVar[WeakKeyDictionary[asyncio.AbstractEventLoop, "_LoopWaker"]] = WeakKeyDictionary()
 
@@ -143,7 +143,7 @@ class _LoopWaker:
             loop.call_soon_threadsafe(self._run)
 
     def _run(self) -> None:
-        self._is_scheduled = False  # first, so that a future added from now on schedules another run
+        self._is_scheduled = False  # reset first, so that a future added from now on schedules another run
         while self._woken:
             woken = self._woken.popleft()
             if not woken.done():
@@ -157,7 +157,7 @@ class _Turns(Generic[WaiterT]):
     """Waiters of one kind by caller, and the virtual times of the callers."""
 
     def __init__(self) -> None:
-        self.waiters: dict[str, deque[WaiterT]] = {}  # no caller without a waiter
+        self.waiters: dict[str, deque[WaiterT]] = {}  # only callers with waiters
         self._clock = 0.0  # virtual time of the caller served last
         self._virtual_times: dict[str, float] = {}
 
@@ -192,7 +192,7 @@ class _Turns(Generic[WaiterT]):
         return True
 
     def _forget_absent_callers(self) -> None:
-        """Keeps memory bounded: the number of callers over time is not."""
+        """Bounds memory: the number of callers over time is unbounded."""
         absent = {c: t for c, t in self._virtual_times.items() if c not in self.waiters and t > self._clock}
         kept = list(absent.items())[-_MAX_REMEMBERED_CALLERS // 2 :]
         self._virtual_times = {c: t for c, t in self._virtual_times.items() if c in self.waiters} | dict(kept)
@@ -228,7 +228,7 @@ class FairQueue(Generic[WaiterT]):
                 self.changed.notify_all()
 
     def put_back(self, waiter: WaiterT) -> None:
-        """Adds a waiter that was taken and needs more turns, behind the other waiters of its caller."""
+        """Puts a taken waiter that needs more turns behind the other waiters of its caller."""
         with self.changed:
             self._turns.setdefault(waiter.kind, _Turns()).put(waiter)
             self._num_waiters += 1
@@ -248,7 +248,7 @@ class FairQueue(Generic[WaiterT]):
         may_have: Callable[[str], bool] = lambda caller: True,
         cost: Callable[[WaiterT], float] = lambda waiter: 1.0,
     ) -> WaiterT | None:
-        """Removes and returns the waiter whose turn it is, of the callers that may have one; None: there is none."""
+        """Removes and returns the waiter whose turn it is, among the eligible callers; None: there is none."""
         with self.changed:
             turns = self._turns.get(kind)
             waiter = turns.take(may_have, cost) if turns is not None else None
@@ -257,7 +257,7 @@ class FairQueue(Generic[WaiterT]):
             return waiter
 
     def give_way(self, call: CallContext) -> WaiterT | None:
-        """Removes the newest waiter of the caller with the most waiters for its weight, to make room for a call.
+        """Removes the newest waiter of the caller with the most waiters for its weight, to make room for ``call``.
 
         Returns None when no caller has more waiters than the caller of the call would have.
         """
@@ -278,7 +278,7 @@ class FairQueue(Generic[WaiterT]):
             return [waiter for turns in self._turns.values() for line in turns.waiters.values() for waiter in line]
 
     def close(self) -> None:
-        """Accepts no further waiter."""
+        """Accepts no further waiters."""
         with self.changed:
             self.is_closed = True
             self.changed.notify_all()
@@ -316,8 +316,8 @@ class FairQueue(Generic[WaiterT]):
 class FairLock:
     """Lock that up to ``num_holders`` calls hold at a time; waiting callers take turns.
 
-    It guards the permits of admission control, and models whose work is one library call instead of rows that a
-    batcher can fuse. ``num_reserved`` places are kept for callers that hold fewer than this number.
+    It guards the permits of admission control, and models that run whole library calls, not rows that a batcher
+    can fuse. ``num_reserved`` places are kept for callers that hold fewer than this number.
     """
 
     def __init__(self, num_holders: int = 1, *, num_reserved: int = 0) -> None:
@@ -358,8 +358,8 @@ class FairLock:
     def acquire(self, call: CallContext, *, max_waiting: int | None = None) -> None:
         """Takes the lock in a worker thread; the taker calls ``release``. Raises as ``Waiter.wait``.
 
-        With ``max_waiting`` waiters (None: no limit) QueueFullError refuses this call, or a waiter of a caller with
-        more waiters.
+        At ``max_waiting`` waiters (None: no limit), this call, or a waiter of a caller with more waiters, fails with
+        QueueFullError.
         """
         started = time.monotonic()
         waiter = self._request(call, max_waiting)
@@ -390,7 +390,7 @@ class FairLock:
         """Gives the lock back, straight to the waiter whose turn it is."""
         with self._queue.changed:
             self._held[call.caller] -= 1
-            self._held += Counter()  # drops callers that hold nothing
+            self._held += Counter()  # drops callers with a count of 0
             while (waiter := self._queue.take(may_have=self._may_have)) is not None:
                 if waiter.end():
                     self._held[waiter.call.caller] += 1

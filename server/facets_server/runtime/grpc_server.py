@@ -1,8 +1,8 @@
-"""gRPC's asyncio server on an event loop in a thread of its own, its ports and its TLS.
+"""gRPC's asyncio server on an event loop in a separate thread, with its ports and TLS.
 
-gRPC's synchronous server gives every call a thread from its headers on, so some hundred calls that send nothing more
-hold all threads. Here a call is a coroutine until its message has arrived and admission lets it in; then a worker takes
-it, and handlers may block. The loop only passes bytes on, so health answers beside any work.
+gRPC's synchronous server gives every call a thread once its headers arrive, so enough calls that send nothing
+more occupy all threads. Here a call is a coroutine until its message has arrived and admission lets it in; then a
+worker takes it, and handlers may block. The loop only passes bytes on, so it answers health checks under any load.
 """
 
 import asyncio
@@ -18,14 +18,14 @@ import grpc
 from facets.errors import ConfigError
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 
-_MAX_PENDING_CALLS = 4096  # of all connections, before the loop has looked at them; some may hold 64 KiB each
-_POLL_S = 0.1  # while stopping
+_MAX_PENDING_CALLS = 4096  # of all connections, not yet seen by the loop; some may hold 64 KiB each
+_POLL_S = 0.1  # interval while stopping
 
 ResultT = TypeVar("ResultT")
 
 
 class GrpcServer:
-    """A gRPC server whose calls run on an event loop of its own; used from other threads."""
+    """A gRPC server whose calls run on a separate event loop; used from other threads."""
 
     def __init__(self, config: ServerConfig) -> None:
         """Starts the loop; nothing listens yet."""
@@ -44,7 +44,7 @@ class GrpcServer:
         return self._on_loop(self._bind())
 
     def listen_locally(self) -> str:
-        """Listens on a new address that only processes of this machine reach, and returns it."""
+        """Listens on a new address that only processes on this machine can reach, and returns it."""
         address = f"unix-abstract:facets-{secrets.token_hex(16)}"
         self._on_loop(self._add_local_port(address))
         return address
@@ -54,7 +54,7 @@ class GrpcServer:
 
         Args:
             handlers: Handlers whose behaviour is a coroutine function.
-            probes: Handlers of calls that are let in however many others wait: gRPC keeps a queue of its own for each
+            probes: Handlers of calls that are admitted however many others wait: gRPC keeps a separate queue for each
                 registered method.
         """
         self._server.add_generic_rpc_handlers((_Handlers(handlers),))
@@ -69,7 +69,7 @@ class GrpcServer:
         Args:
             grace_s: Seconds until calls are cancelled.
             is_idle: True once only replies being sent and watchers of health are left; polled.
-            last_replies_s: Seconds that those get.
+            last_replies_s: Seconds that these get to finish.
         """
         if self.loop.is_closed():
             return
@@ -125,7 +125,7 @@ class GrpcServer:
                 await self._server.stop(min(grace_s, last_replies_s))
         await stopping
         others = [task for task in asyncio.all_tasks() if task is not asyncio.current_task()]
-        if others:  # the last lines of calls that were answered or cancelled
+        if others:  # last steps of calls that were answered or cancelled
             await asyncio.wait(others, timeout=last_replies_s)
 
 
@@ -141,7 +141,7 @@ def _credentials(security: SecurityConfig) -> grpc.ServerCredentials:
     assert security.tls_certificate is not None and security.tls_key is not None
     pair = (_read(security.tls_key, "tls_key"), _read(security.tls_certificate, "tls_certificate"))
     client_ca = None if security.tls_client_ca is None else _read(security.tls_client_ca, "tls_client_ca")
-    # gRPC accepts any bytes, and then no client can connect: the ssl module finds what is wrong with them.
+    # gRPC accepts any bytes, even if no client can then connect: the ssl module reports what is wrong with them.
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     problem = (
         f"tls_certificate {security.tls_certificate} and tls_key {security.tls_key} are not a certificate and its "

@@ -1,8 +1,8 @@
-"""Health, and gRPC's services that show it and list the rest (reflection).
+"""Health of the services, and gRPC's health and reflection services.
 
 A service is SERVING only while it can answer. Everything is NOT_SERVING until the models are warm, while a model keeps
 failing, and from the first moment of a shutdown. A model that failed is probed, so health recovers by itself. These
-calls are answered on the event loop, beside any work, within bounds of their own.
+calls are answered on the event loop, under any load, within separate limits.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ from facets_server.runtime.messages import WaitLimit, decoded, first_message, me
 
 logger = logging.getLogger(__name__)
 
-# Fewer than calls of facets.v1: a message may be large, and health needs no key.
+# Lower limits than for facets.v1: a message may be large, and health needs no key.
 _MAX_SILENT = 64
 _MAX_WATCHERS = 256
 _IDLE_S = 60.0
@@ -38,7 +38,7 @@ State = int  # health_pb2.HealthCheckResponse.ServingStatus
 
 
 class HealthBoard:
-    """The health of each service; any thread sets it."""
+    """The health of each service; any thread may set it."""
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
@@ -56,7 +56,7 @@ class HealthBoard:
         return self._states.get(service)
 
     async def changes(self, service: str) -> AsyncIterator[State]:
-        """The state of a service now and after each change; on the loop."""
+        """Yields the state of a service now and after each change; runs on the loop."""
         shown, changed = None, asyncio.Event()
         self._watchers.add(changed)
         try:
@@ -81,7 +81,7 @@ def probe_handlers(
 ) -> dict[str, Any]:
     """Handlers of health and reflection, which read and write bytes, by full name of the method.
 
-    Reflection lists ``services`` besides health and itself; where there are keys, it requires one.
+    Reflection lists ``services``, health and itself; it requires a key if the server has keys.
     """
     timeout_s = config.message_timeout_s
     checks = WaitLimit("a message", most=_MAX_SILENT, timeout_s=timeout_s)
@@ -153,7 +153,7 @@ class HealthMonitor:
             board: Shows the states.
             services: Checks by full name of the service, all of which must hold. The empty name, the whole server, is
                 SERVING when all services are.
-            dependencies: Checks of what services can do without in part, shown under their own names.
+            dependencies: Checks of what services can partly do without, shown under separate names.
         """
         self._board = board
         self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
@@ -203,10 +203,10 @@ class HealthMonitor:
         try:
             if check not in self._running:
                 self._running[check] = self._workers.submit(check)
-            if wait([self._running[check]], CHECK_TIMEOUT_S).not_done:  # not started again before it ends
+            if wait([self._running[check]], CHECK_TIMEOUT_S).not_done:  # still running: not started again
                 return False
             return self._running.pop(check).result()
-        except Exception as error:  # a bug; without this thread health would keep its last state
+        except Exception as error:  # a bug; if this thread ended, health would keep its last state
             if not self._stopped.is_set():
                 logger.error("a check of health failed: %s", error, exc_info=True)
             return False

@@ -1,4 +1,4 @@
-"""Names and addresses: what only this machine can reach, and which Host names HTTP requests may ask for."""
+"""Host names and addresses: which ones only this machine can reach, and which ones HTTP requests may use."""
 
 import re
 from collections.abc import Collection
@@ -10,7 +10,7 @@ _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^\[\]:\s]+)(?::[0-9]{1,5})?")  # a name o
 
 
 def exposure(config: ServerConfig) -> list[str]:
-    """Warnings about what other machines may do; none while the server listens on this machine only."""
+    """Warnings about what other machines may do; none if the server listens on this machine only."""
     if is_loopback(config.host):
         return []
     warnings = []
@@ -33,13 +33,13 @@ def is_loopback(host: str) -> bool:
 
 
 def is_name_of(host: str, names: Collection[str], *, only_local: bool, or_address: bool = False) -> bool:
-    """Whether an HTTP request for this Host may be answered: else web pages could reach the server by their own name.
+    """Whether to answer an HTTP request for this Host: else web pages could reach the server by their own name.
 
     Args:
         host: ``Host`` of the request, with or without a port.
-        names: Accepted names, lower case, ``"*"``: any; empty: see ``only_local``.
-        only_local: Without names, whether only names of this machine are accepted, or any.
-        or_address: Whether any address is accepted beside the names.
+        names: Accepted names in lower case; ``"*"``: any; empty: see ``only_local``.
+        only_local: If ``names`` is empty: True accepts only names of this machine, False any.
+        or_address: Whether any IP address is accepted besides the names.
     """
     if "*" in names or not (names or only_local):
         return True

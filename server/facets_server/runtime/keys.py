@@ -1,8 +1,8 @@
-"""API keys with their roles and collections, and the trust in the gateway, which calls on behalf of HTTP clients.
+"""API keys with their roles and collections; recognizes calls of the gateway, which acts for HTTP clients.
 
 A key file has one key per line: ``KEY [read|write|admin] [weight=N] [COLLECTION ...]``. A key without a role is an
-admin key. Names of collections restrict the key to these. Under load a key of weight 2 gets twice the share of a key of
-weight 1. Lines that begin with ``#`` are comments. The gateway is trusted when it presents the server's secret.
+admin key. Collection names restrict the key to these collections. Under load a key of weight 2 gets twice the share of
+a key of weight 1. Lines that begin with ``#`` are comments. The gateway is trusted if it presents the server's secret.
 """
 
 import hashlib
@@ -22,13 +22,13 @@ TOKEN_METADATA = "x-facets-gateway-token"
 ADDRESS_METADATA = "x-facets-gateway-caller"
 _WEIGHT, _NUMBER = "weight=", re.compile(r"[0-9]+(\.[0-9]+)?")
 _MIN_WEIGHT, _MAX_WEIGHT = 0.01, 100
-_LOCAL_SOCKET = "unix"  # prefix of peers on the socket of the server's own gateway
+_LOCAL_SOCKET = "unix"  # prefix of peers that connect over the socket of the server's gateway
 
 Context = Any  # grpc.aio.ServicerContext
 
 
 class Role(IntEnum):
-    """What a key may do; each role includes the ones before."""
+    """What a key may do; each role includes the previous ones."""
 
     READ = 1
     WRITE = 2
@@ -36,7 +36,7 @@ class Role(IntEnum):
 
 
 class Right(NamedTuple):
-    """What a method requires of a key: the least role, and whether the key must be for all collections."""
+    """What a method requires of a key: the lowest role, and whether the key must be valid for all collections."""
 
     role: Role
     of_server: bool = False
@@ -77,7 +77,7 @@ def collection_of(method: str, request: Any) -> str:
     """The collection that a request names; empty: none."""
     if "/facets.v1.CollectionService/" in method:
         return str(getattr(request, "name", ""))
-    opening = getattr(request, "open", request)  # of UpsertStream
+    opening = getattr(request, "open", request)  # UpsertStream names it in its opening message
     return str(getattr(opening, "collection", ""))
 
 
@@ -86,7 +86,7 @@ class Key:
     """One key.
 
     Attributes:
-        caller: Name of the holder for limits and the log, never the key itself.
+        caller: Name of the key's holder in limits and logs, never the key itself.
         role: What the key may do.
         collections: The collections that it may use; empty: all, and the whole server.
         weight: Its share of the server under load, relative to other keys.
@@ -161,7 +161,7 @@ def read_keys(file: Path) -> Keys:
 
 def _key(parts: list[str], where: str) -> tuple[str, Key]:
     key, role, *rest = [*parts, "admin"] if len(parts) == 1 else parts
-    if role.upper() not in Role.__members__:  # the message leaves the word out: it may be part of a key
+    if role.upper() not in Role.__members__:  # the message omits the word: it may be part of a key
         raise ConfigError(f"api_keys_file {where}: expected read, write or admin after the key")
     weight = 1.0
     if rest and rest[0].startswith(_WEIGHT):
@@ -183,7 +183,7 @@ class GatewayTrust:
         self._token = token.encode()
 
     def caller_of(self, context: Context) -> str:
-        """The address of the caller without its port; for a call of the gateway, that of the gateway's client.
+        """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
 
         Raises:
             UnauthenticatedError: The call comes over the gateway's socket, but not from the gateway.

@@ -1,4 +1,4 @@
-"""Memory of the process goes back to the system while the server has nothing to do (glibc only)."""
+"""Returns unused memory to the system while the server is idle (glibc only)."""
 
 import ctypes
 import threading
@@ -13,14 +13,14 @@ _MIN_WORK_S = 0.5  # processor time since the last release that makes another on
 
 
 def bound_heaps() -> None:
-    """Lets all threads share two heaps, as each keeps the memory of its largest batch; call it before threads start."""
+    """Limits the process to two heaps, as each keeps the memory of its largest batch; call it before threads start."""
     if hasattr(_libc, "mallopt"):
         _libc.mallopt(_M_ARENA_MAX, 2)
 
 
 @contextmanager
 def released_when_idle(is_idle: Callable[[], bool]) -> Iterator[None]:
-    """Releases unused memory while the server is idle after work, within a ``with`` block."""
+    """Within a ``with`` block, releases unused memory when the server becomes idle after work."""
     has_ended = threading.Event()
 
     def watch() -> None:

@@ -27,7 +27,7 @@ from facets_server.runtime.errors import CallCancelledError, DeadlineExceededErr
 
 _RETRY_AFTER_S = 1.0
 _CANCELLATION_S = 0.02
-_SLOW_S = 0.25  # a message sent together with its headers has arrived by then
+_SLOW_S = 0.25  # a message sent together with the headers has arrived by then
 
 Context = Any  # grpc.aio.ServicerContext
 ValueT = TypeVar("ValueT")
@@ -37,12 +37,12 @@ WorkT = TypeVar("WorkT")
 
 
 class WaitLimit:
-    """Bounds the waits of one kind on one event loop."""
+    """Bounds the number and length of waits of one kind on one event loop."""
 
     def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
-        """At most ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second.
+        """Allows ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second.
 
-        ``what`` is what is waited for, for messages: ``"a message"``; ``timeout_s`` None: no timeout.
+        ``what`` names the awaited thing in error messages: ``"a message"``; ``timeout_s`` None: no timeout.
         """
         self._what = what
         self._most = most
@@ -61,7 +61,7 @@ class WaitLimit:
 
         Raises:
             DeadlineExceededError: The wait took too long.
-            OverloadedError: Others arrived, and this wait was the oldest.
+            OverloadedError: Newer waits exceeded the limit, and this wait was the oldest.
         """
         task = asyncio.current_task()
         assert task is not None
@@ -76,7 +76,7 @@ class WaitLimit:
         except asyncio.CancelledError:
             error = self._errors.get(task)
             if error is None:
-                raise  # the caller has gone
+                raise  # the caller has disconnected
             task.uncancel()
             raise error from None
         finally:
@@ -108,7 +108,7 @@ async def first_message(context: Context, waits: WaitLimit) -> bytes:
     """The first message of a call.
 
     Raises:
-        InvalidInputError: The caller has closed its side without one.
+        InvalidInputError: The caller closed its side without sending a message.
         DeadlineExceededError, OverloadedError: It did not arrive in time.
     """
     data = await next_message(context, waits)
@@ -121,16 +121,16 @@ async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
     """The next message of a call; None when the caller has closed its side; raises as ``first_message``."""
     data = await waits.wait(context.read())
     if data is grpc.aio.EOF:
-        await asyncio.sleep(_CANCELLATION_S)  # a cancelled call reads like this, too; then this line raises
+        await asyncio.sleep(_CANCELLATION_S)  # a cancelled call looks the same; then this line raises
         return None
     return bytes(data)
 
 
 def decoded(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
-    """Bytes as a message.
+    """Parses bytes as a message.
 
     Raises:
-        InvalidInputError: They are not a message; gRPC itself would answer INTERNAL.
+        InvalidInputError: The bytes are not a message; gRPC itself would answer INTERNAL.
     """
     try:
         return decode(data)
@@ -154,7 +154,7 @@ class StreamBridge:
         self._waits = waits
 
     def messages(self, first: bytes | None, decode: Callable[[bytes], ValueT]) -> Iterator[ValueT]:
-        """Every message until the caller closes its side; ``first`` has arrived already, None: there is none.
+        """Yields all messages until the caller closes its side, first ``first``, already received (None: none).
 
         Raises:
             CallCancelledError: The call has ended.
@@ -190,19 +190,19 @@ def read_ahead(
     num_bytes: Callable[[RequestT], int],
     admission: Admission,
 ) -> Iterator[WorkT]:
-    """Begins the work on up to ``window`` unanswered requests and yields it in their order.
+    """Starts work on up to ``window`` unanswered requests and yields it in request order.
 
     Args:
         requests: Messages of the stream.
-        begin: Starts the work on one request, in a thread of its own, one request after the other.
+        begin: Starts the work on one request; runs in a separate thread, one request after the other.
         window: Requests begun and not yet answered, >= 1.
         num_bytes: Size of a request; ``admission`` limits the sum of the unanswered ones.
-        admission: When it drains, the work begun before is yielded, then the stream fails.
+        admission: When it drains, work already begun is yielded, then the stream fails.
 
     Raises:
         NotReadyError: The server is shutting down.
         CallCancelledError: The caller cancelled.
-        Exception: What ``begin`` raised, after the work before it was yielded.
+        Exception: Whatever ``begin`` raised, once all earlier work was yielded.
     """
     begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
     unanswered: deque[int] = deque()  # bytes of each request
@@ -232,7 +232,7 @@ def read_ahead(
     def drain() -> None:
         begun.put(NotReadyError("the server is shutting down; what was answered is done"))
 
-    context = copy_context()  # interruption by the call is known there
+    context = copy_context()  # carries the call's interruption check into the thread
     threading.Thread(target=context.run, args=(read,), name="stream-reader", daemon=True).start()
     try:
         with admission.on_drain(drain):

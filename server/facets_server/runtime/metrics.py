@@ -40,7 +40,7 @@ _PARTS = {
     "papers": ("papers/*/*",),
     "relations": ("relations/*/*",),
 }
-_MAX_NAMED_COLLECTIONS = 100  # a client that creates collections must not create metrics without bound
+_MAX_NAMED_COLLECTIONS = 100  # a client that creates collections must not create unlimited metrics
 _OTHERS = "(others)"
 
 
@@ -107,7 +107,7 @@ class CallMetrics:
         self._stages[name].observe(seconds)
 
     def ended(self, method: str, code: str, seconds: float) -> None:
-        """Counts one call; on the event loop."""
+        """Counts one finished call; runs on the event loop."""
         self._num_ended[code] = self._num_ended.get(code, 0) + 1
         self._calls.labels(method, code).inc()
         self._seconds.labels(method).observe(seconds)
@@ -166,7 +166,7 @@ def disk_of(data_dir: Path) -> Disk:
     """Sizes of the files of a data directory."""
     try:
         free_bytes = shutil.disk_usage(data_dir).free
-    except OSError:  # the directory is gone: health says so
+    except OSError:  # the directory is gone: the health check reports it
         free_bytes = 0
     sizes = {part: sum(_sizes(data_dir, patterns)) for part, patterns in _PARTS.items()}
     return Disk(sizes, free_bytes, last_backup(data_dir))
@@ -177,7 +177,7 @@ def _sizes(data_dir: Path, patterns: Iterable[str]) -> Iterator[int]:
         for path in data_dir.glob(pattern):
             try:
                 yield path.stat().st_size
-            except OSError:  # a log or a snapshot that was just removed
+            except OSError:  # a log or snapshot was just removed
                 continue
 
 
@@ -192,7 +192,7 @@ class _DataCollector(Collector):
         self._data_dir = data_dir
 
     def describe(self) -> list[GaugeMetricFamily]:
-        """Nothing: the metrics are known when they are collected."""
+        """Returns nothing: the metrics are known only when they are collected."""
         return []
 
     def collect(self) -> Iterator[GaugeMetricFamily]:

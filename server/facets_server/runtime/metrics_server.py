@@ -1,6 +1,6 @@
-"""The metrics over HTTP for Prometheus, on an event loop of its own.
+"""Serves the metrics to Prometheus over HTTP, on a separate event loop.
 
-The server of ``prometheus_client`` holds a thread for each connection, also for one that never sends a request.
+The server of ``prometheus_client`` holds a thread for each connection, even if it never sends a request.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from facets_server.runtime.errors import DeadlineExceededError
 from facets_server.runtime.hosts import is_loopback, is_name_of
 from facets_server.runtime.messages import WaitLimit
 
-MAX_CONNECTIONS = 32  # without a request, and as many again that do not read their answer
+MAX_CONNECTIONS = 32  # waiting for a request, and as many again being answered
 MAX_HEAD_BYTES = 8192
 HEAD_TIMEOUT_S = 5.0
 ANSWER_TIMEOUT_S = 10.0
@@ -29,14 +29,14 @@ _Reply = tuple[int, bytes]
 
 
 class MetricsServer:
-    """Serves a registry without keys; ``port`` is where it listens."""
+    """Serves a registry, without keys, on ``port``."""
 
     def __init__(
         self, registry: CollectorRegistry, host: str, port: int, *, allowed_hosts: Collection[str] = ()
     ) -> None:
         """Binds the port (0: any free one) and answers from now on.
 
-        ``allowed_hosts``: accepted Host names besides addresses; empty: on loopback those of this machine, else any.
+        ``allowed_hosts``: accepted Host names besides addresses; empty: on loopback this machine's names, else any.
 
         Raises:
             ConfigError: The port cannot be used.
@@ -92,7 +92,7 @@ class MetricsServer:
                 status = 408
             await self._answers.wait(_send(writer, status, body, is_head=is_head))
         except (FacetsError, OSError, asyncio.IncompleteReadError):
-            pass  # too many connections, too slow, or gone
+            pass  # too many connections, or the client is too slow or gone
         finally:
             writer.transport.abort()
 

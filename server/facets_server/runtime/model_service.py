@@ -1,4 +1,4 @@
-"""ModelService: what is served, within which limits, and the state of the server."""
+"""ModelService: served models, limits, state and backups of the server."""
 
 from datetime import UTC, datetime
 from typing import Any
@@ -62,7 +62,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         )
 
     def TakeBackup(self, request: pb.TakeBackupRequest, call: CallContext) -> pb.TakeBackupResponse:
-        """Copies the data directory into the folder of backups."""
+        """Copies the data directory into the backup folder."""
         return to_message(take_backup(self._config), pb.TakeBackupResponse)
 
     def _message(self, served: ServedModel[Any]) -> pb.Model:
@@ -76,7 +76,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
 
 def limits_to_message(config: ServerConfig) -> pb.Limits:
-    """The limits of the server that concern requests."""
+    """The server's limits on requests."""
     admission = config.admission
     return to_message(
         config.limits,

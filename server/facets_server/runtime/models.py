@@ -1,7 +1,7 @@
-"""The served models: how one runs and is watched, and which one answers a request.
+"""The served models: how a model runs and is monitored, and which model answers a request.
 
-A task subclasses ``ServedModel`` with ``probe`` and what its services need. A model of one task cannot answer a request
-for another task; some requests are for models of several tasks.
+Each task subclasses ``ServedModel`` with ``probe`` and what its services need. A model of one task cannot answer a
+request for another task; some requests accept models of several tasks.
 """
 
 import logging
@@ -36,7 +36,7 @@ class Failures:
         self._num += 1
 
     def forget(self) -> None:
-        """Starts again after an answer."""
+        """Resets the count after a success."""
         self._num = 0
 
     def are_many(self) -> bool:
@@ -50,7 +50,7 @@ class ServedModel(ABC, Generic[EngineT]):
     Attributes:
         info: Description of the model, as ModelService returns it.
         engine: Runs the model; an engine for one call at a time is used through ``exclusive``.
-        failures: Failures in a row.
+        failures: Consecutive failures.
     """
 
     def __init__(self, info: ModelInfo, engine: EngineT) -> None:
@@ -84,10 +84,10 @@ class ServedModel(ABC, Generic[EngineT]):
 
     @abstractmethod
     def probe(self, call: CallContext) -> None:
-        """Runs the model on fixed inputs; raises what the model raises."""
+        """Runs the model on fixed inputs; raises whatever the model raises."""
 
     def warm_up(self) -> None:
-        """Runs the model once; raises what the model raises."""
+        """Runs the model once; raises whatever the model raises."""
         self.probe(CallContext(method="warm-up"))
 
     def has_answered(self) -> bool:
@@ -119,8 +119,8 @@ class TaskModels(Generic[ServedT]):
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
         """Keeps the order of ``served``.
 
-        ``task`` is their tasks in words (``passages or sentences``); ``tasks`` has the task of every model of the
-        server by name, to tell a wrong task from a wrong name.
+        ``task`` names their tasks for messages (``passages or sentences``); ``tasks`` maps the name of every model of
+        the server to its task, to tell a wrong task from a wrong name.
         """
         self.task = task
         self._served = {model.info.name: model for model in served}
@@ -158,7 +158,7 @@ class ModelRegistry:
     """The models of all tasks."""
 
     def __init__(self, served: Sequence[ServedModel[Any]]) -> None:
-        """Keeps the order: the first model is the default of the server, the first of each task that of the task.
+        """Keeps the order: the first model is the server's default, the first of each task is the task's default.
 
         Raises:
             ConfigError: There is no model, or two have the same name.
@@ -179,7 +179,7 @@ class ModelRegistry:
         return TaskModels(" or ".join(tasks), [model for model in models if isinstance(model, kind)], self.tasks)
 
     def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
-        """A check that every model of some tasks answers; None when none is served.
+        """Returns a check that all models of the given tasks answer; None if none is served.
 
         Equal tasks get the same function, so a failing model is probed once for all services of its tasks.
         """

@@ -1,9 +1,9 @@
 """Traces and the access log, both off by default.
 
-The access log is a line of JSON per call, written by a thread of its own; it never holds a user's text or a key. Traces
-use OpenTelemetry: one span per call, under the caller's span, and one below it for each stage. Spans are made when a
-call has ended, from its stages; only sampling is decided at its beginning. OpenTelemetry is imported only when traces
-are on.
+The access log has a line of JSON per call, written by a separate thread; it never holds a user's text or a key. Traces
+use OpenTelemetry: one span per call, under the caller's span, with a child span for each stage. Stage spans are
+created from the recorded stages when a call has ended; sampling is decided at its start. OpenTelemetry is
+imported only when traces are on.
 """
 
 import json
@@ -39,7 +39,7 @@ _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAIL
 
 
 class _LineQueue(QueueHandler):
-    """Passes lines on without waiting."""
+    """Queues lines without waiting."""
 
     num_lost = 0
 
@@ -48,12 +48,12 @@ class _LineQueue(QueueHandler):
 
 
 class _LogFile(WatchedFileHandler):
-    """Opens the file again after logrotate moved it; lines that cannot be written are counted, not printed."""
+    """Reopens the file after logrotate has moved it; counts lines that cannot be written instead of printing them."""
 
     num_lost = 0
 
     def _open(self) -> TextIOWrapper:
-        """Only the server's user may read it: it holds names and addresses of callers."""
+        """Opens the file so that only the server's user may read it: it holds names and addresses of callers."""
         handle = os.open(self.baseFilename, os.O_WRONLY | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC, 0o600)
         return os.fdopen(handle, "a", encoding="utf-8")
 
@@ -64,11 +64,11 @@ class _LogFile(WatchedFileHandler):
     def close(self) -> None:
         try:
             super().close()
-        except OSError:  # a full disk; the lines it refused are counted
+        except OSError:  # a full disk; the lost lines are counted
             self._drop_stream()
 
     def _drop_stream(self) -> None:
-        """Discards the buffer, else the stream would retry it with every line; the next line opens the file again."""
+        """Discards the buffer, which the stream would else retry with every line; the next line reopens the file."""
         stream, self.stream = self.stream, None
         if stream is not None:
             with suppress(OSError):
@@ -120,7 +120,7 @@ class AccessLog:
         self._lines.handle(logging.LogRecord("access", logging.INFO, "", 0, line, None, None))
 
     def close(self) -> None:
-        """Writes what is left and closes the file."""
+        """Writes the remaining lines and closes the file."""
         self._listener.stop()
         self._sink.close()
 
@@ -189,7 +189,7 @@ def _wall_ns(monotonic_s: float) -> int:
 
 
 def make_tracing(config: ObservabilityConfig) -> Tracing | None:
-    """The tracing of the settings; None: off.
+    """Creates the tracing that the settings configure; None: off.
 
     Raises:
         ImportError: The extra ``tracing`` is not installed.
@@ -206,7 +206,7 @@ def make_tracing(config: ObservabilityConfig) -> Tracing | None:
     provider = TracerProvider(
         resource=Resource.create({"service.name": _SERVICE}),
         sampler=ParentBasedTraceIdRatio(config.traces_share),
-        shutdown_on_exit=False,  # close does it, within its time
+        shutdown_on_exit=False,  # close does it, within its time limit
     )
     is_plain = not config.traces_endpoint.startswith("https://")
     exporter = OTLPSpanExporter(endpoint=config.traces_endpoint, insecure=is_plain, timeout=_EXPORT_S)
@@ -215,7 +215,7 @@ def make_tracing(config: ObservabilityConfig) -> Tracing | None:
 
 
 def make_access_log(config: ObservabilityConfig, registry: CollectorRegistry) -> AccessLog | None:
-    """The access log of the settings, None: off; the registry gets the number of lines that could not be written.
+    """Creates the access log that the settings configure (None: off), with a metric for lines that were lost.
 
     Raises:
         ConfigError: The file cannot be written.

@@ -1,7 +1,7 @@
-"""What the handlers of all rooms share to read requests: records, arrays, sizes, filters of texts, pages.
+"""Reading of requests, shared by the handlers of all rooms: records, arrays, sizes, checks of texts, pages.
 
-Only what a message alone can have is checked here: how many items and bytes it holds. The records of the library check
-the rest. Where several texts of a request are bad, the error names the first few at once.
+Only properties of the message itself are checked here: its number of items and bytes. The records of the library check
+the rest. If several texts of a request are invalid, one error names the first few.
 """
 
 import base64
@@ -40,7 +40,7 @@ def at_path(path: ErrorPath) -> Iterator[None]:
 
 
 def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = (), **others: object) -> RecordT:
-    """A message at ``path`` of a request as a record, see ``from_message``.
+    """Converts the message at ``path`` of a request to a record, see ``from_message``.
 
     Raises:
         InvalidInputError: A value does not fit the record.
@@ -48,7 +48,7 @@ def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = ()
     with at_path(path):
         try:
             return from_message(message, record_type, **others)
-        except InvalidInputError as error:  # a check of the record itself
+        except InvalidInputError as error:  # raised by the record's own checks
             raise error.at((*path, *error.path)) from error
 
 
@@ -79,7 +79,7 @@ def check_number(value: int, path: ErrorPath, limit: int) -> int:
     """Returns ``value`` if it is in ``[1, limit]``.
 
     Raises:
-        InvalidInputError: It is not.
+        InvalidInputError: It is out of range.
     """
     if not 1 <= value <= limit:
         raise InvalidInputError(f"must be in [1, {limit}], got {value}", path=path)
@@ -99,7 +99,7 @@ def check_product(name: str, top_k: int, num_items: int, limit: int, path: Error
 
 
 def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputError | None:
-    """The error of a text that is empty or too long; None: the text is fine."""
+    """The error for a text that is empty or too long; None: the text is valid."""
     try:
         check_text(text, path)
     except InvalidInputError as error:
@@ -120,13 +120,13 @@ def check_texts(texts: Iterable[tuple[ErrorPath, str]], *, max_bytes: int) -> No
 
 
 def check_list_of_texts(texts: Sequence[str], name: str, limit: int, *, max_bytes: int, least: int = 1) -> None:
-    """Checks the number and the bytes of the texts in the field ``name``; raises as its parts."""
+    """Checks number and bytes of the texts in the field ``name``; raises as ``check_count`` and ``check_texts``."""
     check_count(texts, (name,), limit, least=least)
     check_texts((((name, i), text) for i, text in enumerate(texts)), max_bytes=max_bytes)
 
 
 def check_pairs(pairs: Sequence[object], sides: tuple[str, str], limit: int, *, max_bytes: int) -> None:
-    """Checks the number and the bytes of the texts in the field ``pairs``; raises as its parts."""
+    """Checks number and bytes of the texts in the field ``pairs``; raises as ``check_count`` and ``check_texts``."""
     check_count(pairs, ("pairs",), limit)
     check_texts(
         ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides),
@@ -146,10 +146,10 @@ def raise_first(problems: Iterable[InvalidInputError]) -> None:
 
 
 def page_size_of(requested: int, limit: int) -> int:
-    """The size of a page: as requested, the default for 0.
+    """The requested page size; the default for 0.
 
     Raises:
-        InvalidInputError: More than ``limit``.
+        InvalidInputError: The size exceeds ``limit``.
     """
     return check_number(requested or min(_DEFAULT_PAGE_SIZE, limit), ("page_size",), limit)
 

@@ -1,7 +1,7 @@
-"""The rooms of the server: which models each serves and how, its services, and its stores.
+"""The rooms of the server: the models each room serves and how, its services, and its stores.
 
-Each room has a module ``room`` with one ``ROOM``. Names of services and their methods come from the generated code of
-the servicers' base classes.
+Each room has a module ``room`` with one ``ROOM``. The names of services and methods come from the servicers' generated
+base classes.
 """
 
 import sys
@@ -25,14 +25,14 @@ from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetri
 from facets_server.runtime.models import ModelRegistry, ServedModel
 
 PlaceOf = Callable[[str, str], Path | SqlDatabase]  # task and name of a model -> where its additions are stored
-Serve = Callable[[Path, ServerConfig, BatchMetrics, PlaceOf], ServedModel[Any]]  # folder of a checkpoint -> its model
+Serve = Callable[[Path, ServerConfig, BatchMetrics, PlaceOf], ServedModel[Any]]  # checkpoint folder -> served model
 # Folders with a module ``room``, in the order of the models and services.
 _NAMES = ("texts", "documents", "relations", "papers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ServerParts:
-    """What servicers are built from; ``closing`` closes what a room opens once the server has stopped."""
+    """What servicers are built from; once the server has stopped, ``closing`` closes what the rooms have opened."""
 
     models: ModelRegistry
     engine: CollectionEngine
@@ -49,9 +49,9 @@ class Room:
 
     Attributes:
         tasks: Tasks whose models its services use; health follows these models.
-        servicers: Makes the servicers, each a subclass of one generated ``<Name>Servicer``.
-        serve: How the models of a task are served, for the tasks that belong to this room.
-        stores: Pattern of files in the data directory -> schema. A store that refers to another comes before it.
+        servicers: Creates the servicers, each a subclass of one generated ``<Name>Servicer``.
+        serve: For each task of this room, a function that serves a model of the task.
+        stores: Maps file patterns in the data directory to schemas. A store that refers to another comes before it.
     """
 
     tasks: tuple[str, ...]
@@ -74,7 +74,7 @@ def load_models(
     Args:
         config: Checked settings.
         metrics: Metrics of the batches.
-        shared: Database for what is added at run time; None: files in the data directory.
+        shared: Database for additions at run time; None: files in the data directory.
 
     Raises:
         NotFoundError: A model does not exist.
@@ -97,7 +97,7 @@ def _shipped_models() -> list[Path]:
         try:
             folders.append(find_model(task.default))
         except NotFoundError:
-            continue  # not installed: its services say so
+            continue  # not installed: its services report that
     return list(dict.fromkeys(folders))
 
 
@@ -106,9 +106,9 @@ class Service:
     """One service.
 
     Attributes:
-        servicer: Answers its calls. Its attribute ``quick_calls``, if any, holds for the names of methods that return
-            a ``PendingReply`` a test for the small requests that the event loop may begin.
-        health: SERVING while this holds; None: no model of its tasks is served, and health does not know the service.
+        servicer: Answers its calls. Its attribute ``quick_calls``, if any, maps the name of each method that returns a
+            ``PendingReply`` to a test for the small requests that the event loop may begin.
+        health: The service is SERVING while this is true; None: no model serves it, and health does not list it.
     """
 
     servicer: object
@@ -143,7 +143,7 @@ class _HandlerRecorder:
         self.handlers: dict[str, Any] = {}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        pass  # the same handlers, in a form without their names
+        pass  # the same handlers, but without their names
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
         self.handlers.update(handlers)

@@ -1,4 +1,4 @@
-"""Backup, restore, verification, migration and examination of a data directory; the rooms name its stores."""
+"""Backup, restore, verification, migration and check of a data directory; the rooms name its stores."""
 
 import logging
 import time
@@ -43,7 +43,7 @@ Say = Callable[[str], None]
 
 
 def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
-    """Copies every store of a directory, also while a server uses it, and verifies the checksums of the copy.
+    """Copies every store of a directory, even while a server uses it, and verifies the checksums of the copy.
 
     Returns:
         False when something in the copy is damaged; the copy stays.
@@ -71,7 +71,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class TakenBackup:
-    """A backup in the server's folder of backups, its damage (empty: none), and the older backups it replaced."""
+    """A backup in the server's backup folder, its damage (empty: none), and the older backups it replaced."""
 
     backup: Backup
     problems: Sequence[str]
@@ -79,10 +79,10 @@ class TakenBackup:
 
 
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
-    """Backs up into the server's folder of backups, under the current time; an undamaged backup replaces the oldest.
+    """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest.
 
     Raises:
-        ConfigError: The server has no folder for backups, or its documents are not in its data directory.
+        ConfigError: The server has no backup folder, or its documents are not in its data directory.
         ConflictError, StorageError: See :func:`facets.storage.back_up`.
     """
     if config.backup_dir is None:
@@ -92,7 +92,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
     if config.engine.store.get_secret_value() != "sqlite":
         raise ConfigError("the documents are in PostgreSQL, whose own backups hold them: see docs/run/cluster.md")
     while (destination := config.backup_dir.absolute() / f"{datetime.now(tz=UTC):{_NAMED}}").exists():
-        time.sleep(0.05)  # a backup was taken in this second
+        time.sleep(0.05)  # this second already has a backup
     lines: list[str] = []
 
     def say_and_keep(line: str) -> None:
@@ -183,7 +183,7 @@ def _examine_index(config: ServerConfig) -> Iterator[str]:
 
 
 def verify_directory(directory: Path, say: Say) -> bool:
-    """Verifies the checksums of a data directory, also of a running server, or of a backup; changes nothing.
+    """Verifies the checksums of a backup or data directory, even while a server uses it; changes nothing.
 
     Returns:
         False when something is damaged that cannot be built again. ``say`` gets a line for each damaged part.
@@ -215,7 +215,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
 
 
 def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
-    """The existing stores in the order in which a backup must copy them: positions in a store before the store."""
+    """Yields existing stores in the order in which to back them up: positions in a store before the store itself."""
     for room in rooms():
         for pattern, schema in room.stores.items():
             yield from ((path, schema) for path in sorted(directory.glob(pattern)))

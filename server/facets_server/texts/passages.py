@@ -1,4 +1,4 @@
-"""Served models of passages, with a queue each for documents, queries and vectors.
+"""Served models of passages, with separate queues for documents, queries and vectors.
 
 A long document keeps its worker busy for seconds; queries do not wait for it.
 """
@@ -19,7 +19,7 @@ from facets_server.runtime.errors import ModelFailureError
 from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, columns_of
 
-_CHARS_PER_TOKEN = 4  # of English text, about
+_CHARS_PER_TOKEN = 4  # approximate, for English text
 _WORD_CHARACTER = re.compile(r"\w")
 
 
@@ -51,29 +51,29 @@ class ServedPassages(ServedTexts):
         }
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """Puts texts into the queue of the documents."""
+        """Puts texts into the document queue."""
         call.check()
         call.num_items += len(texts)
         return PendingTexts(self._lanes["documents"].submit(texts, call), call, _encoded)
 
     def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """Puts texts into the queue of the vectors."""
+        """Puts texts into the vector queue."""
         call.check()
         call.num_items += len(texts)
         return PendingTexts(self._lanes["vectors"].submit(texts, call), call, _only_vectors)
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
-        """True: texts enter the queue as they are; only texts without a word are left to a worker thread."""
+        """True if each text has a word: such texts are queued as they are, others are left to a worker thread."""
         return all(map(_WORD_CHARACTER.search, texts))
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
-        """The vector of each query, and those of its parts when it is long."""
+        """Encodes each query as one vector, plus one per part if it is long."""
         call.check()
         call.num_items += len(texts)
         return QueryFacets(*columns_of(self._lanes["queries"].submit(texts, call), call))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
-        """The vector of each text."""
+        """Encodes each text as one vector."""
         call.check()
         vectors, _ = columns_of(self._lanes["vectors"].submit(texts, call), call)
         return vectors

@@ -21,7 +21,7 @@ def _serve_sentences(folder: Path, config: ServerConfig, metrics: BatchMetrics, 
 
 
 def _serve_passages(folder: Path, config: ServerConfig, metrics: BatchMetrics, _: PlaceOf) -> ServedTexts:
-    model = PassageModel.shared(folder, device=compute_device(config.device))  # models of papers use it, too
+    model = PassageModel.shared(folder, device=compute_device(config.device))  # shared with models of papers
     return ServedPassages(model, config.batcher, metrics, relevance=RelevanceCurve.read(folder, model.revision))
 
 

@@ -23,19 +23,19 @@ _WARM_UP_TEXTS = ("A short text.", "A longer text that warms up the model with s
 RowT = TypeVar("RowT")
 
 _TEXTS_AT_A_TIME = 16  # tokenized between two checks of the deadline
-_COUNTED = 2  # tokens of a truncated text are counted up to this many times what is read
+_COUNTED = 2  # the tokens of a truncated text are counted up to this multiple of those read
 
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """Results of a model for texts.
+    """A model's results for texts.
 
     Attributes:
         facets: ``[texts, K, D]``, float32, with magnitudes; rows of zeros where a text has fewer facets.
         stats: Token counts of each text.
         spans: Character span of each facet in its text, ``[texts, K, 2]``; None: facets have no spans.
         vectors: Unit vector of each whole text, ``[texts, D]``; None: not requested.
-        kept: Facets and spans of long texts whose documents keep more than K facets, by index of the text.
+        kept: Facets and spans, by text index, of long texts whose documents keep more than K facets.
     """
 
     facets: NDArray[np.float32]
@@ -45,7 +45,7 @@ class Encoded:
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
     def document(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
-        """Facets and spans that a document keeps of the text at this index."""
+        """Facets and spans that a document keeps for the text at this index."""
         return self.kept.get(index, (self.facets[index], None if self.spans is None else self.spans[index]))
 
 
@@ -74,7 +74,7 @@ def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
 
 
 class ServedTexts(ServedModel[TextModel]):
-    """One model of texts behind its batchers; ``relevance`` gives hits their confidence, None: they have none."""
+    """One model of texts behind its batchers; ``relevance`` gives hits a confidence; None: hits have none."""
 
     def __init__(
         self, model: TextModel, config: BatcherConfig, metrics: BatchMetrics, *, relevance: RelevanceCurve | None = None
@@ -102,7 +102,7 @@ class ServedTexts(ServedModel[TextModel]):
         """Puts at least one checked text into the queue of the model."""
 
     def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
-        """``submit`` for vectors alone; a model that can leaves the facets out."""
+        """Like ``submit``, but only vectors are needed; a model may omit the facets."""
         return self.submit(texts, call)
 
     @abstractmethod
@@ -114,7 +114,7 @@ class ServedTexts(ServedModel[TextModel]):
         """One vector per text, ``[texts, H]``; see ``TextEncoder.embed``."""
 
     def problem(self, text: str) -> str:
-        """Why the model cannot read a text that is not blank, as the rule of an error; empty: it can read it."""
+        """Why the model cannot read a text that is not blank, as the text of an error; empty: it can read it."""
         return ""
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
@@ -125,7 +125,7 @@ class ServedTexts(ServedModel[TextModel]):
         """Checks that the model can read the texts of a list at ``path``.
 
         Raises:
-            InvalidInputError: It cannot read one of them.
+            InvalidInputError: The model cannot read one of them.
         """
         for i, text in enumerate(texts):
             self.check_one(text, *path, i)
@@ -156,7 +156,7 @@ class ServedTexts(ServedModel[TextModel]):
 
 
 class ServedSentences(ServedTexts):
-    """A model of sentences: one queue of token rows, also for queries."""
+    """A model of sentences; texts and queries share one queue of token rows."""
 
     def __init__(
         self,
@@ -199,7 +199,7 @@ class ServedSentences(ServedTexts):
         return QueryFacets(facets, np.ones(facets.shape[:2], np.float32), np.zeros(len(facets), np.bool_))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
-        """Averages of the encoder's states, which the batcher does not keep; one call at a time."""
+        """Averages the encoder's states, which the batcher does not keep; runs one call at a time."""
         with self.exclusive(call) as model:
             return model.embed(texts)
 
@@ -212,7 +212,7 @@ class ServedSentences(ServedTexts):
         return rows
 
     def _num_tokens(self, text: str, row: NDArray[np.int64]) -> int:
-        """Tokens of the whole text, of which ``row`` are read; a lower bound for a very long text."""
+        """Tokens of the whole text, of which the model reads ``row``; a lower bound for a very long text."""
         if len(row) < self.model.max_tokens:
             return len(row)
         most = _COUNTED * self.model.max_tokens
@@ -222,7 +222,7 @@ class ServedSentences(ServedTexts):
 
 
 class CallEncoder:
-    """Encoder for the library's tasks that encodes on behalf of one call, through the batchers."""
+    """Encoder for the library's tasks that encodes for one call, through the batchers."""
 
     def __init__(self, served: ServedTexts, call: CallContext) -> None:
         self._served = served

@@ -1,4 +1,4 @@
-"""The services about texts: facets, similarity, summaries, topics."""
+"""The services for texts: facets, similarity, summaries, topics."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
@@ -67,7 +67,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     def EmbedStream(
         self, requests: Iterator[pb.EmbedStreamRequest], call: CallContext
     ) -> Iterator[pb.EmbedStreamResponse]:
-        """The same for a stream of batches, answered in order."""
+        """Facets of a stream of batches, answered in order."""
 
         def begin(request: pb.EmbedStreamRequest) -> _Begun:
             return self._begin(request, call.for_message())
@@ -160,7 +160,7 @@ def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray[np.floating]:
-    """An array of the requested type; magnitudes beyond half precision are cut at its largest number.
+    """An array of the requested type; magnitudes too large for half precision are clipped.
 
     Raises:
         InvalidInputError: The type is unknown.
@@ -201,7 +201,7 @@ class _Scoring:
 
 
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
-    """Scores pairs of texts; ``models`` holds for each task the models of texts, those of the task first."""
+    """Scores pairs of texts; ``models`` maps each task to the text models, the task's own first."""
 
     def __init__(self, models: Mapping[str, TextModels], limits: LimitsConfig) -> None:
         self._models = models
@@ -296,7 +296,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
 
 
 class TopicService(texts_pb2_grpc.TopicServiceServicer):
-    """Suggests what texts may go on about."""
+    """Suggests topics with which texts may continue."""
 
     def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
         self._models = models

@@ -26,7 +26,7 @@ helm.sh/chart: {{ printf "%s-%s" .Chart.Name .Chart.Version }}
 {{- end -}}
 {{- end -}}
 
-{{/* Health over gRPC; with TLS, which kubelet's gRPC probe does not speak, the gateway's /readyz or the open port. */}}
+{{/* Health over gRPC. With TLS, which kubelet's gRPC probe does not support: the gateway's /readyz or an open port. */}}
 {{- define "facets.probe" -}}
 {{- if not .Values.tls.secretName -}}
 grpc:

@@ -144,7 +144,7 @@ class Connection extends EventTarget {
         body: '{"pageSize":1}',
         signal: AbortSignal.timeout(PROBE_MS),
       });
-      this.reached(); // also after an error reply
+      this.reached(); // an error reply also shows that the server was reached
     } catch {
       this.#probeLater();
     }

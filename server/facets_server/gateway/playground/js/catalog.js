@@ -70,7 +70,7 @@ export function withoutCollections(root, title) {
   return { open: () => {}, close: () => {} };
 }
 
-/** Clears the cache, since another key may see other models. */
+/** Clears the cache, because another key may see other models. */
 export function forget() {
   models = null;
 }

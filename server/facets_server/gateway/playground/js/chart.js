@@ -3,7 +3,7 @@
 import { h, hue } from "./dom.js";
 
 const RADIUS = 4.5;
-const MANY = 3_000; // with more points than this they are drawn as small squares
+const MANY = 3_000; // charts with more points draw them as small squares
 const SMALL = 2;
 const REACH = 14; // largest distance in pixels that hits a point
 const MARGIN = 28;
@@ -143,7 +143,7 @@ export class Chart extends EventTarget {
     }
   }
 
-  /** The highlighted theme last, so that it is on top. */
+  /** Points in drawing order: the highlighted theme last, so that it is on top. */
   #order() {
     if (this.#theme === null) return this.points;
     const isFocused = (point) => point.hue === this.#theme;

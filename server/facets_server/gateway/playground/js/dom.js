@@ -71,12 +71,12 @@ export function nothing(heading, ...content) {
   return h("div", { class: "nothing card" }, h("h2", {}, heading), content);
 }
 
-/** Details that a line opens. */
+/** Details that open below a summary line. */
 export function folded(summary, ...content) {
   return h("details", { class: "folded" }, h("summary", {}, summary), content);
 }
 
-/** A table whose first cells are row headings; without `head` a list of facts. */
+/** A table whose first column holds row headings; without `head`, a list of facts. */
 export function table(head, rows) {
   const row = (cells) => h("tr", {}, cells.map((cell, place) => (place ? h("td", {}, cell) : h("th", { scope: "row" }, cell))));
   const columns = h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td")))));

@@ -12,7 +12,7 @@ const SUFFIXES = {
   markdown: whole,
   rst: whole,
 };
-const MAX_ARRAY_BYTES = 100_000_000; // of a JSON array, which is read whole
+const MAX_ARRAY_BYTES = 100_000_000; // limit of a JSON array, which is read into memory as a whole
 const MAX_TEXT_BYTES = 15_000_000; // the server accepts 16 MiB per request
 const PIECE_BYTES = 16_384; // decoded at once, so that the progress is not far ahead of the stored rows
 const TEXTS = ["text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary", "note", "notes", "comment", "comments", "details"];
@@ -23,7 +23,7 @@ const IDS = ["id", "_id", "doc_id", "docid", "document_id", "uuid"];
 export const READABLE = "JSON lines, JSON, CSV, TSV, text, Markdown";
 export const ACCEPT = Object.keys(SUFFIXES).map((suffix) => `.${suffix}`).join(",");
 
-/** Says in one sentence why a file cannot be read. */
+/** An error that says in one sentence why a file cannot be read. */
 export class FileError extends Error {}
 
 /**
@@ -134,7 +134,7 @@ async function* table(file, read) {
   if (header === null) throw new FileError(`${file.name} is empty.`);
 }
 
-/** Names unnamed columns and numbers repeated ones, as the command does. */
+/** Names unnamed columns and numbers repeated ones, as `facets index` does. */
 function columnNames(cells) {
   return cells.reduce((names, cell, index) => {
     let name = cell.trim() || `column ${index + 1}`;

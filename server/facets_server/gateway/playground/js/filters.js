@@ -74,7 +74,7 @@ function typed(text, kind) {
   return isNumber && kind !== "string" ? Number(text) : text;
 }
 
-/** Filter rows of a form. A hidden control has their state, so that the address keeps it. */
+/** Filter rows of a form. A hidden control holds their state, so that it is part of the address. */
 export class FilterRows {
   constructor(fields = new Map()) {
     this.fields = fields;

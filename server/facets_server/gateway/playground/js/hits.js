@@ -3,10 +3,10 @@
 import { button, count, decimal, folded, h, highlightButton, hue, meter, percent, plural } from "./dom.js";
 import { excerpt, glow, marked, span, Text, wordsOf } from "./text.js";
 
-const UNLIKELY = 0.1; // confidence below which a document hardly answers, see docs/use/search.md
+const UNLIKELY = 0.1; // confidence below which a document is an unlikely answer, see docs/use/search.md
 const MAX_CHIP_LENGTH = 40;
 
-/** Whether a hit hardly answers. */
+/** Whether a hit is an unlikely answer. */
 export function unlikely(hit) {
   return hit.confidence !== undefined && hit.confidence < UNLIKELY;
 }
@@ -30,7 +30,7 @@ export function hitList(hits, context, before = 0) {
   return h("ol", { class: "hits", start: before + 1 }, hits.map((hit) => hitCard(hit, context)));
 }
 
-/** A card with a heading and something beside it. */
+/** A card with a heading and an element beside it. */
 export function resultCard(heading, beside, ...content) {
   return h("li", { class: "card hit" }, h("div", { class: "hit-head" }, h("h2", {}, heading), beside), content);
 }

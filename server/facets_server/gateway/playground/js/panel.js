@@ -1,4 +1,4 @@
-/** What all views share: a form, examples, one request at a time, its results or its error. */
+/** Parts that all views share: a form, examples, one request at a time, its results or its error. */
 
 import { CallError, connection } from "./api.js";
 import { button, h } from "./dom.js";

@@ -81,7 +81,7 @@ export function tokenNodes(text, tokens, facetsOf, attributes = () => ({ class: 
   return [...nodes, text.slice(end, text.length)];
 }
 
-/** Whether a facet belongs to a token: by its span, or without one by the tokens that it attends to. */
+/** Whether a facet belongs to a token: by the facet's span, or without one, by the tokens it attends to. */
 export function attendsTo(facet, token, index, { minCosine, numTokens = Infinity }) {
   const part = span(facet.span);
   if (part) return (token.start ?? 0) < part.end && token.end > part.start;

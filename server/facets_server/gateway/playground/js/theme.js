@@ -7,7 +7,7 @@
   try {
     name = localStorage.getItem("facets-theme") ?? "auto";
   } catch {
-    // Storage is switched off in this browser: the theme is then that of the system at every start.
+    // Storage is disabled in this browser: every start uses the system's theme.
   }
   document.documentElement.dataset.theme = NAMES.includes(name) ? name : "auto";
 

@@ -18,7 +18,7 @@ export class Upload extends EventTarget {
   stored = 0;
   rows = 0;
   numRejected = 0;
-  /** @type {{row: number, reason: string}[]} The first ones. */
+  /** @type {{row: number, reason: string}[]} The first rejected rows. */
   rejected = [];
   waiting = false;
   ended = false;
@@ -94,7 +94,7 @@ export class Upload extends EventTarget {
     this.#changed();
   }
 
-  /** Stores a batch. The server stores all or nothing, so a batch with an invalid document is split until it is alone. */
+  /** Stores a batch. The server stores all or nothing, so a batch is split until an invalid document is alone. */
   async #store(batch) {
     try {
       const documents = batch.map(({ document }) => document);

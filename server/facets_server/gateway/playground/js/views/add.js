@@ -1,4 +1,4 @@
-/** Uploads files into a collection: files are dropped or chosen, columns assigned, progress shown. */
+/** Uploads dropped or chosen files into a collection: assigns columns and shows progress. */
 
 import { button, count, duration, field, folded, h, plural, select } from "../dom.js";
 import { Upload } from "../upload.js";
@@ -135,7 +135,7 @@ class AddView {
     }
   }
 
-  /** The chosen collection, and from now on the new one; empty if its name is invalid. */
+  /** The chosen collection; a new one becomes the chosen one. Empty if its name is invalid. */
   #collection() {
     if (this.collection.value !== NEW) return this.collection.value;
     if (!this.name.reportValidity()) return "";

@@ -1,4 +1,4 @@
-/** Diagnosis of a collection: duplicates, hubs, and with questions the recall of its index. */
+/** Diagnosis of a collection: duplicates, hubs and, if questions are given, the recall of its index. */
 
 import { call } from "../api.js";
 import { card, count, decimal, field, h, percent, plural, table } from "../dom.js";

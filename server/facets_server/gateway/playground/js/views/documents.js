@@ -1,4 +1,4 @@
-/** The documents of a collection, page by page: filtered, opened with their facets, deleted and restored. */
+/** Lists the documents of a collection page by page; filters, opens, deletes and restores them. */
 
 import { call } from "../api.js";
 import { button, count, field, h, nothing, plural, select, table } from "../dom.js";

@@ -7,7 +7,7 @@ import { panel } from "../panel.js";
 import { attendsTo, glow, Text, tokenNodes } from "../text.js";
 
 const NUM_WORDS = 6;
-const MIN_COSINE = 0.15; // of a token that a facet attends to
+const MIN_COSINE = 0.15; // below this a facet does not attend to a token
 const EXAMPLES = [
   {
     label: "Plants, pianos, taxes",

@@ -11,7 +11,7 @@ import { excerpt, Text } from "../text.js";
 const SIZES = [["2000", "2,000"], ["10000", "10,000"], ["100000", "100,000"]];
 const TIMEOUT_MS = 300_000; // large collections take minutes
 const MAX_LISTED = 40;
-const HOVER_MS = 120; // before the title of a point is fetched
+const HOVER_MS = 120; // delay before the title of a point is fetched
 
 /** Fills `root` with the view. */
 export async function open(root) {

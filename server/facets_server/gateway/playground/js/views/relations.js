@@ -117,7 +117,7 @@ function reach(from, to) {
   return { line: Math.max(line, other), left: middle, right: middle + LABEL_WIDTH };
 }
 
-/** For each arrow the lowest level at which it crosses no shorter arrow. */
+/** For each arrow, the lowest level at which it crosses no shorter arrow. */
 function levelsOf(reaches) {
   const levels = reaches.map(() => 0);
   const order = [...reaches.keys()].sort((a, b) => reaches[a].right - reaches[a].left - (reaches[b].right - reaches[b].left));

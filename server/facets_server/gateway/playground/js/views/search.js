@@ -8,9 +8,9 @@ import { hitList, hitLists, unlikely } from "../hits.js";
 import { intro } from "../intro.js";
 import { panel } from "../panel.js";
 
-const NUM_SAMPLED = 100; // documents whose payload fields are offered as filters
+const NUM_SAMPLED = 100; // documents sampled for payload fields to offer as filters
 const NUM_TOPICS = 5;
-const MAX_TOPIC_CHARACTERS = 4_000; // of a text, from its end, that topics come from
+const MAX_TOPIC_CHARACTERS = 4_000; // at the end of a text, from which topics are suggested
 export const MODES = [
   ["", "Facets and words"],
   ["SEARCH_MODE_FACETS", "Facets only"],
@@ -98,7 +98,7 @@ export async function followCollection(control, filters) {
       const page = await call("DocumentService/ListDocuments", { collection: control.value, pageSize: NUM_SAMPLED });
       filters.fields = fieldsOf((page.documents ?? []).map((document) => document.payload));
     } catch {
-      filters.fields = new Map(); // only suggestions; the search itself reports the error
+      filters.fields = new Map(); // filters are only suggestions; the search itself reports the error
     }
   };
   for (const event of ["change", "filled"]) control.addEventListener(event, learn);

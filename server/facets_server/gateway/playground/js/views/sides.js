@@ -1,4 +1,4 @@
-/** One question to two collections, models or rankings, side by side. */
+/** Answers to one question from two collections, models or rankings, side by side. */
 
 import { call } from "../api.js";
 import { collectionField, modelChoices, withoutCollections } from "../catalog.js";
@@ -39,7 +39,7 @@ export async function open(root) {
   });
 }
 
-/** The answer of one side, or its error: the other side is shown anyway. */
+/** The answer of one side, or its error; the other side is shown either way. */
 async function searched(values, name, signal) {
   const [collection, mode, model] = ["collection", "mode", "model"].map((part) => values[`${name}_${part}`]);
   const request = { collection, queries: [{ text: values.query }], topK: TOP_K, mode: mode || undefined, model, evidence: true, numWords: 3 };

@@ -7,7 +7,7 @@ import { panel } from "../panel.js";
 import { attendsTo, glow, Text, tokenNodes, wordsOf } from "../text.js";
 
 const MAX_MATCHES = 8;
-const ATTENDED = { minCosine: 0.2, numTokens: 2 }; // tokens that a facet without a span is tied to
+const ATTENDED = { minCosine: 0.2, numTokens: 2 }; // selects the tokens of a facet without a span
 const METHODS = [
   ["SIMILARITY_METHOD_UNSPECIFIED", "Best for the model"],
   ["SIMILARITY_METHOD_ENCODER", "Sentence vectors (encoder)"],
@@ -121,7 +121,7 @@ function methodName(method) {
   return enumLabel(method, "SIMILARITY_METHOD_");
 }
 
-/** One of the texts: its words, and below them its matching facets as their nearest words. */
+/** One of the texts, and below it its matching facets, shown by their nearest words. */
 class Side {
   constructor(string, { tokens = [], facets = [] }, matched) {
     const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, ATTENDED)).map((facet) => facet.facet ?? 0);
@@ -150,7 +150,7 @@ function drawLines(lines, stage, [first, second], matches) {
   lines.replaceChildren(...paths);
 }
 
-/** From the right edge of one box to the left edge of another. */
+/** A line from the right edge of one box to the left edge of another. */
 function curve(from, to, frame) {
   const [x1, y1] = [from.right - frame.left, from.top + from.height / 2 - frame.top];
   const [x2, y2] = [to.left - frame.left, to.top + to.height / 2 - frame.top];

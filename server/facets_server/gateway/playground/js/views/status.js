@@ -6,7 +6,7 @@ import { problem } from "../panel.js";
 import { listCollections, listModels } from "../catalog.js";
 
 const PAGE = 200;
-const BACKUP_TIMEOUT_MS = 3_600_000; // many gigabytes take long
+const BACKUP_TIMEOUT_MS = 3_600_000; // many gigabytes take a long time
 const UNITS = ["B", "kB", "MB", "GB", "TB"];
 
 /** Fills `root` with the view. */
@@ -22,7 +22,7 @@ export async function open(root) {
   return { open: () => {}, close: () => {} };
 }
 
-/** Null if the key does not allow it. */
+/** The result, or null if the key does not allow the call. */
 async function serverStatus() {
   try {
     return await call("ModelService/GetServerStatus", {});
@@ -38,7 +38,7 @@ function bytes(number) {
   return `${value < 10 && unit ? value.toFixed(1) : Math.round(value)} ${UNITS[unit]}`;
 }
 
-/** "Nov 23, 2026, 4:40 PM": the same everywhere, with the month in letters. */
+/** "Nov 23, 2026, 4:40 PM": the same in all locales, with the month in letters. */
 function time(text) {
   return new Date(text).toLocaleString("en", { dateStyle: "medium", timeStyle: "short" });
 }
@@ -58,7 +58,7 @@ function server(state) {
   return card("Server", table([], facts));
 }
 
-/** Backups are taken here if the server has a folder for them. They are restored by command, while no server uses the data. */
+/** Takes backups if the server has a folder for them. A command restores them, while no server uses the data. */
 function backup(state, { notice, show }) {
   if (!state) return null;
   const command = (text) => h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));
