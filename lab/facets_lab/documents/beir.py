@@ -1,4 +1,4 @@
-"""Retrieval data (BEIR folders, files of pairs, docstrings) and metrics of rankings by trec_eval."""
+"""Retrieval data (BEIR folders, files of pairs, docstrings) and ranking metrics computed by trec_eval."""
 
 import importlib
 import inspect
@@ -16,12 +16,12 @@ from pydantic import AfterValidator, BeforeValidator, Field
 from facets.errors import ConfigError, InvalidInputError
 from facets_lab.evaluation.files import NonBlank, Record, parse_number, read_lines, read_records, split_fields
 
-DEPTH = 100  # documents of a ranking that are looked at
+DEPTH = 100  # documents of a ranking that are evaluated
 METRICS = ("ndcg_10", "recall_100", "mrr_10")
 _FIRST = 10
 _COLUMNS = ("query-id", "corpus-id", "score")
 _MAX_GRADE = 10_000  # trec_eval counts the documents of every grade
-_SHORTEST_BODY, _LONGEST_BODY = 150, 2_000  # characters of a docstring behind its summary
+_SHORTEST_BODY, _LONGEST_BODY = 150, 2_000  # characters of a docstring after its summary
 _SUMMARY_CHARS = range(20, 151)
 
 Ranking = Sequence[str]  # ids of documents, best first, each once
@@ -32,8 +32,8 @@ class RetrievalData:
     """Documents and queries with relevance judgements."""
 
     name: str  # name of the folder or file
-    documents: Mapping[str, str]  # text by id: title, newline and text; empty where nothing is visible
-    queries: Mapping[str, str]  # text by id, of queries with at least one relevant document
+    documents: Mapping[str, str]  # text by id: title, newline and text; empty if it has no visible character
+    queries: Mapping[str, str]  # text by id; every query has at least one relevant document
     judgements: Mapping[str, Mapping[str, int]]  # for each query, grade by document id; grades above 0 are relevant
 
 
@@ -63,7 +63,7 @@ def read_beir(folder: Path) -> RetrievalData:
 
 
 def sample_queries(data: RetrievalData, num_queries: int | None, *, seed: int) -> RetrievalData:
-    """A seeded sample of the queries, in their order; None: all of them."""
+    """Keeps a seeded sample of the queries, in the original order; None: all of them."""
     if num_queries is None or num_queries >= len(data.queries):
         return data
     rows = np.sort(np.random.default_rng(seed).choice(len(data.queries), num_queries, replace=False))
@@ -73,7 +73,7 @@ def sample_queries(data: RetrievalData, num_queries: int | None, *, seed: int) -
 
 
 def sample_documents(data: RetrievalData, num_documents: int | None, *, seed: int) -> RetrievalData:
-    """The judged documents and a seeded sample of the others, in their order; None: all of them."""
+    """Keeps the judged documents and a seeded sample of the others, in the original order; None: all of them."""
     if num_documents is None or num_documents >= len(data.documents):
         return data
     judged = {key for grades in data.judgements.values() for key in grades}
@@ -95,12 +95,12 @@ def _find(folder: Path, name: str) -> Path:
 
 
 def _number_as_text(value: object) -> object:
-    """Some tools write numbers as ids; the judgements always have text."""
+    """Converts numbers to text: some tools write ids as numbers, but judgements always have text."""
     return str(value) if isinstance(value, int) and not isinstance(value, bool) else value
 
 
 def _is_visible(text: str) -> bool:
-    """Whether there is a letter, number, punctuation mark or symbol."""
+    """Whether a text has a letter, number, punctuation mark or symbol."""
     return any(unicodedata.category(letter)[0] in "LNPS" and letter != "\ufffd" for letter in text)
 
 
@@ -211,7 +211,7 @@ def query_metrics(
 ) -> dict[str, NDArray[np.float64]]:
     """``ndcg_10``, ``recall_100`` and ``mrr_10`` (0 without a relevant document among the first 10) of each query.
 
-    In ``[0, 1]``; measures of trec_eval. A ranking may be empty or longer than 100.
+    Values are in ``[0, 1]``, computed by trec_eval. A ranking may be empty or longer than 100.
 
     Example:
         >>> values = query_metrics([["a", "b"]], [{"b": 1, "c": 1}])
@@ -234,5 +234,5 @@ def query_metrics(
 
 
 def _as_run(ranking: Ranking) -> dict[str, float]:
-    """Falling scores: trec_eval sorts by score and breaks ties by id."""
+    """Gives a ranking decreasing scores, because trec_eval sorts by score and breaks ties by id."""
     return {key: float(len(ranking) - row) for row, key in enumerate(ranking)}

@@ -1,10 +1,10 @@
-"""Fits how probable it is that a hit is relevant (``facets-eval calibrate-search``).
+"""Fits the probability that a hit is relevant (``facets-eval calibrate-search``).
 
-Four kinds of hits are observed in collections made of each data set: the first hits of its own queries (``asked``), of
-the same queries when every relevant document is removed (``removed``), of queries of other sets and of nonsense
-(``foreign``), and the hits behind the first one (``behind``). Each set is searched whole and as small collections,
-because the best of few documents means more than the best of many. Every kind of text is also left out of the fit, to
-measure curves on texts they have not seen. Shape suffixes: M hits, F features.
+Four kinds of hits are observed in collections from each data set: the first hits of its own queries (``asked``), of
+the same queries when every relevant document is removed (``removed``), of queries from other sets and of nonsense
+(``foreign``), and the hits after the first one (``behind``). Each set is searched as a whole and as small collections,
+because the best of few documents means more than the best of many. Each kind of text is also left out of a fit, to
+measure curves on unseen texts. Shape suffixes: M hits, F features.
 """
 
 import random
@@ -37,11 +37,11 @@ from facets_lab.evaluation.statistics import expected_calibration_error, fit_log
 KINDS = ("asked", "removed", "foreign", "behind")
 _ASKED, _REMOVED, _FOREIGN, _BEHIND = range(4)
 _KIND_WEIGHTS = (1 / 3, 1 / 3, 1 / 3, 1.0)
-_NUM_BEHIND = 9  # hits behind the first
-_STEEPEST = 200.0  # logits for one point of the score
+_NUM_BEHIND = 9  # hits after the first
+_STEEPEST = 200.0  # logits per point of the score
 _MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
-_DEPTH = 60  # hits searched for ten that are not relevant
-_NONSENSE_SHARE = 0.2  # nonsense queries for each query of the set
+_DEPTH = 60  # hits to search in order to find ten that are not relevant
+_NONSENSE_SHARE = 0.2  # nonsense queries per query of the set
 _SMALL_SIZES = (200, 40, 8)  # documents of the small collections
 _DOCSTRINGS = "python:"
 _STOP_WORDS = "the of and to a in is it that for on with as was what who how do you this".split()
@@ -64,12 +64,12 @@ class ObservedHits:
 
     @classmethod
     def irrelevant_first(cls, features: NDArray[np.float64], kind: int) -> "ObservedHits":
-        """The first of hits none of which is relevant."""
+        """The first hit of a ranking without relevant hits."""
         num_hits = min(1, len(features))
         return cls(features[:1], np.zeros(num_hits, dtype=np.bool_), np.full(num_hits, kind))
 
     def select(self, chosen_M: NDArray[np.bool_]) -> "ObservedHits":
-        """Some of the hits."""
+        """Selects hits by a mask."""
         return ObservedHits(self.features[chosen_M], self.relevant[chosen_M], self.kinds[chosen_M])
 
     def weights(self) -> NDArray[np.float64]:
@@ -91,8 +91,8 @@ def calibrate_search(
     """Fits a curve for each mode and, unless it is a dry run, stores the curves with the model.
 
     Returns:
-        ``model``, ``revision``, ``data``, ``rows``, ``file`` (None in a dry run) and ``modes``: for each ``weights``
-        and, by set, figures of the curve of the other kinds (``left_out``).
+        ``model``, ``revision``, ``data``, ``rows``, ``file`` (None in a dry run) and ``modes``: for each the
+        ``weights`` and, by set, metrics of the curve fitted on the other kinds (``left_out``).
     """
     sets, kind_of = [], {}
     for text in sources:
@@ -138,14 +138,14 @@ def _read(path: Path) -> RetrievalData:
 
 
 def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
-    """Weights of a logistic curve; every set has the same weight, and its kinds have ``_KIND_WEIGHTS``."""
+    """Weights of a logistic curve; all sets have equal weight, and the kinds within a set have ``_KIND_WEIGHTS``."""
     hits = ObservedHits.concatenate(observed)
     weights_M = np.concatenate([own.weights() for own in observed])
     is_first = hits.kinds != _BEHIND
     first = hits.select(is_first)
     if not 0 < first.relevant.sum() < len(first.relevant):
         raise ConfigError("expected first hits that are relevant and others that are not, got one kind only")
-    used = np.flatnonzero(first.features.any(axis=0))  # a mode without words, or without facets, has zeros
+    used = np.flatnonzero(first.features.any(axis=0))  # features that a mode does not use are all zero
     names = [FEATURES[column] for column in used]
     weights = fit_logistic(first.features[:, used], first.relevant, weights_M[is_first], names)
     if not is_first.all():
@@ -154,7 +154,7 @@ def fit_curve(observed: Sequence[ObservedHits]) -> dict[str, float]:
 
 
 def _fit_behind(weights: Mapping[str, float], hits: ObservedHits, weights_M: NDArray[np.float64]) -> float:
-    """Logits that a point of the score behind the first hit costs, as a weight <= 0."""
+    """Change of the logits per point of score behind the first hit, as a weight <= 0."""
     from scipy.optimize import minimize_scalar
 
     first_M = weights["intercept"] + hits.features @ np.array([weights.get(name, 0.0) for name in FEATURES])
@@ -168,7 +168,7 @@ def _fit_behind(weights: Mapping[str, float], hits: ObservedHits, weights_M: NDA
 
 
 def small_collections(data: RetrievalData, *, seed: int) -> Iterator[RetrievalData]:
-    """The whole set, then small samples with half as many queries as documents and one answer for each query."""
+    """Yields the whole set, then small samples with half as many queries as documents and one answer per query."""
     yield data
     for size in _SMALL_SIZES:
         if size >= len(data.documents):
@@ -188,7 +188,7 @@ def small_collections(data: RetrievalData, *, seed: int) -> Iterator[RetrievalDa
 
 
 def _foreign_queries(data: RetrievalData, sets: Sequence[RetrievalData], *, seed: int) -> list[str]:
-    """As many queries of other sets as the set has, and some of stop words or random letters."""
+    """Draws as many queries from other sets as the set has, and some made of stop words or random letters."""
     drawing = random.Random(f"{seed} {data.name}")
     others = [query for other in sets if other.name != data.name for query in other.queries.values()]
     drawn = drawing.sample(others, min(len(others), len(data.queries)))
@@ -236,7 +236,7 @@ def features_of_hits(hits: Sequence[SearchHit], *, num_searched: int) -> NDArray
 
 
 def _measure(weights: Mapping[str, float], mode: SearchMode, hits: ObservedHits) -> dict[str, float | None]:
-    """Figures of a curve on hits it was not fitted on."""
+    """Metrics of a curve on hits it was not fitted on."""
     from sklearn.metrics import roc_auc_score
 
     curve = RelevanceCurve(revision="", weights={mode: weights})

@@ -1,4 +1,4 @@
-"""Texts as a searchable collection, through the engine that serves."""
+"""Texts as a searchable collection, in the same engine that the server uses."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -27,7 +27,7 @@ _QUERY_BATCH = 64
 
 
 def load_searched(name_or_path: str | None) -> SearchedModel:
-    """A model whose facets a collection can hold; None: the default model of collections."""
+    """Loads a model whose facets a collection can store; None: the default model of collections."""
     folder = find_model(TASKS[TASK].default if name_or_path is None else name_or_path)
     is_passage_model = read_settings(folder).get("task") == TASK
     return load(folder, PassageModel) if is_passage_model else load(folder, FacetModel)
@@ -66,7 +66,7 @@ def indexed(
 ) -> Iterator[Collection]:
     """A temporary collection of texts by id, cut into parts and indexed as a server does.
 
-    ``encoded`` caches encoded texts between calls; None: nothing is kept.
+    ``encoded`` caches encoded texts between calls; None: no cache.
     """
     cache: EncodedTexts = {} if encoded is None else encoded
     config = EngineConfig(background=False, snapshot_on_close=False)

@@ -45,24 +45,24 @@ class SourceConfig(Settings):
     """
 
     kind: Literal["wikipedia", "questions", "papers"]
-    files: list[str]  # patterns
+    files: list[str]  # glob patterns
     max_passages: AtLeastOne = 1_000_000
     min_words: AtLeastOne = 8  # shorter passages are left out
-    max_words: AtLeastOne = 350  # longer ones too
-    with_title: Share = 0.5  # of the passages with a title begin with it, as documents often do
+    max_words: AtLeastOne = 350  # longer passages are left out
+    with_title: Share = 0.5  # share of the passages with a title that begin with it, as documents often do
 
 
 class PassageDataConfig(Settings):
-    """Data to prepare: passages, their sentences and questions, and the teacher's vectors of all."""
+    """Data to prepare: passages, their sentences and questions, and the teacher's vectors of all of them."""
 
     sources: list[SourceConfig]
-    teacher: str = "all-MiniLM-L6-v2"  # or the folder of a sentence-transformers model of BERT's form
-    max_groups: AtLeastOne = 1_000_000  # of all sources together, a random choice
-    max_tokens: AtLeastOne = 256  # of a passage, special pieces included; the rest is cut
+    teacher: str = "all-MiniLM-L6-v2"  # or the folder of a sentence-transformers model with BERT's architecture
+    max_groups: AtLeastOne = 1_000_000  # from all sources together, chosen at random
+    max_tokens: AtLeastOne = 256  # per passage, including special pieces; the rest is cut
     max_sentence_tokens: AtLeastOne = 96
     max_neighbours: AtLeastOne = 6  # passages of one article in a group
-    max_sentences: AtLeastOne = 16  # of a passage, as targets
-    max_questions: AtLeastOne = 6  # of a passage
+    max_sentences: AtLeastOne = 16  # per passage, used as targets
+    max_questions: AtLeastOne = 6  # per passage
     seed: int = 1
     num_threads: AtLeastOne = 1
 
@@ -71,28 +71,28 @@ class PassageTrainingConfig(TrainingConfig):
     """Training of a passage model on prepared data."""
 
     data: str  # folder of ``facets-train prepare-passages``
-    words: str  # file of words and their counts, the frequent ones first: those that explain facets
+    words: str  # file of words and counts, most frequent first; these words explain facets
     num_words: AtLeastOne = 20_000
     name: str = "facets-passages-en"
     teacher: str = "all-MiniLM-L6-v2"  # initial weights of the encoder
-    exported_vector_weight: NonNegative | None = None  # own_vector_weight of the written model, if another one
-    window_tokens: AtLeastOne = 256  # of a long text that the model reads at once
+    exported_vector_weight: NonNegative | None = None  # own_vector_weight of the exported model, if different
+    window_tokens: AtLeastOne = 256  # tokens of a long text that the model reads at once
     window_overlap: NonNegativeInt = 32
-    layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # of the teacher, for the encoder
+    layers: list[int] = Field(default=[0, 1, 2, 3, 4, 5])  # layers of the teacher used in the encoder
     tune_encoder: bool = False
     start: str = ""  # folder of a run with the initial network
     start_facets: str = ""  # folder of a run with the initial facets, of any encoder
     facets: bool = True  # False: only the vectors are learned (distillation)
-    distillation_weight: NonNegative = 0.0  # of the loss of vectors: as close to the teacher's, and as similar
-    question_weight: NonNegative = 2.0  # of a question; a sentence has 1
-    question_repeats: AtLeastOne = 1  # of groups with questions in a pass over the data
-    fit_weight: NonNegative = 2.0  # of the distance between a target and its facets, beside the ranking loss
+    distillation_weight: NonNegative = 0.0  # of the loss of vectors: close to the teacher's, with similar rankings
+    question_weight: NonNegative = 2.0  # weight of a question; a sentence has weight 1
+    question_repeats: AtLeastOne = 1  # how often a pass over the data uses each group with questions
+    fit_weight: NonNegative = 2.0  # of the distance between a target and its facets, relative to the ranking loss
     ranking_temperature: Positive = 0.05  # of the softmax over the passages of a batch
     facet_temperature: Positive = 0.03  # of the soft maximum over facets; with a hard one facets die
-    distilled_texts: AtLeastOne = 192  # sentences and questions of a step of distillation
-    similar_groups: AtLeastOne = 1  # similar groups in a step: hard to tell apart
+    distilled_texts: AtLeastOne = 192  # sentences and questions per distillation step
+    similar_groups: AtLeastOne = 1  # similar groups in a step, which are hard to tell apart
     num_steps: AtLeastOne = 2_500
-    batch_size: BatchSize = 48  # passages a step, in groups of neighbours
+    batch_size: BatchSize = 48  # passages per step, in groups of neighbours
     validation_groups: AtLeastOne = 64  # never trained on
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-4, warmup_steps=50)
     model: PassageNetworkConfig = PassageNetworkConfig()
@@ -156,7 +156,7 @@ def _read_papers(source: SourceConfig, size: int, random_choice: random.Random) 
         title, abstract = line.title.strip(), line.abstract.strip()
         if not _fits(abstract, source):
             continue
-        if random_choice.random() < source.with_title:  # else the title is the question and must not be read
+        if random_choice.random() < source.with_title:  # otherwise the title is only the question
             passages.append(Passage(f"{title}. {abstract}"))
         else:
             passages.append(Passage(abstract, (title,)))

@@ -1,4 +1,4 @@
-"""Evaluates search on BEIR folders: models through the engine that serves, and BM25, MiniLM and model2vec beside them.
+"""Evaluates search on BEIR folders: models in the server's engine, and the baselines BM25, MiniLM and model2vec.
 
 Shape suffixes: N documents, Q queries, C candidates, D dimensions.
 """
@@ -55,7 +55,7 @@ class Bm25:
             self._index.index(terms, show_progress=False)
 
     def scores(self, queries: Sequence[str]) -> NDArray[np.float32]:
-        """``[Q, N]``; 0 where no term is shared."""
+        """Scores, ``[Q, N]``; 0 where query and document share no term."""
         import bm25s
 
         scores_QN = np.zeros((len(queries), self._num_documents), dtype=np.float32)
@@ -66,7 +66,7 @@ class Bm25:
 
 
 def model_rankings(model: SearchedModel, data: RetrievalData) -> Rankings:
-    """Rankings by ``facets``, ``lexical`` and ``hybrid``; of a passage model also by ``vector``, one vector a text."""
+    """Rankings by ``facets``, ``lexical`` and ``hybrid``; for a passage model also by ``vector``, one per text."""
     rankings: Rankings = {}
     if isinstance(model, PassageModel):
         rankings["vector"] = _by_scores(vector_scores(model.embed, data), data)
@@ -105,7 +105,7 @@ def _bm25_scores(data: RetrievalData) -> NDArray[np.float32]:
 
 
 def bm25_rankings(data: RetrievalData) -> Rankings:
-    """Documents that share a term with the query."""
+    """Ranks the documents that share a term with the query."""
     keys = list(data.documents)
     rankings: list[Ranking] = []
     for scores_N in _bm25_scores(data):
@@ -115,7 +115,7 @@ def bm25_rankings(data: RetrievalData) -> Rankings:
 
 
 def fused_rankings(embed: Embed, data: RetrievalData) -> Rankings:
-    """Candidates of vectors and BM25, by the mean of their z-scores over the candidates.
+    """Ranks the candidates of vectors and BM25 by the mean of their z-scores over the candidates.
 
     References:
         Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval".
@@ -143,7 +143,7 @@ def z_scores(scores_C: NDArray[np.floating]) -> NDArray[np.float64]:
 
 
 def baseline_systems() -> Iterator[tuple[str, System]]:
-    """The baselines that are installed."""
+    """Yields the installed baselines."""
     yield "bm25", bm25_rankings
     for embed in if_installed("minilm", minilm):
         yield "minilm", lambda data, embed=embed: {"vector": _by_scores(vector_scores(embed, data), data)}  # type: ignore[misc]
@@ -194,7 +194,7 @@ def evaluate_retrieval(
 
 
 def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: int = 0) -> dict[str, Metrics]:
-    """Means over the queries by method; a document that is the query itself does not count as found."""
+    """Metrics by method, averaged over the queries; a document that is the query itself does not count as found."""
 
     def means(*columns: NDArray[np.float64]) -> Metrics:
         return {name: float(column.mean()) for name, column in zip(METRICS, columns, strict=True)}
@@ -209,7 +209,7 @@ def ranking_metrics(rankings: Rankings, data: RetrievalData, *, num_resamples: i
 
 
 def is_itself(data: RetrievalData, query_id: str) -> bool:
-    """Whether the document with the id of a query is the query (Quora)."""
+    """Whether the document with the same id as a query is the query itself, as in Quora."""
     return data.documents.get(query_id, "").endswith(data.queries[query_id])
 
 

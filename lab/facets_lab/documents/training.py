@@ -1,4 +1,4 @@
-"""Trains passage models: facets that meet sentences and questions, and encoders distilled from a teacher.
+"""Trains passage models: facets that match sentences and questions, and encoders distilled from a teacher.
 
 Shape suffixes: B passages, K facets, W width, T tokens, S targets, N texts, G groups.
 """
@@ -25,7 +25,7 @@ from facets_lab.evaluation.files import parse_count, read_table
 from facets_lab.losses import distillation_loss, facet_losses
 from facets_lab.training.loop import CHECKPOINT, LOSS, Trainer, load_checkpoint
 
-_DISTANCE_WEIGHT = 5.0  # of the cosine beside the divergence: both then weigh about the same
+_DISTANCE_WEIGHT = 5.0  # of the cosine relative to the divergence, so that both count about equally
 _MAX_WORD_TOKENS = 32
 # Settings that do not change the network.
 _EXPORT_SETTINGS = (
@@ -37,7 +37,7 @@ _TRAINING_FACTS = ("seed", "num_steps", "batch_size", "layers", "teacher", "tune
 
 @dataclass(frozen=True, slots=True)
 class PassageBatch:
-    """Numbers of passages ``[B]``, of their sentences, and of their questions."""
+    """Indices of passages ``[B]``, of their sentences, and of their questions."""
 
     passages: NDArray[np.int64]
     sentences: NDArray[np.int64]
@@ -71,7 +71,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             self.network.encoder.bfloat16()
 
     def batches(self, start_step: int) -> Iterator[PassageBatch]:
-        """Groups in another order in every pass over the data, the same ones for the same seed."""
+        """Groups, in a different order in each pass over the data, the same for the same seed."""
         for groups in islice(self._groups_of_steps(), start_step, None):
             yield self._batch(groups)
 
@@ -110,7 +110,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
             epoch += 1
 
     def _cut(self, groups: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Groups of each step, until they hold a batch of passages; the remainder is left out."""
+        """Yields the groups of each step, enough for a batch of passages; the remainder is left out."""
         passages = self._data.texts["passage"]
         first, count = 0, 0
         for position, group in enumerate(groups.tolist()):
@@ -168,7 +168,7 @@ class PassageTrainer(Trainer[PassageTrainingConfig, PassageBatch]):
     def _distillation_losses(
         self, vectors_BW: Tensor, batch: PassageBatch, random_choice: np.random.Generator
     ) -> dict[str, Tensor]:
-        """Of the passages and of a sample of their sentences and questions."""
+        """Losses of the passages and of a sample of their sentences and questions."""
         short: list[tuple[Texts, int]] = [
             (self._data.texts[kind], number)
             for kind, numbers in (("sentence", batch.sentences), ("question", batch.questions))
@@ -199,7 +199,7 @@ def _load_weights(run: Path, network: nn.Module, prefix: str) -> None:
 
 
 def similar_neighbours(order: NDArray[np.int64], vectors_GW: NDArray[np.float32], size: int) -> NDArray[np.int64]:
-    """Reorders groups so that each run of ``size`` is the first remaining group and those most similar to it."""
+    """Reorders groups so that each run of ``size`` has the first remaining group and those most similar to it."""
     if size == 1:
         return order
     left, runs = order, []
@@ -243,7 +243,7 @@ def export_passage_model(config: PassageTrainingConfig, run: Path, out: Path) ->
 
 
 def encode_words(path: Path, teacher: Backbone, *, max_words: int) -> WordVectors:
-    """The teacher's vectors of the first ``max_words`` words of a file of words and counts, each read alone."""
+    """The teacher's vectors of the first ``max_words`` words of a file of words and counts, each encoded separately."""
     table = list(read_table(path, {"word": str, "count": parse_count}))
     words, counts = [word for word, _ in table], [count for _, count in table]
     rows = teacher.ids(words[:max_words], _MAX_WORD_TOKENS)

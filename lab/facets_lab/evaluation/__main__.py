@@ -41,7 +41,7 @@ def sts(
     method: Methods = None,
     skip_wmd: Annotated[bool, typer.Option("--skip-wmd", help="Leave out the word mover's distances.")] = False,
 ) -> None:
-    """Sentence similarity: score, sentence, sentence and, in SICK, label, separated by tabs.
+    """Evaluate sentence similarity. Tab-separated columns: score, sentence, sentence and, in SICK, label.
 
     Example: facets-eval sts stsb-dev.tsv --model facets-en --model facets-en-k1 --skip-wmd
     """
@@ -65,7 +65,7 @@ def _check_methods(methods: list[str] | None) -> tuple[str, ...]:
 
 
 def opposed_pairs(file: DataFile, models: Models = None, baselines: Baselines = False) -> None:
-    """Paraphrases above contradictions: paraphrase or contradiction, kind, two sentences, separated by tabs.
+    """Rank paraphrases above contradictions. Tab-separated: paraphrase or contradiction, kind, two sentences.
 
     Example: facets-eval opposed-pairs tests/answers/similarity-fresh.tsv --model facets-passages-small-en
     """
@@ -75,7 +75,7 @@ def opposed_pairs(file: DataFile, models: Models = None, baselines: Baselines = 
 
 
 def phrase_pairs(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
-    """Similar phrases and words: 0 or 1, phrase, word, separated by tabs.
+    """Recognize similar phrases and words. Tab-separated columns: 0 or 1, phrase, word.
 
     Example: facets-eval phrase-pairs semeval2013-dev.tsv --bootstrap 1000
     """
@@ -87,7 +87,7 @@ def phrase_pairs(file: DataFile, models: Models = None, baselines: Baselines = F
 def phrase_choice(
     file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0
 ) -> None:
-    """The word with the meaning of a phrase: phrase, answer, the phrase's two words, four distractors.
+    """Choose the word that means the same as a phrase. Columns: phrase, answer, the phrase's words, four distractors.
 
     Example: facets-eval phrase-choice turney2012-dev.tsv --baselines
     """
@@ -104,12 +104,12 @@ def summarization(
     sentences: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Sentences of a summary; default: 3.")
     ] = None,
-    words: Annotated[int | None, typer.Option(min=1, metavar="N", help="Instead: most words of a summary.")] = None,
+    words: Annotated[int | None, typer.Option(min=1, metavar="N", help="Or: maximum words of a summary.")] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Coverage as printed in eq. 3.7: facets alone, repetition worth nothing.")
+        bool, typer.Option("--paper", help="Coverage as printed in eq. 3.7: facets only, no credit for repetition.")
     ] = False,
 ) -> None:
-    """Summaries: JSON lines {"id", "sentences", "references"}.
+    """Evaluate summaries. FILE has JSON lines {"id", "sentences", "references"}.
 
     Example: facets-eval summarization bbc-dev.jsonl.xz --sentences 3
     """
@@ -135,7 +135,7 @@ def topics(
     models: Models = None,
     limit: Annotated[int, typer.Option(min=1, help="Number of prompts.")] = 200,
 ) -> None:
-    """Suggested topics against the words that come next: JSON lines with text or sentences.
+    """Compare suggested topics with the words that come next. FILE has JSON lines with text or sentences.
 
     Example: facets-eval topics bbc-dev.jsonl.xz --model facets-en
     """
@@ -148,7 +148,7 @@ def topics(
 
 
 def entailment(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
-    """Entailment of patterns: label (> < : N), specific and general pattern, two frequencies, separated by tabs.
+    """Evaluate entailment. Tab-separated columns: label (> < : N), specific and general pattern, two frequencies.
 
     Example: facets-eval entailment entailment-dev.tsv --baselines
     """
@@ -158,7 +158,7 @@ def entailment(file: DataFile, models: Models = None, baselines: Baselines = Fal
 
 
 def relations(file: DataFile, models: Models = None, baselines: Baselines = False, bootstrap: Bootstrap = 0) -> None:
-    """Relations of entity pairs: entity, entity, pattern or kb:relation, count, separated by tabs.
+    """Evaluate relations of entity pairs. Tab-separated columns: entity, entity, pattern or kb:relation, count.
 
     Example: facets-eval relations webnlg-dev.tsv --baselines
     """
@@ -172,14 +172,14 @@ def recommendation(
     models: Models = None,
     baselines: Baselines = False,
     train: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Papers of the training with texts, for MiniLM.")
+        Path | None, typer.Option(metavar="FILE", help="Training papers with their texts, for MiniLM.")
     ] = None,
     sample: Annotated[
         int | None, typer.Option(min=1, metavar="N", help="Sample N authors and N citing papers with a fixed seed.")
     ] = None,
-    tune: Annotated[bool, typer.Option("--tune", help="Store the best mixture on FILE in the model folders.")] = False,
+    tune: Annotated[bool, typer.Option("--tune", help="Store the mixture best on FILE in the model folders.")] = False,
 ) -> None:
-    """Authors and citations of unseen papers: JSON lines {"id", "title", "abstract", "authors", "cited_by"}.
+    """Recommend authors and citations for unseen papers: JSON lines {"id", "title", "abstract", "authors", "cited_by"}.
 
     Example: facets-eval recommendation dev.jsonl.xz --baselines --train train.jsonl.xz
     """
@@ -195,11 +195,11 @@ def retrieval(
     models: Models = None,
     baselines: Baselines = False,
     bootstrap: Bootstrap = 0,
-    limit_queries: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sample N queries of a folder.")] = None,
+    limit_queries: Annotated[int | None, typer.Option(min=1, metavar="N", help="Sample N queries per folder.")] = None,
     limit_documents: NumDocuments = None,
     seed: Seed = 0,
 ) -> None:
-    """Search through the engine that serves, on BEIR folders.
+    """Evaluate search on BEIR folders, in the same engine that the server uses.
 
     Example: facets-eval retrieval data/retrieval/squad data/retrieval/bioasq --baselines
     """
@@ -220,13 +220,13 @@ def retrieval(
 
 def calibrate_similarity(
     file: DataFile,
-    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Other pairs, to measure the curves on.")] = None,
+    test: Annotated[Path | None, typer.Option(metavar="FILE", help="Other pairs, used to measure the curves.")] = None,
     model: CalibratedModel = None,
     method: Methods = None,
     source: Source = "STS Benchmark, training pairs (Cer et al. 2017)",
     dry_run: DryRun = False,
 ) -> None:
-    """Fit what similarity scores mean: score 0 to 5, sentence, sentence, separated by tabs.
+    """Fit what similarity scores mean. Tab-separated columns: score 0 to 5, sentence, sentence.
 
     Example: facets-eval calibrate-similarity stsb-train.tsv --test stsb-dev.tsv --model models/facets-en
     """
@@ -241,7 +241,7 @@ def calibrate_similarity(
 def calibrate_topics(
     file: DataFile, model: CalibratedModel = None, source: Source = None, dry_run: DryRun = False
 ) -> None:
-    """Fit how likely a topic is on one half of the texts, measure on the other half.
+    """Fit the likelihood of topics on one half of the texts, and measure it on the other half.
 
     Example: facets-eval calibrate-topics wikipedia.jsonl --model models/facets-en --source Wikipedia
     """
@@ -265,7 +265,7 @@ def calibrate_relations(
     file: DataFile,
     model: CalibratedModel = None,
     threshold: Annotated[
-        float | None, typer.Option(min=-1.0, max=1.0, help="Accept scores from here on; default: where F1 is best.")
+        float | None, typer.Option(min=-1.0, max=1.0, help="Lowest accepted score; default: the one with the best F1.")
     ] = None,
     dry_run: DryRun = False,
 ) -> None:
@@ -283,7 +283,7 @@ def calibrate_entailment(
     model: CalibratedModel = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Fit the weights of the features of entailment; every file has the same weight.
+    """Fit the weights of the entailment features; all files have equal weight.
 
     Reports each file with weights fitted on the other files (across) and on all files (inside).
 
@@ -299,7 +299,7 @@ def calibrate_search(
         list[str],
         typer.Argument(
             metavar="[KIND=]DIR|FILE|python:MODULE,...",
-            help="BEIR folders, files of pairs (query, positive), docstrings; each with its kind of text.",
+            help="BEIR folders, files of (query, positive) pairs, or docstrings; each with its kind of text.",
         ),
     ],
     model: CalibratedModel = None,
@@ -309,7 +309,7 @@ def calibrate_search(
     seed: Seed = 0,
     dry_run: DryRun = False,
 ) -> None:
-    """Fit how probable it is that a hit is relevant; each kind is also measured with a fit on the other kinds.
+    """Fit the probability that a hit is relevant; each kind is also measured with a fit on the other kinds.
 
     Example: facets-eval calibrate-search articles=squad abstracts=bioasq code=python:numpy questions=quora
     """
@@ -332,12 +332,12 @@ def calibrate_recommendation(
     file: DataFile,
     folders: Folders,
     model: CalibratedModel = None,
-    limit_texts: Annotated[int, typer.Option(min=10, metavar="N", help="N texts of each folder, 3 N papers.")] = 300,
+    limit_texts: Annotated[int, typer.Option(min=10, metavar="N", help="N texts per folder and 3 N papers.")] = 300,
     source: Source = None,
     seed: Seed = 0,
     dry_run: DryRun = False,
 ) -> None:
-    """Fit how probable it is that a paper is in the field of a candidate, against texts of other kinds.
+    """Fit the probability that a paper is in a candidate's field, against texts of other kinds.
 
     FILE has papers as for the command recommendation.
 

@@ -1,4 +1,4 @@
-"""What all evaluations share: loading the compared models, the peers, and the report."""
+"""Shared by all evaluations: loading the compared models and peers, and the report."""
 
 import json
 import logging

@@ -21,7 +21,7 @@ Columns = dict[str, Callable[[str], Any]]
 
 
 class Record(BaseModel):
-    """A JSON line with the fields of a subclass, of exactly these types; other fields are ignored."""
+    """A JSON line with the fields that a subclass declares, of exactly these types; other fields are ignored."""
 
     model_config = ConfigDict(strict=True, frozen=True)
 
@@ -48,7 +48,7 @@ def read_texts(path: Path) -> Iterator[str]:
 
 
 def read_lines(path: Path) -> Iterator[tuple[str, str]]:
-    """Yields ``"FILE, line 3"`` and the line without its end; ``.gz`` and ``.xz`` files are decompressed."""
+    """Yields ``"FILE, line 3"`` and the line without its line break; ``.gz`` and ``.xz`` files are decompressed."""
     number = 0
     try:
         with open_binary(path) as file:
@@ -118,7 +118,7 @@ def read_json_lines(path: Path, *, skip_blank: bool = False) -> Iterator[tuple[s
             raise InvalidInputError(f"{place}: expected a JSON object, got {got}") from error
         except UnicodeEncodeError as error:
             raise InvalidInputError(f"{place}: expected Unicode text, got half of a surrogate pair") from error
-        except (ValueError, RecursionError) as error:  # a number of thousands of digits, or deep nesting
+        except (ValueError, RecursionError) as error:  # a number with thousands of digits, or deep nesting
             got = "lists or objects nested too deeply" if isinstance(error, RecursionError) else str(error)
             raise InvalidInputError(f"{place}: expected a JSON object, got {got}") from error
         if not isinstance(record, dict):

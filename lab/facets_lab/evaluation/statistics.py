@@ -1,4 +1,4 @@
-"""Confidence intervals of figures, calibration of confidences, and runs with several seeds.
+"""Confidence intervals of metrics, calibration of confidences, and runs with several seeds.
 
 Shape suffixes: R rows, B resamples, C claims, F features.
 """
@@ -78,7 +78,7 @@ def expected_calibration_error(
     right_C: NDArray[np.bool_],
     weights_C: NDArray[np.floating] | None = None,
 ) -> float:
-    """Mean difference of confidence and share of right claims over ten bins of equal width.
+    """Mean difference between confidence and share of right claims over ten bins of equal width.
 
     References:
         Guo et al. 2017, eq. 3.

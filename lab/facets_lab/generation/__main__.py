@@ -11,7 +11,7 @@ import typer
 from facets_lab.evaluation.comparison import print_report
 from facets_lab.program import run_program
 
-Files = Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")]
+Files = Annotated[list[Path], typer.Argument(help="Corpus: '# Title', one paragraph per line, an empty line.")]
 WorkDir = Annotated[Path, typer.Option(help="Folder of the run; an existing one is resumed.")]
 Seed = Annotated[int, typer.Option(help="Random seed.")]
 
@@ -20,7 +20,7 @@ def train(
     files: Files,
     work_dir: WorkDir,
     steps: Annotated[int, typer.Option(min=1, help="Training batches.")] = 2_400,
-    batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 8,
+    batch_size: Annotated[int, typer.Option(min=2, help="Sequences per batch.")] = 8,
     layers: Annotated[int, typer.Option(min=1)] = 4,
     dim: Annotated[int, typer.Option(min=1)] = 256,
     num_pieces: Annotated[int, typer.Option(min=300, help="Size of the vocabulary.")] = 8_000,
@@ -49,11 +49,11 @@ def train(
 def evaluate(
     files: Files,
     work_dir: WorkDir,
-    prompts: Annotated[int, typer.Option(min=2, help="Beginnings of documents.")] = 200,
-    examples: Annotated[int, typer.Option(min=0, help="Of them printed with their continuations.")] = 20,
+    prompts: Annotated[int, typer.Option(min=2, help="Number of document beginnings.")] = 200,
+    examples: Annotated[int, typer.Option(min=0, help="How many to print with continuations.")] = 20,
     seed: Seed = 1,
 ) -> None:
-    """Perplexity, used topics and variety of continuations, with and without topics.
+    """Measures perplexity, topic use and variety of continuations, with and without topics.
 
     Example: python -m facets_lab.generation evaluate shard-05.txt.xz --work-dir runs/generation
     """
@@ -65,7 +65,7 @@ def evaluate(
 def go_on(
     text: Annotated[str, typer.Argument(help="Beginning of the text.")],
     work_dir: WorkDir,
-    topic: Annotated[list[str] | None, typer.Option(metavar="WORDS", help="Repeatable.")] = None,
+    topic: Annotated[list[str] | None, typer.Option(metavar="WORDS", help="Words of a topic; repeatable.")] = None,
     tokens: Annotated[int, typer.Option(min=1, help="Pieces to generate.")] = 50,
     seed: Seed = 1,
 ) -> None:

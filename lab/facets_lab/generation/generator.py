@@ -37,8 +37,8 @@ END = 0  # the piece between documents
 PIECES = "tokenizer.json"
 WORD = re.compile(r"\w+")
 _IGNORED = -100  # label of inserted topics: nothing to predict
-_VALIDATED = 64  # sequences
-_PARAGRAPHS = 20_000  # to learn the pieces from
+_VALIDATED = 64  # sequences to validate on
+_PARAGRAPHS = 20_000  # paragraphs from which the pieces are learned
 
 
 class GenerationConfig(TrainingConfig):
@@ -48,15 +48,15 @@ class GenerationConfig(TrainingConfig):
     validate_every: AtLeastOne = 100
     checkpoint_every: AtLeastOne = 100
     optimizer: OptimizerConfig = OptimizerConfig(learning_rate=2e-3, warmup_steps=100)
-    model: str = "facets-en"  # its word vectors are those of topics
+    model: str = "facets-en"  # topics are vectors of its words
     num_pieces: AtLeastOne = 8_000
     num_layers: AtLeastOne = 4
     dim: AtLeastOne = 256
     num_heads: AtLeastOne = 4
-    max_length: AtLeastOne = 128  # pieces of a sequence
-    num_insertions: AtLeastOne = 3  # places of a sequence with inserted words
-    max_topics: AtLeastOne = 10  # K, at most at such a place
-    next_words: AtLeastOne = 25  # O, to draw them from, without stop words
+    max_length: AtLeastOne = 128  # pieces per sequence
+    num_insertions: AtLeastOne = 3  # places per sequence where words are inserted
+    max_topics: AtLeastOne = 10  # K, the most words inserted at one place
+    next_words: AtLeastOne = 25  # O, the next words to draw from, without stop words
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Pieces:
 
     tokens: NDArray[np.int64]  # [T]; END before each document
     words: NDArray[np.int64]  # [T], row of the word that starts with the piece; -1: none, a stop word or an unknown one
-    starts: NDArray[np.int64]  # of documents
+    starts: NDArray[np.int64]  # starts of documents
 
 
 def learn_pieces(files: Sequence[Path], num_pieces: int) -> Tokenizer:
@@ -154,7 +154,7 @@ class ConditionalGenerator(nn.Module):
 
     @torch.no_grad()
     def start_from(self, tokenizer: Tokenizer, words: WordVectors) -> None:
-        """Pieces that are words start with the vectors of these words as topics, without the bias."""
+        """Initializes each piece that is a word with the vector of that word as a topic, without the bias."""
         texts = [tokenizer.decode([piece]) for piece in range(tokenizer.get_vocab_size())]
         rows = torch.from_numpy(words.vocabulary.rows([text.strip() for text in texts]))
         is_word = torch.tensor([text.startswith(" ") for text in texts]) & (rows < len(words))
@@ -213,7 +213,7 @@ class GenerationTrainer(Trainer[GenerationConfig, tuple[NDArray[np.int64], NDArr
             return {LOSS: self.network.loss(self.tensor(batch[0]), self.tensor(batch[1]), self._topics_VD)}
 
     def validate(self) -> dict[str, float]:
-        """The same on the end of the corpus."""
+        """The same for the held-out end of the corpus."""
         length = self.config.max_length
         starts = len(self._pieces.tokens) - 1 - length * np.arange(_VALIDATED, 0, -1)
         batches = np.array_split(starts, max(1, _VALIDATED // self.config.batch_size))
@@ -242,7 +242,7 @@ class Generator:
 
     @property
     def longest(self) -> int:
-        """Number of pieces and topics at most, including generated ones."""
+        """Maximum number of pieces and topics, including generated ones."""
         return int(self.network.language.config.n_positions)
 
     def decode(self, tokens: NDArray[np.int64]) -> str:
@@ -287,7 +287,7 @@ class Generator:
 
 
 def _tensor(topics_JD: NDArray[np.float32]) -> Tensor:
-    # Without topics: a row that nothing reads.
+    # Without topics, a placeholder row that is never read.
     return torch.from_numpy(topics_JD if len(topics_JD) else np.zeros((1, topics_JD.shape[1]), np.float32))
 
 

@@ -15,7 +15,7 @@ from facets.texts.topics import suggest_topics, topic_vectors
 from facets_lab.generation.generator import WORD, Generator, Pieces, cut_pieces, read_pieces, told
 
 PROMPT, CONTINUATION = 64, 50  # pieces
-NUM_WORDS = 3  # of a topic
+NUM_WORDS = 3  # words per topic
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +58,7 @@ def read_prompts(generator: Generator, pieces: Pieces, *, count: int, seed: int)
 
 
 def perplexities(generator: Generator, prompts: Sequence[Prompt], *, seed: int) -> dict[str, float]:
-    """Of the true continuation, given nothing, the topics, some of its words, or as many words of another text."""
+    """Perplexity of the true continuation, given nothing, the topics, some of its words, or as many of another text."""
     random, units = np.random.default_rng(seed), generator.model.words.unit_vectors
     losses: dict[str, list[NDArray[np.float32]]] = {}
     for place, prompt in enumerate(prompts):
@@ -92,7 +92,7 @@ def continuations(generator: Generator, prompts: Sequence[Prompt], *, seed: int)
 
 
 def met(text: str, topics: Iterable[Sequence[str]]) -> tuple[int, int, int]:
-    """Numbers of words of a text that are topic words, of different ones, and of topics with one.
+    """Numbers of topic words in a text, of distinct topic words, and of topics with at least one.
 
     Example:
         >>> met("The concert, the music and the concert.", [("music", "concert"), ("war", "army")])
@@ -105,7 +105,7 @@ def met(text: str, topics: Iterable[Sequence[str]]) -> tuple[int, int, int]:
 
 
 def distinct(sequences: Iterable[NDArray[np.int64]], n: int) -> float:
-    """Share of distinct n-grams of all sequences.
+    """Number of distinct n-grams divided by the number of all n-grams of the sequences.
 
     Example:
         >>> distinct([np.array([1, 2, 1, 2])], 2)

@@ -1,1 +1,1 @@
-"""Output layers that predict the next word or item, and what they are tried on."""
+"""Output layers that predict the next word or item, and the experiments that compare them."""

@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from facets_lab.heads.networks import NetworkTrainingConfig
 
 Heads = Annotated[list[str] | None, typer.Option("--head", metavar="NAME", help="Layer; repeatable.")]
-Seeds = Annotated[int, typer.Option(min=1, help="Runs of each layer, with seeds from 1.")]
+Seeds = Annotated[int, typer.Option(min=1, help="Runs per layer; seeds start at 1.")]
 Steps = Annotated[int, typer.Option(min=1, help="Training batches.")]
 WorkDir = Annotated[Path, typer.Option(help="Folder of the runs; finished ones are loaded.")]
 Threads = Annotated[int, typer.Option(min=0, help="CPU threads; 0: all.")]
 
 
 def items(
-    file: Annotated[Path, typer.Argument(help="Lines of: user, TAB, items separated by blanks, in order of time.")],
+    file: Annotated[Path, typer.Argument(help="Lines of user, tab, items separated by spaces, oldest first.")],
     work_dir: WorkDir,
     head: Heads = None,
     seeds: Seeds = 5,
     steps: Steps = 800,
     dim: Annotated[int, typer.Option(min=1)] = 64,
-    batch_size: Annotated[int, typer.Option(min=2, help="Sequences of a batch.")] = 64,
+    batch_size: Annotated[int, typer.Option(min=2, help="Sequences per batch.")] = 64,
     dropout: Annotated[float, typer.Option(min=0.0, max=0.99)] = 0.2,
     threads: Threads = 0,
 ) -> None:
-    """Next items of users, with and without items seen before, and two baselines.
+    """Predicts the next items of users, with and without items seen before; also measures two baselines.
 
     Example: python -m facets_lab.heads items ml-100k.tsv.xz --head softmax --head c --work-dir runs/items
     """
@@ -54,7 +54,7 @@ def items(
 
 
 def language(
-    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
+    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', one paragraph per line, an empty line.")],
     work_dir: WorkDir,
     head: Heads = None,
     seeds: Seeds = 5,
@@ -65,7 +65,7 @@ def language(
     rank_contexts: Annotated[int, typer.Option(min=0, help="Contexts for the effective rank; 0: none.")] = 2_000,
     threads: Threads = 0,
 ) -> None:
-    """Next words of a corpus: perplexity, parameters, rank.
+    """Predicts the next words of a corpus: perplexity, parameters, rank.
 
     Example: python -m facets_lab.heads language shard-00.txt.xz --head softmax --head c --work-dir runs/words
     """
@@ -88,17 +88,17 @@ def language(
 
 
 def stolen(
-    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line.")],
+    files: Annotated[list[Path], typer.Argument(help="Corpus: '# Title', one paragraph per line, an empty line.")],
     work_dir: WorkDir,
     head: Heads = None,
-    dim: Annotated[list[int] | None, typer.Option(min=2, help="Repeatable.")] = None,
+    dim: Annotated[list[int] | None, typer.Option(min=2, help="Dimensions of the model; repeatable.")] = None,
     seeds: Seeds = 1,
     steps: Steps = 1_000,
     num_tokens: Annotated[int, typer.Option(min=1, help="Words of text to train on.")] = 1_500_000,
     num_words: Annotated[int, typer.Option(min=3, help="Size of the vocabulary.")] = 10_000,
     threads: Threads = 0,
 ) -> None:
-    """Words that are never most likely, by dimension, and the gain of a trigram model (Demeter et al. 2020).
+    """Finds words that are never most likely, by dimension, and the gain from a trigram model (Demeter et al. 2020).
 
     Example: python -m facets_lab.heads stolen shard-00.txt.xz --dim 8 --dim 32 --work-dir runs/stolen
     """
@@ -121,12 +121,12 @@ def templates(
     words: Annotated[Path, typer.Option(help="Folder of word vectors, such as models/facets-en.")],
     work_dir: WorkDir,
     head: Heads = None,
-    kind: Annotated[str, typer.Option(help="Two words of a parallelogram: diagonal or edge.")] = "diagonal",
+    kind: Annotated[str, typer.Option(help="Which two words of a parallelogram: diagonal or edge.")] = "diagonal",
     seeds: Seeds = 3,
     steps: Steps = 800,
     threads: Threads = 0,
 ) -> None:
-    """Contexts that either of two words may follow, and the linear dependence of related words.
+    """Measures contexts that either of two words may follow, and the linear dependence of related words.
 
     Example: python -m facets_lab.heads templates analogies.txt.xz --words models/facets-en --work-dir runs/templates
     """

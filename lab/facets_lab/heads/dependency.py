@@ -49,7 +49,7 @@ def read_analogies(path: Path, words: WordVectors) -> NDArray[np.int64]:
 
 
 def smallest_singular_values(sets_SND: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Distance of the words of each set from a space of fewer dimensions, ``[S]`` (Chang 2022, section 2.2.3)."""
+    """How far the words of each set are from linear dependence, ``[S]`` (Chang 2022, section 2.2.3)."""
     return np.linalg.svd(sets_SND.astype(np.float64), compute_uv=False)[:, -1]
 
 
@@ -58,7 +58,7 @@ def dependency_ratios(
 ) -> dict[str, dict[str, float]]:
     """Smallest singular values of related words, divided by those of random words (Chang 2022, figure 2.2).
 
-    ``similar`` is a word with its nearest ones, by their number. Below 1: related words are more dependent, so a
+    ``similar`` is a word with its nearest words, by their number. Below 1, related words are more dependent, so a
     softmax can rank them in fewer orders.
     """
     random = np.random.default_rng(seed)
@@ -83,8 +83,8 @@ def dependency_ratios(
 class Ambiguous:
     """Contexts that either of two words follows equally often."""
 
-    learned: NDArray[np.int64]  # [B, L + 1]: 0 as padding, negative numbers of the words read, the word that follows
-    held_out: NDArray[np.int64]  # the same with pairs of words that are never together in learned
+    learned: NDArray[np.int64]  # [B, L + 1]: 0 as padding, negated numbers of the context words, the word that follows
+    held_out: NDArray[np.int64]  # the same, with pairs of words that never occur together in learned
     vectors: NDArray[np.float32]  # [V, D]; row 0 is padding
 
 
@@ -122,7 +122,7 @@ def _filled(
 
 
 class TemplateTrainer(SequenceTrainer):
-    """Training with fixed word vectors, so that pairs cannot be learned by heart."""
+    """Training with fixed word vectors, so that pairs cannot be memorized."""
 
     def __init__(self, config: NetworkTrainingConfig, contexts: Ambiguous) -> None:
         config.require("dim", config.dim == contexts.vectors.shape[1], "must be the width of the word vectors")

@@ -1,6 +1,6 @@
 """Words that no state ranks first: rows inside the convex hull of the others (stolen probability, Demeter et al. 2020).
 
-Shape suffixes: N rows, D dimensions, P rows in question.
+Shape suffixes: N rows, D dimensions, P candidate rows.
 """
 
 import time
@@ -11,8 +11,8 @@ from scipy.optimize import linprog
 
 _BLOCK = 512  # rows compared with all others at a time
 _CORRECTIONS = 20
-_SAFE_MARGIN = 1e-9  # of products, as a share of the length of the query
-_CLOSE = 1e-7  # a row this near to the hull is inside, as a share of the longest row
+_SAFE_MARGIN = 1e-9  # of products, relative to the length of the query
+_CLOSE = 1e-7  # a row this close to the hull counts as inside, relative to the longest row
 _FIRST, _MORE = 64, 64  # other rows in the first linear program, and those that a round adds
 _TOLERANCES = {"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10}
 
@@ -39,7 +39,7 @@ def interior(rows_ND: NDArray[np.floating], *, budget_s: float = np.inf) -> NDAr
 
 
 def _never_first(rows_ND: NDArray[np.float64], places_P: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Rows that neither themselves as a query nor a perceptron's corrections of it rank first."""
+    """Rows that rank first neither for themselves as the query nor for a perceptron's corrections of it."""
     queries_PD = rows_ND[places_P]
     for _ in range(1 + _CORRECTIONS):
         scores_PN = queries_PD @ rows_ND.T
@@ -55,7 +55,7 @@ def _never_first(rows_ND: NDArray[np.float64], places_P: NDArray[np.int64]) -> N
 
 
 def _is_inside(rows_ND: NDArray[np.float64], row: int) -> bool:
-    """By linear programs over some of the other rows, to which each round adds those that its query does not beat."""
+    """Solves linear programs over some of the other rows; each round adds the rows that its query does not beat."""
     differences = rows_ND[row] - np.delete(rows_ND, row, axis=0)
     dim = differences.shape[1]
     active = np.argsort((differences**2).sum(axis=1))[: _FIRST + dim // 4]

@@ -21,17 +21,17 @@ from facets_lab.training.loop import train_or_load
 
 UNKNOWN = 1
 _TOKEN = re.compile(r"\w+|[^\w\s]")
-_HELD_OUT_SHARE = 20  # one document in so many
+_HELD_OUT_SHARE = 20  # one document in this many
 
 
 @dataclass(frozen=True, slots=True)
 class Corpus:
-    """Text as numbers of words: 0 padding, 1 all rare words, then by frequency."""
+    """Text as word numbers: 0 is padding, 1 stands for all rare words, the others are ordered by frequency."""
 
     sequences: NDArray[np.int64]  # [N, L + 1]; each starts with the last word of the one before
-    held_out: NDArray[np.int64]  # the same of other documents
+    held_out: NDArray[np.int64]  # the same for other documents
     num_words: int
-    share_unknown: float  # of rare words among the held-out ones
+    share_unknown: float  # share of rare words among the held-out words
 
 
 def read_corpus(files: Iterable[Path], *, num_tokens: int, num_words: int, length: int) -> Corpus:
@@ -65,8 +65,8 @@ def measure_language_model(
     """Trains a model in ``folder`` (or loads it) and measures it on the held-out documents.
 
     Returns:
-        ``perplexity``, ``num_parameters``, ``seconds`` of training and, of the log-probabilities of ``num_contexts``
-        contexts, the effective ranks ``rank_0.001`` and ``rank_0.0001``.
+        ``perplexity``, ``num_parameters``, ``seconds`` of training and the effective ranks ``rank_0.001`` and
+        ``rank_0.0001`` of the log-probabilities of ``num_contexts`` contexts.
     """
     trainer, result = train_or_load(
         lambda: SequenceTrainer(config, corpus.sequences, corpus.held_out, num_words=corpus.num_words), folder

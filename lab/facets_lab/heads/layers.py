@@ -20,9 +20,9 @@ from facets.errors import ConfigError
 
 PADDING = 0
 _BLOCK = 3  # last positions and last layers that multi-input reads (Chang 2022, section 2.3.1.2)
-_TINY_WEIGHT = 1e-10  # of local embeddings at first: the layer starts as a softmax (section 2.4.1.5)
+_TINY_WEIGHT = 1e-10  # initial weight of local embeddings: the layer starts as a softmax (section 2.4.1.5)
 _MIXTAPE_GATES = 3  # four facets as leaves of a tree of two levels (Parthiban 2020, eq. 3.11)
-_MIXTAPE_SHARE = 4  # hidden dimensions over those of a gate
+_MIXTAPE_SHARE = 4  # hidden dimensions divided by those of a gate
 _PLIF_REACH = 20.0  # products beyond it keep the outermost slope
 _PLIF_PIECES = 64
 ReadAgain = Callable[[Tensor, Tensor], Tensor]
@@ -39,13 +39,13 @@ class HeadConfig:
     mixture: Literal["probabilities", "contexts", "largest", "words"] = "probabilities"
     # Facets of the last layer, of a block of last positions and layers (multi-input), or of one layer each (DOC).
     source: Literal["last", "block", "layers"] = "last"
-    num_partitions: int = 1  # of the vocabulary in the first softmax, with one facet each
+    num_partitions: int = 1  # parts of the vocabulary in the first softmax, with one facet each
     curve: Literal["none", "gss", "plif"] = "none"  # over the products; plif is learned
     curve_start: float = 0.0  # of gss
     curve_slope: float = 2.0
-    context: bool = False  # words already read have a facet of their own (C)
+    context: bool = False  # words already read have a separate facet (C)
     local: bool = False  # and are also compared with the states that read them (L)
-    rerankers: tuple[int, ...] = ()  # numbers of most likely words that have a facet of their own, ascending (R)
+    rerankers: tuple[int, ...] = ()  # numbers of most likely words with a separate facet, ascending (R)
     second_stage: int = 0  # most likely words that the network reads again after the context (Rs2); 0: none
 
     def __post_init__(self) -> None:
@@ -85,7 +85,7 @@ HEADS: Mapping[str, HeadConfig] = MappingProxyType(
 
 
 def head_config(name: str) -> HeadConfig:
-    """The entry of ``HEADS``; another name is a ConfigError."""
+    """The entry of ``HEADS`` with this name; an unknown name raises ConfigError."""
     if name not in HEADS:
         raise ConfigError(f"unknown layer {name!r}, there are {', '.join(HEADS)}")
     return HEADS[name]
@@ -133,7 +133,7 @@ class Head(nn.Module):
         self._start_as_softmax()
 
     def _start_as_softmax(self) -> None:
-        """The first facet starts as the state; other softmaxes start randomly, or they would stay equal."""
+        """The first facet starts as the state; other softmaxes start at random, because equal ones would stay equal."""
         with torch.no_grad():
             for linear in (self.facets[0], *self.partitions, self.context, *self.rerankers, self.again_query):
                 if linear is not None:
@@ -203,7 +203,7 @@ class Head(nn.Module):
         return products_BLV
 
     def _second_stage(self, products_BLV: Tensor, query_BLQ: Tensor, read_again: ReadAgain | None) -> Tensor:
-        """Section 2.4.1.3: the most likely words by embeddings in this context."""
+        """Scores the most likely words again by their embeddings in this context (section 2.4.1.3)."""
         if self.again_query is None or self.again_words is None:
             return products_BLV
         assert read_again is not None, "a second stage needs the network below"
@@ -234,8 +234,8 @@ class Head(nn.Module):
             met_BLL = (self.local_query(all_BLQ[:, -last:]) @ self.local_words(all_BLQ).mT).masked_fill(~causal_LL, 0.0)
             shares_BLL = same_BLL.to(met_BLL.dtype)  # eq. 2.9: the mean over the places where the word was read
             new_BLL = new_BLL + met_BLL @ shares_BLL / (causal_LL.to(met_BLL.dtype) @ shares_BLL).clamp_min(1.0)
-        # Each word once, at its first place, for one value and one gradient; the other places write to padding. In
-        # place: the gradient needs no product.
+        # Each word is written once, at its first place, for one value and one gradient; other places write to padding.
+        # The write is in place, because the gradient needs no product.
         places_BLL = inputs_BL.unsqueeze(1).expand_as(new_BLL).masked_fill(~read_BLL, PADDING)
         return products_BLV.scatter_(-1, places_BLL, new_BLL.masked_fill(~read_BLL, _NEVER))
 
@@ -286,7 +286,7 @@ class _WordGates(nn.Module):
 def piecewise_linear(products: Tensor, slopes: Tensor) -> Tensor:
     """A continuous piecewise linear function, 0 at 0 (Parthiban 2020, eq. 3.7).
 
-    ``slopes``: positive, of an even number of equal pieces of ``[-20, 20]``; the outermost continue beyond.
+    ``slopes`` are positive, one for each of an even number of equal pieces of ``[-20, 20]``; the outer ones go on.
 
     Example:
         >>> piecewise_linear(torch.tensor([-30.0, -1.0, 2.0]), torch.tensor([1.0, 3.0])).tolist()

@@ -19,14 +19,14 @@ from facets.errors import ConfigError
 from facets_lab.heads.layers import PADDING, Head, head_config
 from facets_lab.training.loop import LOSS, Trainer, TrainingConfig
 
-_MEASURED_AT_ONCE = 32  # sequences; all words at all positions are in memory
+_MEASURED_AT_ONCE = 32  # sequences; the scores of all words at all positions are in memory
 Share = Annotated[float, Field(ge=0.0, lt=1.0)]
 
 
 class NetworkTrainingConfig(TrainingConfig):
     """A network, its output layer and its run."""
 
-    head: str = "softmax"  # a row of HEADS
+    head: str = "softmax"  # an entry of HEADS
     dim: AtLeastOne = 64
     num_layers: AtLeastOne = 2
     num_attention_heads: AtLeastOne = 2
@@ -148,7 +148,7 @@ class SequenceTrainer(Trainer[NetworkTrainingConfig, NDArray[np.int64]]):
         return {LOSS: total / count}
 
     def validate(self) -> dict[str, float]:
-        """The same of the held-out sequences."""
+        """The same for the held-out sequences."""
         return {LOSS: self.mean_loss(self._held_out)}
 
     def mean_loss(self, sequences: NDArray[np.int64]) -> float:

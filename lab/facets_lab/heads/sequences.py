@@ -1,4 +1,4 @@
-"""Next items of users: each user's last item, ranked among all items and among those not seen before.
+"""Predicts next items of users: each user's last item is ranked among all items and among those not seen before.
 
 Shape suffixes: N users, L positions, V items (item 0 is padding).
 """
@@ -39,7 +39,7 @@ class Sequences:
 
 
 def read_sequences(path: Path) -> Sequences:
-    """Users and their items: user, then items by blanks, separated by a tab."""
+    """Reads users and their items from lines of user, tab, and items separated by blanks."""
     numbers: dict[str, int] = {}
     users = []
     for place, line in read_lines(path):
@@ -66,7 +66,7 @@ def windows(users: Sequence[NDArray[np.int64]], length: int) -> NDArray[np.int64
 
 
 def learned_and_held_out(data: Sequences, length: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Windows of all but the last two items; and the last but one, after the earlier items as negative numbers."""
+    """Windows of all but the last two items, and the second-to-last item after the earlier ones as negative numbers."""
     before = [np.append(-items[:-2], items[-2])[-length - 1 :] for items in data.users]
     return windows([items[:-2] for items in data.users], length), windows(before, length)
 
@@ -74,8 +74,8 @@ def learned_and_held_out(data: Sequences, length: int) -> tuple[NDArray[np.int64
 def measure_network(data: Sequences, config: NetworkTrainingConfig, folder: Path) -> dict[str, float]:
     """Trains on all but the last two items of each user in ``folder`` (or loads it), and ranks the last one.
 
-    ``unreachable`` is the share of items that no state ranks first (only of a softmax; Demeter et al. 2020);
-    ``validation_loss`` that of the last item but one.
+    ``unreachable`` is the share of items that no state ranks first (only for a softmax; Demeter et al. 2020);
+    ``validation_loss`` is the loss of the second-to-last item.
     """
     sequences, held_out = learned_and_held_out(data, config.max_length)
     trainer, result = train_or_load(
@@ -111,10 +111,10 @@ def ranking_figures(data: Sequences, scores_of: ScoresOf) -> dict[str, float]:
 
     Args:
         data: The users.
-        scores_of: ``[N, V]`` log-probabilities, up to a constant, after some users' items without the last.
+        scores_of: Returns log-probabilities ``[N, V]``, up to a constant, after users' items without the last one.
 
     Returns:
-        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among items the user had not (a repeated
+        ``ndcg@10`` and ``hit@10`` times 100 among all items, ``..._unseen`` among unseen items (a repeated
         last item stays in). An item ranks behind half of those with an equal score. ``loss``: mean negative
         log-probability of the last item.
     """
@@ -148,7 +148,7 @@ def measure_baselines(data: Sequences) -> Mapping[str, dict[str, float]]:
     after = np.concatenate([items[1:] for items in taken])
     shape = (data.num_items, data.num_items)
     follows_VV = sparse.csr_array((np.ones(len(before), np.float32), (before, after)), shape=shape)
-    popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1: decides between equal counts
+    popularity_V = counts_V / (counts_V.max() + 1.0)  # below 1, so that it only breaks ties
     return {
         "popularity": ranking_figures(data, lambda users: np.tile(np.log(counts_V), (len(users), 1))),
         "after-the-last": ranking_figures(

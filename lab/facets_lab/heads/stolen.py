@@ -21,7 +21,7 @@ from facets_lab.training.loop import train_or_load
 TRIGRAM_WEIGHT = 0.2  # in the ensemble, as in the paper
 _TOP = 500  # words of a set with the highest of the largest probabilities (table 2)
 _READ = 2000  # training sequences for the largest probabilities
-_AT_ONCE = 16  # sequences; all words at all positions are in memory
+_AT_ONCE = 16  # sequences; the scores of all words at all positions are in memory
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class _Counts:
     def probabilities(
         self, contexts: NDArray[np.int64], words: NDArray[np.int64], lower: NDArray[np.float64], *, num_words: int
     ) -> NDArray[np.float64]:
-        """Of pairs of a context and a word, interpolated with ``lower``, those of the shorter context."""
+        """Probabilities of words after contexts, interpolated with ``lower``, those after the shorter contexts."""
         wanted = contexts * num_words + words
         place = np.minimum(np.searchsorted(self.keys, wanted), len(self.keys) - 1)
         count = np.where(self.keys[place] == wanted, self.counts[place], 0)
@@ -53,7 +53,7 @@ class _Counts:
 
 
 class TrigramModel:
-    """Interpolated Kneser-Ney of three words; the discount of each order is that of its counts of one and two.
+    """Interpolated Kneser-Ney trigrams; the discount of each order is computed from its counts of one and two.
 
     References:
         Kneser and Ney 1995; Chen and Goodman 1999, section 2.7.
@@ -68,7 +68,7 @@ class TrigramModel:
         self._one = _Counts.of(np.unique(pairs) % num_words)
 
     def probabilities(self, before_T2: NDArray[np.int64], words_T: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Of each word after the two words before it."""
+        """Probability of each word after the two words before it."""
         size = self._num_words
         contexts = (before_T2[:, 0] * size + before_T2[:, 1], before_T2[:, 1], np.zeros_like(words_T))
         result = np.full(len(words_T), 1.0 / size)
@@ -77,7 +77,7 @@ class TrigramModel:
         return result
 
     def largest(self) -> NDArray[np.float64]:
-        """Of each word after any two words that it has followed, ``[V]``."""
+        """Largest probability of each word after any two words that it has followed, ``[V]``."""
         keys, size = self._three.keys, self._num_words
         found = self.probabilities(np.stack((keys // size**2, keys // size % size), axis=1), keys % size)
         result = np.zeros(size)

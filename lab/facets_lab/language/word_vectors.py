@@ -58,7 +58,7 @@ class CbowConfig(Settings):
 class DistillConfig(Settings):
     """Settings of the distilled vectors."""
 
-    dim: AtLeastOne = 256  # at most the encoder's
+    dim: AtLeastOne = 256  # at most the encoder's dimension
     sif_alpha: Positive = 1e-4  # a word weighs alpha / (alpha + p(w)) in its sentence's average
     ridge: Positive = 0.3  # see fit_to_sentences
     min_sentence_words: AtLeastOne = 3  # shorter sentences are not fitted
@@ -69,10 +69,10 @@ class WordVectorsConfig(Settings):
     """Settings of the whole recipe; docs/change/data.md explains the defaults."""
 
     dim: AtLeastOne = 256
-    num_sentences: NonNegativeInt = 12_000  # of the corpus, encoded for the distillation
+    num_sentences: NonNegativeInt = 12_000  # sentences of the corpus to encode for the distillation
     min_sentence_tokens: AtLeastOne = 6
     max_sentence_tokens: AtLeastOne = 25
-    cbow_weight: NonNegative = 0.6  # length of the trained vectors beside the distilled ones; 0: none are trained
+    cbow_weight: NonNegative = 0.6  # length of the trained vectors relative to the distilled ones; 0: none are trained
     num_removed: NonNegativeInt = 3  # leading principal components removed from the trained vectors
     seed: int = 1
     cbow: CbowConfig = CbowConfig()
@@ -94,7 +94,7 @@ def build_word_vectors(
         corpus: The corpus; the result has its vocabulary in its order.
         encoder_path: Folder of a sentence-transformers model.
         config: The settings.
-        texts: More sentences for the distillation, of the kind the vectors will be used on.
+        texts: More sentences for the distillation, like the texts that the vectors will be used on.
     """
     vocabulary = corpus.vocabulary
     more = [vocabulary.rows(words) for words in Tokenizer().words(texts)]
@@ -126,7 +126,7 @@ def read_texts(paths: Sequence[Path]) -> list[str]:
 def from_keyed_vectors(vectors: KeyedVectors, *, counts: Mapping[str, int] | None = None) -> WordVectors:
     """Vectors that gensim has read: GloVe, word2vec, fastText (``KeyedVectors.load_word2vec_format``).
 
-    Words become lower case; of equal ones the first stays. ``counts`` are those of a corpus; None: Zipf's law in the
+    Words become lower case; of duplicates the first stays. ``counts`` are those of a corpus; None: Zipf's law in the
     order of the file.
     """
     rows: dict[str, int] = {}
@@ -174,7 +174,7 @@ def reduce_dim(vectors_VD: NDArray[np.floating], dim: int) -> NDArray[np.float32
 def blend(first: WordVectors, second: WordVectors, *, second_weight: float, dim: int = 256) -> WordVectors:
     """Concatenates unit vectors of the same words and reduces them to ``dim`` dimensions.
 
-    ``second_weight`` is the length of the second vectors beside unit length of the first; cosines are averaged with
+    ``second_weight`` is the length of the second vectors relative to the first; cosines are averaged with
     weights 1 and ``second_weight ** 2``.
     """
     if first.vocabulary.words != second.vocabulary.words:
@@ -233,7 +233,7 @@ def train_cbow(
 def _write_text(
     vocabulary: Vocabulary, tokens: NDArray[np.unsignedinteger], offsets: NDArray[np.int64], path: Path
 ) -> int:
-    """Writes the known words of a context a line; returns the number of words."""
+    """Writes the known words, one context per line; returns the number of words."""
     words = np.array(vocabulary.words, dtype=object)
     num_words = 0
     with path.open("w", encoding="utf-8") as file:
@@ -255,7 +255,7 @@ def distill(
     sentences: Sequence[NDArray[np.integer]] = (),
     config: DistillConfig | None = None,
 ) -> WordVectors:
-    """Unit vectors ``[V, dim]``: every word encoded alone, reduced, and fitted to encoded sentences.
+    """Unit vectors ``[V, dim]``: every word encoded separately, reduced, and fitted to encoded sentences.
 
     Args:
         vocabulary: The words.
@@ -350,7 +350,7 @@ def read_word_pieces(encoder_path: str | Path) -> list[str]:
     """Pieces of an encoder's WordPiece tokenizer, in its order."""
     try:
         tokenizer = PieceTokenizer.from_file(str(Path(encoder_path) / "tokenizer.json"))
-    except Exception as error:  # the package raises nothing narrower
+    except Exception as error:  # the package raises no narrower exception
         raise CheckpointError(f"expected tokenizer.json in {encoder_path}, got: {error}") from error
     pieces = tokenizer.get_vocab(with_added_tokens=False)
     return sorted(pieces, key=pieces.__getitem__)
@@ -367,7 +367,7 @@ def add_pieces(
     Args:
         words: Word vectors; pieces among them are replaced.
         word_pieces: Candidates in the notation of WordPiece: ``goat`` begins a word, ``##herd`` continues one.
-        min_words: Pieces of fewer words of the vocabulary are left out; single characters stay.
+        min_words: Pieces that occur in fewer words of the vocabulary are left out; single characters stay.
         ridge: Weight of the squared length of a piece's vector; more makes rare pieces shorter.
     """
     if ridge <= 0 or min_words < 1:
@@ -401,7 +401,7 @@ def add_pieces(
 
 
 def _with_pieces(vocabulary: Vocabulary, pieces: Sequence[str]) -> Vocabulary:
-    """A piece counts as seen once: its frequency must not make a rare word weigh little."""
+    """Adds pieces with a count of 1, so that their frequency does not reduce the weight of a rare word."""
     return Vocabulary(
         [*vocabulary.words, *pieces],
         np.concatenate([vocabulary.counts, np.ones(len(pieces), dtype=np.int64)]),
@@ -410,7 +410,7 @@ def _with_pieces(vocabulary: Vocabulary, pieces: Sequence[str]) -> Vocabulary:
 
 
 def _count_pieces(vocabulary: Vocabulary, pieces: Sequence[str]) -> Counter[str]:
-    """Words of more than one piece that each piece occurs in."""
+    """For each piece the number of words of several pieces that contain it."""
     candidates = _with_pieces(vocabulary, pieces)
     splits = map(candidates.pieces, vocabulary.words)
     return Counter(candidates.words[row] for parts in splits if len(parts) > 1 for row in parts)

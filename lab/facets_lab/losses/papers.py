@@ -64,7 +64,7 @@ def softmax_loss(
     temperature: float = 0.1,
     paper_weight: float = 0.3,
 ) -> Tensor:
-    """Softmax cross-entropy of the same scores, >= 0: the order of papers for each author is what is measured.
+    """Softmax cross-entropy of the same scores, >= 0; it trains the order of papers for an author, which is measured.
 
     A positive pair competes with the author's scores of every other paper of the batch (the column) and, with
     ``paper_weight``, with the paper's scores of every other author (the row). Other positives take no part.

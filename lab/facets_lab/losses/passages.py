@@ -26,7 +26,7 @@ def facet_losses(
     ranking_temperature: float,
     facet_temperature: float,
 ) -> tuple[Tensor, Tensor]:
-    """How badly the facets of passages meet what co-occurs with them: their sentences and questions.
+    """How badly the facets of passages match the sentences and questions that co-occur with them.
 
     The facets are cluster centres of the targets (Chang 2022, eq. 3.2, assigned softly), and a target must find its own
     passage among those of the batch by its best facet.
@@ -35,8 +35,8 @@ def facet_losses(
         targets_SW: Unit vectors.
         owners_S: Passage of each target.
         facets_BKW: Unit facets; zero rows are no facets.
-        ranking_temperature: Of the softmax over passages.
-        facet_temperature: Of the soft maximum over facets.
+        ranking_temperature: Temperature of the softmax over passages.
+        facet_temperature: Temperature of the soft maximum over facets.
 
     Returns:
         Cross-entropy over passages, and 1 minus the soft maximum with the own passage; each ``[S]``.
@@ -49,7 +49,7 @@ def facet_losses(
 
 
 def distillation_loss(vectors_NW: Tensor, teacher_NW: Tensor, *, temperature: float) -> tuple[Tensor, Tensor]:
-    """How far unit vectors are from those of a teacher, each alone and in the ranking of the batch's other texts.
+    """How far unit vectors are from those of a teacher, individually and in how they rank the batch's other texts.
 
     Returns:
         Mean of 1 minus the cosine; mean Kullback-Leibler divergence of the student's ranking from the teacher's, of the

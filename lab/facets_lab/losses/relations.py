@@ -11,7 +11,7 @@ _TINY = 1e-8
 
 
 def closest_facet_distance(facets_BKD: Tensor, pairs_BND: Tensor) -> Tensor:
-    """Squared distance of each entity pair from its closest facet, whose length is free up to its own, ``[B, N]``.
+    """Squared distance of each entity pair from its closest facet, which may be shortened, ``[B, N]``.
 
     ``D = min_k min_(0 <= eta <= 1) ||e - eta s_k||^2``, in ``[0, 1]``, solved by ``eta = clamp(e.s / ||s||^2, 0, 1)``.
     ``pairs_BND`` are unit vectors.
@@ -61,7 +61,7 @@ def ranking_loss(
 
     Args:
         scores_BR: Scores of labelled patterns and all relations.
-        labels_BR: 1.0 where the pattern expresses the relation, else 0.0; at least one a pattern.
+        labels_BR: 1.0 where the pattern expresses the relation, else 0.0; at least one per pattern.
         similar_RR: True where two relations mean nearly the same, so that one is no negative of the other.
         threshold: Score of no relation, a scalar.
         slope: Inverse temperature.

@@ -16,19 +16,19 @@ from facets_lab.program import run_program
 
 def classify(
     train: Annotated[Path, typer.Argument(help="Sentence and class, in either order, separated by a tab.")],
-    held_out: Annotated[Path, typer.Argument(help="The same, to measure on.")],
-    corpus: Annotated[list[Path], typer.Option(help="'# Title', a paragraph a line, an empty line.")],
+    held_out: Annotated[Path, typer.Argument(help="Test data in the same format.")],
+    corpus: Annotated[list[Path], typer.Option(help="'# Title', one paragraph per line, an empty line.")],
     work_dir: Annotated[Path, typer.Option(help="Folder of the runs; finished contrastive training is loaded.")],
     tokens: Annotated[list[int] | None, typer.Option("--tokens", metavar="K", help="Class tokens; repeatable.")] = None,
     examples: Annotated[list[int] | None, typer.Option(help="Number of labelled sentences; repeatable.")] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Runs of each, seeds from 1.")] = 4,
+    seeds: Annotated[int, typer.Option(min=1, help="Runs per setting; seeds start at 1.")] = 4,
     steps: Annotated[int, typer.Option(min=1, help="Batches of the contrastive training.")] = 200,
-    batch_size: Annotated[int, typer.Option(min=2, help="Groups of texts of such a batch.")] = 16,
-    rounds: Annotated[int, typer.Option(min=1, help="Of 100 examples; more examples have as many batches.")] = 20,
+    batch_size: Annotated[int, typer.Option(min=2, help="Groups of texts per such batch.")] = 16,
+    rounds: Annotated[int, typer.Option(min=1, help="Batches of the classifier, as passes over 100 examples.")] = 20,
     limit: Annotated[int, typer.Option(min=0, help="Held-out sentences; 0: all.")] = 0,
-    threads: Annotated[int, typer.Option(min=0, help="Threads; 0: all.")] = 0,
+    threads: Annotated[int, typer.Option(min=0, help="CPU threads; 0: all.")] = 0,
 ) -> None:
-    """Sentences by class with few examples: K class tokens, and a logistic regression on MiniLM's vectors.
+    """Classifies sentences with few examples: K class tokens, and a logistic regression on MiniLM's vectors.
 
     Example: python -m facets_lab.multicls classify subj-train.tsv.xz subj-dev.tsv.xz --corpus shard-00.txt.xz ...
     """

@@ -1,4 +1,4 @@
-"""Sentences by class with few examples: K class tokens against one, and against a logistic regression.
+"""Classifies sentences with few examples: K class tokens against one, and against a logistic regression.
 
 Shape suffixes: N sentences, B sentences of a batch, C classes, D dimensions.
 """
@@ -24,19 +24,19 @@ from facets_lab.multicls.encoder import Backbone, ContrastConfig, ContrastTraine
 from facets_lab.training.corpus import clean_paragraph, read_documents
 from facets_lab.training.loop import LOSS, Trainer, TrainingConfig, TrainingLoop, train_or_load
 
-_SENTENCES = 2  # of a sequence
+_SENTENCES = 2  # sentences per sequence
 _MEASURED_AT_ONCE = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Labelled:
-    """Sentences and the number of each one's class, ``[N]`` int64."""
+    """Sentences and the numbers of their classes, ``[N]`` int64."""
 
     texts: Sequence[str]
     labels: NDArray[np.int64]
 
     def balanced(self, count: int, seed: int) -> "Labelled":
-        """A random sample with as many examples of each class, ``count`` in all."""
+        """A random sample with equally many examples of each class, ``count`` in total."""
         random = np.random.default_rng(seed)
         classes = np.unique(self.labels)
         share = count // len(classes)
@@ -49,7 +49,7 @@ class Labelled:
 
 
 def read_labelled(path: Path) -> Labelled:
-    """Reads a sentence and a whole number a line, in either order, separated by a tab."""
+    """Reads a sentence and a whole number per line, in either order, separated by a tab."""
     texts, labels = [], []
     for place, line in read_lines(path):
         fields = line.split("\t")
@@ -104,7 +104,7 @@ class ClassifierTrainer(Trainer[ClassifierConfig, NDArray[np.int64]]):
         self._rows = backbone.rows(examples.texts, config.max_pieces)
 
     def batches(self, start_step: int) -> Iterator[NDArray[np.int64]]:
-        """Rows of examples; each comes once a round."""
+        """Rows of examples, each once per round."""
         size = min(self.config.batch_size, len(self._rows))
         step = start_step
         while True:

@@ -1,4 +1,4 @@
-"""An encoder with K class tokens kept apart by linear layers of their own, and its contrastive training.
+"""An encoder with K class tokens kept apart by separate linear layers, and its contrastive training.
 
 Shape suffixes: B texts, L word pieces, K class tokens, D dimensions, N texts that are compared.
 """
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
     from transformers import BertModel
 
-_INSERTED_AFTER = (1 / 3, 2 / 3)  # of the layers: behind 4 and 8 of 12
+_INSERTED_AFTER = (1 / 3, 2 / 3)  # share of the layers: after 4 and 8 of 12
 _HELD_OUT_BATCHES = 8
 
 Group = tuple[list[int], ...]  # rows of word pieces that belong together
@@ -36,7 +36,7 @@ class Backbone:
     pieces: "Tokenizer"
 
     def rows(self, texts: Sequence[str], max_pieces: int) -> list[list[int]]:
-        """Word pieces of each text, the first and the last one special; longer texts are cut."""
+        """Word pieces of each text, of which the first and the last are special; longer texts are cut."""
         rows = (encoded.ids for encoded in self.pieces.encode_batch(list(texts)))
         return [[*row[: max_pieces - 1], *row[max(max_pieces - 1, len(row) - 1) :]] for row in rows]
 
@@ -67,7 +67,7 @@ class ClassLinear(nn.Module):
 
 
 class MultiClassEncoder(nn.Module):
-    """BERT with K further class tokens behind its own (Chang 2022, figure 5.3).
+    """BERT with K more class tokens after its own (Chang 2022, figure 5.3).
 
     Inserted layers are added to what they transform, so that the network starts as the pretrained one. The layers of
     the backbone are trained, its word embeddings are not.
@@ -111,7 +111,7 @@ class MultiClassEncoder(nn.Module):
         return embeddings_BKD
 
     def pooled(self, rows: Sequence[Sequence[int]]) -> Tensor:
-        """One embedding a text for a classifier, ``[B, D]``: the sum with weights minus their mean (eq. 5.4)."""
+        """One embedding per text for a classifier, ``[B, D]``: the sum with weights minus their mean (eq. 5.4)."""
         weight_KDD = self.output.weight
         mean_DD = weight_KDD.mean(dim=0) if len(weight_KDD) > 1 else torch.zeros_like(weight_KDD[0])
         return torch.einsum("kde,bke->bd", weight_KDD - mean_DD, self.states(rows))
@@ -138,14 +138,14 @@ class ContrastConfig(TrainingConfig):
 
     num_classes: AtLeastOne = 5  # K
     closest_weight: Share = 0.1  # lambda
-    scale: Positive = 20.0  # of the similarity, as in the training of MiniLM; the thesis has 1
+    scale: Positive = 20.0  # of the similarity, as in the training of MiniLM; the thesis uses 1
     max_pieces: AtLeastOne = 48
 
 
 class ContrastTrainer(Trainer[ContrastConfig, list[Group]]):
-    """Minimises the loss of finding the text that belongs among all others of a batch.
+    """Minimizes the loss of finding the text that belongs to an anchor among all others of a batch.
 
-    ``texts`` are groups that belong together: an anchor and its positive, or three in their order, where the third is a
+    ``texts`` are groups that belong together: an anchor and its positive, or three texts in order, where the third is a
     hard negative of the first and the first of the third (eq. 5.3).
     """
 
@@ -174,7 +174,7 @@ class ContrastTrainer(Trainer[ContrastConfig, list[Group]]):
         return {LOSS: self._loss(batch)}
 
     def validate(self) -> dict[str, float]:
-        """The same of held-out groups."""
+        """The same for held-out groups."""
         size = self.config.batch_size
         starts = range(0, len(self._held_out) - size + 1, size)
         return {LOSS: float(np.mean([float(self._loss(self._held_out[start : start + size])) for start in starts]))}

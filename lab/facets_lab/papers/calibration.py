@@ -1,4 +1,4 @@
-"""Fits how probable it is that a paper is in the field of a candidate (``facets-eval calibrate-recommendation``).
+"""Fits the probability that a paper is in a candidate's field (``facets-eval calibrate-recommendation``).
 
 Unseen papers, whole and as titles alone, are compared with texts of other kinds: abstracts of medicine, articles, news,
 and nonsense. Each kind is also measured with a curve that has not seen it. Shape suffixes: N papers, F features.
@@ -26,8 +26,8 @@ from facets_lab.papers.data import read_papers
 
 _NONSENSE = "nonsense"
 _NUM_NONSENSE = 80
-_TITLE_EVERY = 3  # every third text is a title alone
-_TITLE_WORDS = 10  # of a text without a title
+_TITLE_EVERY = 3  # every third text is only a title
+_TITLE_WORDS = 10  # words used as the title of a text that has none
 _TEXT_CHARS = 1_500
 _UNSURE = 0.1
 _LETTERS = "abcdefghijklmnopqrstuvwxyz"
@@ -46,8 +46,8 @@ def calibrate_recommendation(
     """Fits a curve for each kind of candidate and, unless it is a dry run, stores the curves with the model.
 
     Returns:
-        ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each ``weights`` and, by kind
-        of text, figures of a curve fitted without it (``left_out``).
+        ``model``, ``revision``, ``rows``, ``file`` (None in a dry run) and ``kinds``: for each the ``weights`` and, by
+        kind of text, metrics of a curve fitted without it (``left_out``).
     """
     if len(folders) < 2:
         raise ConfigError(f"expected two or more folders of other texts, got {len(folders)}")
@@ -102,7 +102,7 @@ def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[Candida
 
 
 def _read_texts(folder: Path, num_texts: int, drawing: random.Random) -> list[Paper]:
-    """Documents as papers; the first words are the title of a document without one."""
+    """Reads documents as papers; a document without a title gets its first words as the title."""
     file = next((path for path in sorted(folder.glob("corpus.jsonl*"))), folder / "corpus.jsonl")
     papers = []
     for _, record in read_json_lines(file):
@@ -123,7 +123,7 @@ def _nonsense(drawing: random.Random) -> str:
 
 
 def _fit(own_NF: NDArray[np.float64], foreign: Sequence[NDArray[np.float64]]) -> dict[str, float]:
-    """Weights of a logistic curve; papers weigh half, all kinds of other texts the same."""
+    """Weights of a logistic curve; papers have half the weight, the other kinds of texts share the rest equally."""
     features_NF = np.concatenate([own_NF, *foreign])
     is_own_N = np.arange(len(features_NF)) < len(own_NF)
     shares = [np.full(len(own_NF), 0.5 / len(own_NF)), *(np.full(len(f), 0.5 / len(foreign) / len(f)) for f in foreign)]

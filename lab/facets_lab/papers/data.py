@@ -28,8 +28,8 @@ from facets_lab.evaluation.files import NonBlank, Record, read_records
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig
 
 _TEXTS_AT_A_TIME = 4096
-_ENCODED_TOKENS = 16_384  # of one forward pass over all papers, about
-_NUM_PARTS = 4  # of a batch, by length: little padding, and every batch has short and long papers
+_ENCODED_TOKENS = 16_384  # approximate number in one forward pass when all papers are encoded
+_NUM_PARTS = 4  # parts of a batch, by length: little padding, and every batch has short and long papers
 
 
 class PaperTrainingConfig(TrainingConfig):
@@ -41,7 +41,7 @@ class PaperTrainingConfig(TrainingConfig):
     min_word_count: AtLeastOne = 3
     max_words: Annotated[int, Field(ge=1, lt=32_767)] = 32_000  # stored in 16 bits with the type
     min_author_papers: AtLeastOne = 2  # authors with fewer papers get no vector
-    min_cited_papers: AtLeastOne = 5  # citing papers that cite fewer get none
+    min_cited_papers: AtLeastOne = 5  # citing papers that cite fewer get no vector
     author_weight: NonNegative = 1.0  # alpha of eq. 3.14, for means over pairs (the paper's 5:1:10 is for sums)
     citation_weight: NonNegative = 1.0  # beta
     autoencoder_weight: NonNegative = 0.1  # gamma of eq. B.3
@@ -50,7 +50,7 @@ class PaperTrainingConfig(TrainingConfig):
     negative_weight: NonNegative = 30.0  # of all negatives of a positive in the squared loss; the paper draws one
     word_learning_rate: NonNegative = 3e-3  # words are trained as in B.5
     num_steps: NonNegativeInt = 0  # 0: four passes over the papers
-    batch_size: BatchSize = 512  # papers a step
+    batch_size: BatchSize = 512  # papers per step
     input_tokens: AtLeastOne = 64  # a training input is cut after so many words
     word_dropout: Probability = 0.3  # share of the words of a training input that are left out
     validation_papers: AtLeastOne = 2000  # never trained on
@@ -114,7 +114,7 @@ def read_papers(path: Path) -> list[Paper]:
 
 @dataclass(frozen=True, slots=True)
 class Interactions:
-    """The ones of a matrix of papers and authors (or citing papers), by paper."""
+    """Nonzero cells of a matrix of papers and authors (or citing papers), by paper."""
 
     ids: list[str]  # J ids of the columns, sorted
     names: list[str]  # J names to show
@@ -134,7 +134,7 @@ class PaperCorpus:
     interactions: dict[CandidateKind, Interactions]  # by kind
 
     def __len__(self) -> int:
-        """I."""
+        """Number of papers, I."""
         return len(self.papers)
 
 
@@ -227,7 +227,7 @@ class PaperStream:
         }
 
     def training_batches(self, start_step: int = 0) -> Iterator[PaperBatch]:
-        """Batches from a step on; every epoch in another order."""
+        """Batches from a step on; each epoch has a different order."""
         per_epoch = max(1, len(self.training_papers) // self._batch_size)
         step = start_step
         while True:
@@ -304,7 +304,7 @@ class PaperStream:
 
 
 def word_counts(rows: NDArray[np.uint16], offsets: NDArray[np.int64], num_words: int) -> csr_matrix:
-    """How often each text has each known word, of any type, ``[N, V]`` float32.
+    """How often each text contains each known word, of any type, ``[N, V]`` float32.
 
     ``rows`` are typed rows of all texts; text ``n`` is ``rows[offsets[n]:offsets[n + 1]]``.
     """

@@ -30,14 +30,14 @@ from facets_lab.papers.data import read_papers, singular_word_vectors, word_coun
 logger = logging.getLogger(__name__)
 
 BASELINE_MODELS = ("facets-papers-en-k1", "facets-papers-en-k1-no-auto")
-DOCUMENT_MODES = ("average", "max")  # of the cosines with a candidate's papers
+DOCUMENT_MODES = ("average", "max")  # how cosines with a candidate's papers are combined
 WEIGHTS = (0.0, 0.02, 0.05, 0.1, 0.15, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.95, 0.98, 1.0)
-SHARES = (0.3, 0.45, 0.6, 0.75)  # of sentence vectors beside words
+SHARES = (0.3, 0.45, 0.6, 0.75)  # weights of sentence vectors; words have the rest, up to 1
 _RECALL_AT = (50, 200)
-_MAX_COMPARISONS = 16_000_000  # scores compared at a time: positives times papers, some 80 MB
+_MAX_COMPARISONS = 16_000_000  # scores compared at a time: positives times papers, about 80 MB
 _CANDIDATES_AT_A_TIME = 1_000
 _TUNED_CANDIDATES = 2_000
-_PAPERS_A_CANDIDATE = 5  # of a sample with fewer papers
+_PAPERS_A_CANDIDATE = 5  # papers per candidate in a sample with fewer papers
 
 # Ids of candidates -> scores [N, J] by method, higher is better.
 Score = Callable[[CandidateKind, Sequence[str]], Mapping[str, NDArray[np.float32]]]
@@ -64,7 +64,7 @@ class Positives:
 
 @dataclass(frozen=True, slots=True)
 class PaperData:
-    """Papers to recommend for."""
+    """Papers for which candidates are recommended."""
 
     papers: Sequence[Paper]  # N papers
     ids: Mapping[CandidateKind, Sequence[str]]  # by kind, the known candidates with at least one of these papers
@@ -199,7 +199,7 @@ class LoadedModel:
 
 
 def encode(model: PaperModel, data: PaperData) -> PaperFacets:
-    """The papers as the model reads them."""
+    """Encodes the papers with the model."""
     sentences = model.sentence_vectors(
         [paper.title for paper in data.papers], [paper.abstract for paper in data.papers]
     )
@@ -251,7 +251,7 @@ def cbow_systems(loaded: LoadedModel, data: PaperData) -> Iterator[tuple[str, Sc
     rows = data.rows(model)
     offsets = np.cumsum([0, *map(len, rows)])
     unseen = unit_rows(np.asarray(word_counts(np.concatenate(rows), offsets, len(vocabulary)) @ vectors_VW))
-    # The papers of the training come first in the bank; papers added later have no texts here.
+    # Training papers come first in the bank; papers added later have no texts here.
     known = np.zeros((len(loaded.engine.state.bank.ids), vectors_VW.shape[1]), dtype=np.float32)
     known[: counts.shape[0]] = unit_rows(np.asarray(counts @ vectors_VW))
     yield from _document_systems("cbow", loaded, known, unseen)

@@ -53,7 +53,7 @@ class MatchedTable(nn.Module):
         self.register_buffer("matched", (facets_PD * used.unsqueeze(1)).half())
         self.register_buffer("counts", torch.zeros(num_columns).index_add(0, columns_P, used))
         self.register_buffer("sums", self._summed(num_columns))
-        self.log_scale = nn.Parameter(torch.zeros(()))  # of all vectors
+        self.log_scale = nn.Parameter(torch.zeros(()))  # shared by all vectors
 
     def count_all(self) -> None:
         """Makes every pair count; pairs that did not count must be updated next."""
@@ -83,7 +83,7 @@ class MatchedTable(nn.Module):
         Args:
             pairs_P: Distinct pairs of the corpus.
             facets_PKD: Scaled facets of each pair's paper.
-            own_PD: The vectors that choose: each author's without the paper.
+            own_PD: Vectors that choose the facets: each author's without the paper.
         """
         best_P = (facets_PKD @ own_PD.unsqueeze(2)).squeeze(2).argmax(dim=1)
         new_PD = facets_PKD[torch.arange(len(best_P), device=best_P.device), best_P].half()
@@ -97,7 +97,7 @@ LossT = TypeVar("LossT", Tensor, float)
 
 _PAIRS_AT_A_TIME = 8192
 _REFRESH_ROUNDS = 3
-_PASSES = 4  # over the papers, when num_steps is 0; after more the held-out loss rises
+_PASSES = 4  # over the papers, when num_steps is 0; with more passes the held-out loss rises
 _WEIGHT_RATE_FACTOR = 5.0  # log word weights change by units, coordinates of unit vectors by hundredths
 
 
@@ -151,7 +151,7 @@ class PaperTrainer(Trainer[PaperTrainingConfig, PaperBatch]):
         return self._stream.training_batches(start_step)
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """Words have learning rates of their own; only the rest of the network has weight decay."""
+        """Words have separate learning rates; only the rest of the network has weight decay."""
         config = self.config
         words = [self.network.word_vectors, self.network.log_word_weights]
         word_ids = set(map(id, words))

@@ -39,9 +39,9 @@ from facets_lab.relations.evaluation import (
 # Grid of the look-up: its slope, and the facet score that a cosine of 1 corresponds to.
 _SCALES = (0.2, 0.3, 0.5, 0.7, 1.0)
 _PEAKS = (0.8, 0.9, 1.0, 1.1, 1.2, 1.3)
-_BEST_WEIGHT = 20.0  # of the best relation of a pair in the fit of probabilities
+_BEST_WEIGHT = 20.0  # weight of the best relation of a pair when probabilities are fitted
 _NUM_BEST = 5  # relations of a pair whose probabilities are fitted
-_PRIOR_STRENGTH = 0.5  # of the squared distance from the prior weights; chosen across sources
+_PRIOR_STRENGTH = 0.5  # weight of the squared distance from the prior weights; chosen across sources
 _MAX_STEPS = 2000
 
 Source = tuple[PairFeatures, EntailmentData]
@@ -49,7 +49,7 @@ _Columns = tuple[NDArray[np.float64], NDArray[np.float64], NDArray[np.float64]]
 
 
 def with_confidence(model: RelationModel, confidence: Confidence) -> RelationModel:
-    """The same model with other thresholds and probabilities."""
+    """A copy of the model with these thresholds and probabilities."""
     return RelationModel(
         model.network,
         model.words,
@@ -64,7 +64,7 @@ def with_confidence(model: RelationModel, confidence: Confidence) -> RelationMod
 def calibrate_relations(name_or_path: str | None, file: Path, *, threshold: float | None, dry_run: bool) -> Report:
     """Fits a model and, unless it is a dry run, stores the fit; returns the report of the fitted model on ``file``.
 
-    ``threshold`` is the lowest accepted score; None: where the F1 of single patterns is best.
+    ``threshold`` is the lowest accepted score; None: the one with the best F1 of single patterns.
     """
     data = read_pairs(file)
     folder = find_model(TASKS["relations"].default if name_or_path is None else name_or_path)
@@ -77,7 +77,7 @@ def calibrate_relations(name_or_path: str | None, file: Path, *, threshold: floa
 
 
 def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | None = None) -> Confidence:
-    """Threshold, probabilities and scale of the look-up from pairs with known relations.
+    """Fits threshold, probabilities and scale of the look-up on pairs with known relations.
 
     The scale is the one at which the maximum of facets and look-up ranks pairs best. The threshold, one for all
     relations, is for single patterns as in extraction; mirrored patterns, which have symmetric relations only, are its
@@ -93,7 +93,7 @@ def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | N
         _fit_schema_scale(scores, arrays.universal_schema, data, gold_ER, unscaled.replaced(use_asymmetric=asymmetric))
         for asymmetric, scores in ((False, arrays.symmetric), (True, arrays.asymmetric))
     ]
-    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))  # at a tie the symmetric score decides
+    _, confidence = max(choices, key=lambda choice: round(choice[0], 6))  # the symmetric score wins ties
     single = data.single_patterns(table.symmetric_names)
     engine = RelationEngine(with_confidence(model, confidence))
     single_scores = pair_scores(single, engine.score_arrays(single.patterns, names).scores)
@@ -105,7 +105,7 @@ def fit_confidence(model: RelationModel, data: PairData, *, threshold: float | N
     best_EB = np.argsort(-scores_ER, axis=1, kind="stable")[:, :_NUM_BEST]
     features = [np.take_along_axis(values, best_EB, axis=1).ravel() for values in (scores_ER - threshold, gaps_ER)]
     right = np.take_along_axis(gold_ER, best_EB, axis=1).ravel()
-    # Users see the best relation; the others only show what a gap means.
+    # Users see the best relation; the others only help to interpret the gap between scores.
     weights = np.tile([_BEST_WEIGHT] + [1.0] * (best_EB.shape[1] - 1), len(best_EB))
     curve = LogisticRegression(C=100.0).fit(np.stack(features, axis=1), right, sample_weight=weights)
     return confidence.replaced(
@@ -138,7 +138,7 @@ def _fit_schema_scale(
 
 
 def calibrate_entailment(name_or_path: str | None, files: Sequence[Path], *, dry_run: bool) -> Report:
-    """Fits the weights of entailment, each file weighing the same, and stores them unless it is a dry run.
+    """Fits the weights of entailment, with all files weighted equally, and stores them unless it is a dry run.
 
     Returns:
         For each file, metrics of weights fitted on the other files (``across``; of the prior weights when there is no
@@ -176,7 +176,7 @@ def fit_across_sources(
 
 
 def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
-    """Maximum a posteriori weights: ``sum -log P(a possible label)`` plus a normal prior, sources weighing the same."""
+    """Maximum a posteriori weights: ``sum -log P(a possible label)`` plus a normal prior; equal source weights."""
     prior = EntailmentWeights()
     names = [*prior.entails], [*prior.paraphrase]
     start_W = np.array([*prior.entails.values(), *prior.paraphrase.values()])
@@ -190,7 +190,7 @@ def fit_weights(sources: Sequence[Source]) -> EntailmentWeights:
             total, gradient_W = total + value / len(columns), gradient_W + slope_W / len(columns)
         return total, gradient_W
 
-    # A source with few pairs must not turn the sign of a feature.
+    # A source with few pairs must not change the sign of a feature's weight.
     bounds = [(0.0, None) if weight > 0 else (None, 0.0) for weight in start_W]
     fitted = minimize(loss, start_W, jac=True, method="L-BFGS-B", bounds=bounds, options={"maxiter": _MAX_STEPS})
     rounded = [round(float(weight), 4) for weight in fitted.x]
@@ -214,7 +214,7 @@ def _columns(features: PairFeatures, names: tuple[list[str], list[str]]) -> _Col
 def _negative_likelihood(
     weights_W: NDArray[np.float64], columns: _Columns, possible_P4: NDArray[np.bool_]
 ) -> tuple[float, NDArray[np.float64]]:
-    """Mean over the pairs, and its gradient."""
+    """Mean negative log-likelihood of the pairs, and its gradient."""
     forward_PF, backward_PF, symmetric_PG = columns
     entails_F, paraphrase_G = weights_W[: forward_PF.shape[1]], weights_W[forward_PF.shape[1] :]
     logits_P4 = np.zeros(possible_P4.shape)

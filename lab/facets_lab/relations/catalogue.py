@@ -1,4 +1,4 @@
-"""The catalogue of relations, and patterns known to express them or none of them.
+"""The catalogue of relations, and patterns known to express one of them or none.
 
 Shape suffixes: P patterns, R relations.
 """
@@ -47,7 +47,7 @@ class CatalogueEntry(Settings):
 
 
 class RelationCatalogue(Settings):
-    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias is there once.
+    """All relations of a catalogue (``lab/configs/relations-en.toml``); every name and alias occurs once.
 
     Example:
         >>> entry = {"name": "capital", "inverse_aliases": ["capitalOf"], "head": ["place"], "tail": ["place"]}
@@ -76,7 +76,7 @@ class RelationCatalogue(Settings):
         return meanings
 
     def canonical_triples(self, triples: Iterable[tuple[str, str, str]]) -> list[tuple[str, str, str]]:
-        """Triples head, tail, relation under canonical names, each once; unknown names stay."""
+        """Distinct triples of head, tail, relation under canonical names; unknown names are kept."""
         meanings = self.meanings()
         result = []
         for head, tail, name in triples:
@@ -101,7 +101,7 @@ def _parse_pattern(text: str) -> str:
 
 
 def relations_by_pattern(phrases: Mapping[str, Sequence[str]]) -> dict[str, list[str]]:
-    """Relations by pattern as it is mined: lower-case tokens separated by spaces.
+    """Relations by pattern in its mined form: lower-case tokens separated by spaces.
 
     Example:
         >>> relations_by_pattern({"author": ["$ARG2 , who wrote $ARG1"], "creator": ["$ARG2, who wrote $ARG1"]})
@@ -187,9 +187,9 @@ def label_patterns(
 
 
 def compose(pattern: Pattern, other: Pattern, form: int) -> Pattern:
-    """A pattern in a sentence with another fact about the same head; ``form`` chooses one of four sentences.
+    """Puts a pattern into a sentence with another fact about the same head; ``form`` chooses one of four sentences.
 
-    The pattern itself where either does not begin with the head and end with the tail.
+    Returns the pattern itself if either pattern does not begin with the head and end with the tail.
 
     Example:
         >>> mass, speed = "$ARG1 has a mass of $ARG2".split(), "$ARG1 has a speed of $ARG2".split()

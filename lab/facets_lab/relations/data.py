@@ -35,10 +35,10 @@ class FactorizationConfig(Settings):
 
     dim: AtLeastOne = 64
     num_epochs: AtLeastOne = 20
-    batch_size: AtLeastOne = 8192  # cells a step
+    batch_size: AtLeastOne = 8192  # cells per step
     learning_rate: Positive = 0.1
-    l2_weight: NonNegative = 1e-3  # of the embeddings of a cell
-    num_negatives: AtLeastOne = 2  # entity pairs a cell
+    l2_weight: NonNegative = 1e-3  # for the embeddings of a cell
+    num_negatives: AtLeastOne = 2  # entity pairs per cell
 
 
 class RelationTrainingConfig(TrainingConfig):
@@ -54,26 +54,26 @@ class RelationTrainingConfig(TrainingConfig):
     facts: list[str] = Field(default=[])  # files of facts found in a corpus
     types: list[str] = Field(default=[])  # files of the types of names
     num_relation_facets: AtLeastOne = 11  # K of relations
-    max_patterns_per_pair: AtLeastOne = 100  # of the matrix
+    max_patterns_per_pair: AtLeastOne = 100  # for the matrix
     max_pairs_per_pattern: AtLeastOne = 2000
     num_steps: AtLeastOne = 400
-    batch_size: BatchSize = 64  # mined patterns a step
+    batch_size: BatchSize = 64  # mined patterns per step
     pairs_per_pattern: AtLeastOne = 4  # entity pairs drawn for each
     relations_per_step: AtLeastOne = 24
     pairs_per_relation: AtLeastOne = 16
     phrases_per_step: AtLeastOne = 64
     others_per_step: AtLeastOne = 24  # patterns that express no relation
-    composed_share: Share = 0.3  # of the phrases: in a sentence with another fact
+    composed_share: Share = 0.3  # share of the phrases put into a sentence with another fact
     sampling_power: Share = 0.5  # a pattern is drawn in proportion to (number of its pairs) ** power
-    similar_relations: Share = 0.8  # relations with a higher cosine at the start are no negatives of each other
+    similar_relations: Share = 0.8  # relations with a higher initial cosine are not negatives of each other
     slope: Positive = 30.0  # of the scores in the ranking loss
     direction_slope: Positive = 20.0
     schema_weight: NonNegative = 1.0  # of eq. 3.9
-    encoder_weight: NonNegative = 2.0  # of staying near the encoder's own sentence vectors
+    encoder_weight: NonNegative = 2.0  # of the loss that keeps sentence vectors near the encoder's
     encoder_learning_rate: Positive = 4e-5
     relation_learning_rate: Positive = 3e-4  # of the relations' facets
-    pair_learning_rate: NonNegative = 0.1  # of the entity pair embeddings, plain gradient descent
-    held_out_share: Share = 0.0  # of the phrases of each relation with five or more, for validation
+    pair_learning_rate: NonNegative = 0.1  # of the entity pair embeddings, by plain gradient descent
+    held_out_share: Share = 0.0  # share of the phrases held out for validation, for relations with five or more
     model: PatternNetworkConfig = PatternNetworkConfig()
     factorization: FactorizationConfig = FactorizationConfig()
 
@@ -91,7 +91,7 @@ class RelationMatrix:
 
     @property
     def num_pairs(self) -> int:
-        """N."""
+        """Number of entity pairs, N."""
         return len(self.names)
 
     @property
@@ -128,11 +128,11 @@ def load_matrix(
     max_patterns_per_pair: int,
     max_pairs_per_pattern: int,
 ) -> RelationMatrix:
-    """Reads matrix files into arrays, without patterns of one pair and pairs of one pattern.
+    """Reads matrix files into arrays, without patterns that have one pair and pairs that have one pattern.
 
     Args:
         cells: Files of cells; ``kb:`` rows are left out.
-        facts: Known facts; those of pairs without a pattern are left out.
+        facts: Known facts; facts about pairs without a pattern are left out.
         relations: Names of the relations, in the order of the rows.
         max_patterns_per_pair: The first cells of an entity pair are kept.
         max_pairs_per_pattern: A random choice of the cells of a pattern is kept.
@@ -176,7 +176,7 @@ def _fact_cells(facts: Iterable[Triple], rows: dict[str, int], columns: dict[str
 
 
 def _drop_unsupported(cells: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Without patterns of one pair and pairs of one pattern, which say nothing about others."""
+    """Drops patterns with one pair and pairs with one pattern, which say nothing about others."""
     while True:
         row_sizes, column_sizes = np.bincount(cells[0]), np.bincount(cells[1])
         useful = (row_sizes[cells[0]] > 1) & (column_sizes[cells[1]] > 1)
@@ -186,7 +186,7 @@ def _drop_unsupported(cells: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 def _limit_rows(cells: NDArray[np.int64], max_pairs_per_pattern: int) -> NDArray[np.int64]:
-    # Shuffled, so that the cells a frequent pattern keeps are not an alphabetical range.
+    # Shuffled, so that the cells kept for a frequent pattern are not an alphabetical range.
     order = np.random.default_rng(0).permutation(cells.shape[1])
     cells = cells[:, order[np.argsort(cells[0][order], kind="stable")]]
     starts = np.searchsorted(cells[0], cells[0], side="left")
@@ -220,9 +220,9 @@ def _compress(
 
 @dataclass(frozen=True, slots=True)
 class PairSample:
-    """Entity pairs of some rows and of other rows as negatives, ``[B, N]`` each.
+    """Entity pairs of some rows, and those of other rows as negatives, ``[B, N]`` each.
 
-    Weights are 1 / number of rows of the pair, 0 where there is no pair.
+    Weights are 1 / (number of rows of the pair), and 0 where there is no pair.
     """
 
     pairs: NDArray[np.int64]
@@ -233,7 +233,7 @@ class PairSample:
 
 @dataclass(frozen=True, slots=True)
 class RelationBatch:
-    """One step."""
+    """Batch of one training step."""
 
     mined: NDArray[np.int64]  # rows of mined patterns, [B]
     mined_pairs: PairSample  # their entity pairs
@@ -268,7 +268,7 @@ class RelationStream:
         self._with_phrases = np.array([relation for relation, phrases in enumerate(self._rows_of) if len(phrases)])
 
     def training_batches(self, start_step: int) -> Iterator[RelationBatch]:
-        """Endless batches from a step on, the same ones in every run with this seed."""
+        """Endless batches starting at a step, identical in every run with this seed."""
         for step in count(start_step):
             yield self._batch(np.random.default_rng([self._config.seed, 10, step]))
 
@@ -305,7 +305,7 @@ class RelationStream:
     def _sample(self, rows: NDArray[np.int64], size: int, rng: np.random.Generator) -> PairSample:
         starts = self._matrix.offsets[rows]
         sizes = self._matrix.offsets[rows + 1] - starts
-        # The pairs of a row from a random one on; positions beyond its size have weight 0.
+        # The pairs of a row, starting at a random one; positions beyond the size of the row have weight 0.
         first = (rng.random(len(rows)) * sizes).astype(np.int64)
         steps = np.arange(size)
         pairs = self._matrix.pairs[starts[:, None] + (first[:, None] + steps) % sizes[:, None]].astype(np.int64)

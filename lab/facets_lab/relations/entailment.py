@@ -27,7 +27,7 @@ from facets_lab.evaluation.statistics import Metrics, with_intervals
 from facets_lab.relations.evaluation import load_relation_models
 
 LABELS = (">", "<", ":", "N")
-_CONTRADICTION = "!"  # counts as N: the evaluation is about what follows
+_CONTRADICTION = "!"  # counts as N: the evaluation concerns only entailment
 _POSSIBLE_LABELS = {"True": (">", ":"), "False": ("<", "N")}  # by whether the second triple entails the first
 _ENDING = re.compile("(ies|es|s|y|e)$")
 _DETERMINERS = frozenset("the a an this that these those some any his her its their our my your of in".split())
@@ -42,11 +42,11 @@ class EntailmentData:
     premises: list[str]  # the specific pattern of each pair
     hypotheses: list[str]  # the general one
     # possible LABELS, [P, 4]: > the premise entails the hypothesis, < the reverse, : paraphrase, N neither. One label
-    # where both directions were judged, else two.
+    # if both directions were judged, else two.
     possible: NDArray[np.bool_]
     frequencies: NDArray[np.float64]  # entity pairs of premise and hypothesis, [P, 2]; 0 where the file has none
-    # each row judges whether the premise entails the hypothesis, and average precision is about that; else it is
-    # about entailment in either direction that is no paraphrase
+    # whether each row judges if the premise entails the hypothesis; average precision then measures that, otherwise
+    # entailment in either direction that is not a paraphrase
     is_judged_one_way: bool
 
     @property
@@ -62,7 +62,7 @@ class EntailmentData:
 
     @property
     def hypernyms(self) -> list[str]:
-        """Words of each hypothesis that its premise does not have; the macro accuracy averages over these."""
+        """Words of each hypothesis that are not in its premise; the macro accuracy averages over these."""
         return [
             " ".join(word for word in hypothesis.split() if word not in premise.split())
             for premise, hypothesis in zip(self.premises, self.hypotheses, strict=True)
@@ -74,8 +74,8 @@ def read_entailment(path: Path) -> EntailmentData:
 
     ``label (> < : N)<TAB>specific<TAB>general<TAB>frequency<TAB>frequency`` has patterns and both directions.
     ``triple<TAB>triple<TAB>True or False`` says whether the second triple entails the first; a triple is ``entity,
-    words, entity``. Arguments are matched by the entity that both triples share. Where a pair is there both ways round,
-    both judgements make the label.
+    words, entity``. Arguments are matched by the entity that both triples share. If a pair occurs in both
+    directions, both judgements determine the label.
     """
     lines = [(place, line.split("\t")) for place, line in read_lines(path) if line.strip()]
     is_judged_one_way = bool(lines) and len(lines[0][1]) == 3
@@ -125,14 +125,14 @@ def _parse_triples(place: str, fields: list[str]) -> _Row:
 
 
 def _word_overlap(entity: str, other: str) -> float:
-    """Share of the words of the shorter name that both have, without endings and determiners."""
+    """Share of the words of the shorter name that both names have, ignoring endings and determiners."""
     first, second = ({_ENDING.sub("", word) for word in name.lower().split()} for name in (entity, other))
     first, second = first - _DETERMINERS, second - _DETERMINERS
     return len(first & second) / max(1, min(len(first), len(second)))
 
 
 def _combine_directions(data: EntailmentData) -> None:
-    """Leaves one label where a pair is there both ways round."""
+    """Leaves one label for pairs that occur in both directions."""
     keys = [(_in_order(p, h), _in_order(h, p)) for p, h in zip(data.premises, data.hypotheses, strict=True)]
     judged = {key: possible.copy() for (key, _), possible in zip(keys, data.possible, strict=True)}
     for row, (_, reverse) in enumerate(keys):
@@ -155,7 +155,7 @@ def _in_order(premise: str, hypothesis: str) -> tuple[str, str]:
 class PairScores:
     """Scores of pairs by one method, ``[P]`` each."""
 
-    one_sided: NDArray[np.float64]  # ranks entailment in either direction that is no paraphrase
+    one_sided: NDArray[np.float64]  # ranks entailment in either direction that is not a paraphrase
     follows: NDArray[np.float64]  # ranks "the premise entails the hypothesis", paraphrases included
     directions: NDArray[np.float64]  # above 0: the premise is the specific one
 
@@ -167,7 +167,7 @@ def weigh_features(features: PairFeatures, weights: EntailmentWeights) -> PairSc
 
 
 def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
-    """``asymmetric``, what the model answers, and ``asymmetric_plain``, eq. 3.10 alone."""
+    """Scores ``asymmetric``, as the model answers, and ``asymmetric_plain``, by eq. 3.10 alone."""
     features = RelationEngine(model).entailment_features(data.premises, data.hypotheses)
     forward, backward = features.column("coverage")
     return {
@@ -177,7 +177,7 @@ def model_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairSc
 
 
 def frequency_scores(model: RelationModel, data: EntailmentData) -> dict[str, PairScores]:
-    """The general pattern occurs with more entity pairs, in the file or else in the training of the model."""
+    """Takes the pattern with more entity pairs, in the file or else in the training data, as the general one."""
 
     def counts(patterns: Sequence[str]) -> NDArray[np.float64]:
         rows = model.table.find(tokenize_patterns(patterns, model.tokenizer))
@@ -191,7 +191,7 @@ def frequency_scores(model: RelationModel, data: EntailmentData) -> dict[str, Pa
 
 
 def random_scores(data: EntailmentData) -> dict[str, PairScores]:
-    """Seeded scores without a direction."""
+    """Random scores from a seed, without a direction."""
     scores = np.random.default_rng(_SEED).random(len(data.premises))
     return {"random": PairScores(scores, scores, np.zeros(len(scores)))}
 
@@ -230,9 +230,9 @@ def evaluate_entailment(
 
 
 def pair_metrics(scores: PairScores, data: EntailmentData, *, num_resamples: int = 0) -> Metrics:
-    """``ap`` with its ``base_rate``, ``auc_50``, and the accuracy of the direction of pairs that have one.
+    """``ap`` with its ``base_rate``, ``auc_50``, and the accuracy of the direction for pairs that have one.
 
-    A direction of 0 is half right.
+    A predicted direction of 0 counts as half right.
     """
     ranking = scores.follows if data.is_judged_one_way else scores.one_sided
     columns = (ranking, scores.directions, data.relevant, data.directions, np.array(data.hypernyms))

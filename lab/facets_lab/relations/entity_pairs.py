@@ -17,7 +17,7 @@ from facets.relations.patterns import ARG1, ARG2, ENTITY, PairLimits, sentence_g
 
 _MONTHS = "January February March April May June July August September October November December".split()
 _MONTH = "|".join(_MONTHS)
-# Words that begin sentences and are no names. Personal pronouns may be the subject of a document.
+# Words that begin sentences and are not names. Personal pronouns may be the subject of a document.
 _SENTENCE_OPENERS = (
     "The|It|In|This|These|That|Those|However|There|A|An|They|Some|Many|Most|As|At|For|By|On|After|Before|When|While|If|"
     "Although|But|And|Both|Other|Others|One|Its|Their|Such|From|To|With|During|Since|Another|Several|All|Each|We"
@@ -29,7 +29,7 @@ _PERSONAL = re.compile(r"\b(?:[Hh]e|[Ss]he|[Hh]is|[Hh]er)\b")
 _PERSON = re.compile(r"\b(?:was|is) an?\b")
 _WORD = re.compile(r"[^\W\d_]+")
 _PERSON_CHARS = 2000
-_TYPE_SUFFIX = re.compile(r" (?:language|people|cuisine)$")  # a knowledge base adds it, texts leave it out
+_TYPE_SUFFIX = re.compile(r" (?:language|people|cuisine)$")  # added by knowledge bases, omitted in texts
 _MIN_PRONOUNS = 3
 _COUNTED_TEXTS, _MAX_LOWER_SHARE = 40_000, 0.2  # for telling names from words
 # A name, a number or a date.
@@ -43,12 +43,12 @@ Mention = tuple[int, int, str]  # start, negative end, name: sorts by start, lon
 
 
 class DocumentMiner:
-    """Counts cells of the matrix, document by document; one for each process.
+    """Counts cells of the matrix, document by document; each process has one.
 
     Args:
         names: Entity names without common words.
         limits: Limits of a pattern.
-        finder: Finds more entities; None: the names alone.
+        finder: Finds more entities; None: only the names.
     """
 
     def __init__(self, names: Sequence[str], limits: PairLimits, finder: EntityFinder | None = None) -> None:
@@ -89,7 +89,7 @@ class DocumentMiner:
         sentences: Sequence[Sequence[Sentence]],
         types: "Counter[tuple[str, str]]",
     ) -> list[list[Mention]]:
-        """Mentions by the finder in each paragraph."""
+        """Mentions that the finder recognizes in each paragraph."""
         mentions: list[list[Mention]] = [[] for _ in paragraphs]
         if self._finder is None:
             return mentions
@@ -123,7 +123,7 @@ class DocumentMiner:
                 owner = text[spans[first].start : spans[first].end]
                 pieces.append("'s" + piece if owner in ("His", "Her") else piece)
             pieces.append(text[spans[members[-1]].end : sentence.end])
-            # Longer gaps are beyond every limit and need no tokens.
+            # Longer gaps exceed every limit and need not be tokenized.
             longest = 16 * (self._limits.max_tokens_between + 1)
             pieces[1:-1] = [piece if len(piece) <= longest else "x " * longest for piece in pieces[1:-1]]
             before, *gaps, after = self._tokenizer.words([pieces[0][-longest:], *pieces[1:-1], pieces[-1][:longest]])
@@ -135,7 +135,7 @@ class DocumentMiner:
     def _mentions(
         self, text: str, subject: str, aliases: "re.Pattern[str] | None", more: Iterable[Mention]
     ) -> list[Mention]:
-        """Mentions without overlap, the longest from the left."""
+        """Mentions without overlap, chosen from the left, longest first."""
         names = self._gazetteer.names
         mentions: list[Mention] = [(s, -e, names[n]) for s, e, n in self._gazetteer.find_names(text)]
         mentions += [(m.start(), -m.end(), _iso_date(m)) for m in _DATE.finditer(text)]
@@ -149,7 +149,7 @@ class DocumentMiner:
 
 
 def _is_list(tokens: Sequence[str]) -> bool:
-    """Two items of a list (``$ARG1 , $ENT and $ARG2``), which are in no relation."""
+    """Two items of a list (``$ARG1 , $ENT and $ARG2``), which have no relation to each other."""
     return ENTITY in tokens and all(token in _LIST_TOKENS for token in tokens)
 
 
@@ -170,7 +170,7 @@ def _iso_date(match: "re.Match[str]") -> str:
 
 
 def bare_name(title: str) -> str:
-    """A title or knowledge-base name as it is written in a text.
+    """A title or knowledge-base name as a text would write it.
 
     Example:
         >>> bare_name("Mercury (planet)"), bare_name("Democratic_Party_(United_States)"), bare_name('"Addiction"')
@@ -191,9 +191,9 @@ def name_variants(name: str) -> list[str]:
 
 
 def distinctive_names(names: Iterable[str], texts: Iterable[str]) -> list[str]:
-    """Names without those of one word that is mostly written in lower case (``Will``, ``It``), sorted.
+    """Sorted names, without one-word names that are mostly written in lower case (``Will``, ``It``).
 
-    A name of one word stays when at most a fifth of its occurrences in the first 40,000 texts is in lower case. Names
+    A one-word name is kept if at most a fifth of its occurrences in the first 40,000 texts are in lower case. Names
     need a letter and three characters.
     """
     counts: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""Evaluates relations of entity pairs from the patterns they occur with (Chang 2022, table 3.5, on WebNLG).
+"""Evaluates relations of entity pairs, predicted from the patterns they occur with (Chang 2022, table 3.5, on WebNLG).
 
 Shape suffixes: E entity pairs, P patterns, R relations.
 """
@@ -50,7 +50,7 @@ class PairData:
 
     @classmethod
     def from_pairs(cls, pairs: Sequence[tuple[Sequence[str], Sequence[str]]], num_rows: int) -> "PairData":
-        """Data of the patterns and relations of each pair."""
+        """Makes the data from the patterns and relations of each pair."""
         rows = {pattern: row for row, pattern in enumerate(dict.fromkeys(p for patterns, _ in pairs for p in patterns))}
         return cls(
             patterns=list(rows),
@@ -73,11 +73,11 @@ class PairData:
         return gold_ER
 
     def num_unknown(self, names: Collection[str]) -> NDArray[np.int64]:
-        """Relations of each pair that are not among ``names``, ``[E]``."""
+        """Number of relations of each pair that are not among ``names``, ``[E]``."""
         return np.array([sum(name not in names for name in relations) for relations in self.relations])
 
     def canonical(self, meanings: Mapping[str, tuple[str, bool]]) -> "PairData":
-        """The pairs under canonical names; an inverse relation becomes a relation of the mirrored pair.
+        """The pairs with canonical relation names; an inverse relation becomes a relation of the mirrored pair.
 
         ``meanings`` maps a name to the canonical name and whether head and tail are exchanged.
         """
@@ -92,7 +92,7 @@ class PairData:
         return PairData.from_pairs(pairs, self.num_rows)
 
     def single_patterns(self, symmetric: Collection[str]) -> "PairData":
-        """Each pattern of each pair alone, and its mirror image, which has only the symmetric relations."""
+        """Each pattern of each pair separately, and its mirror image, which has only the symmetric relations."""
         pairs: list[tuple[list[str], tuple[str, ...]]] = []
         for row, names in enumerate(self.relations):
             both_ways = tuple(name for name in names if name in symmetric)
@@ -144,7 +144,7 @@ def pair_scores(data: PairData, scores_PR: NDArray[np.float32]) -> NDArray[np.fl
 
 
 def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_missed: int = 0) -> float:
-    """The threshold with the highest F1; ``num_missed`` positives are found by no threshold."""
+    """The threshold with the highest F1; no threshold finds ``num_missed`` further positives."""
     order = np.argsort(-scores, axis=None, kind="stable")
     ranked = scores.ravel()[order]
     hits = np.cumsum(gold.ravel()[order])
@@ -154,7 +154,7 @@ def best_threshold(scores: NDArray[np.float32], gold: NDArray[np.bool_], *, num_
 
 
 def near_best(scores_ER: NDArray[np.float32], margin: float) -> NDArray[np.float32]:
-    """Scores at most ``margin`` below the best of their pair; the others become -inf."""
+    """Keeps scores at most ``margin`` below the best of their pair; the others become -inf."""
     best_E1 = scores_ER.max(axis=1, keepdims=True)
     return np.where(scores_ER >= best_E1 - margin, scores_ER, np.float32(-np.inf))
 
@@ -177,7 +177,7 @@ def best_decision(
 def relation_metrics(
     model: RelationModel, methods: Methods, data: PairData, *, num_resamples: int = 0
 ) -> dict[str, Metrics]:
-    """``map`` (over relations), ``micro_f1`` and ``direction`` of each method.
+    """Metrics of each method: ``map`` (over relations), ``micro_f1`` and ``direction``.
 
     Relations that the model does not know count as missed in the F1. ``direction`` is the share of asymmetric facts
     that score higher than with exchanged arguments; a tie counts half.
@@ -211,7 +211,7 @@ def _metrics(
     signs_ER: NDArray[np.float32],
     directed_ER: NDArray[np.bool_],
 ) -> Metrics:
-    finite = np.maximum(scores_ER, _NO_SCORE)  # scikit-learn accepts finite scores only
+    finite = np.maximum(scores_ER, _NO_SCORE)  # scikit-learn accepts only finite scores
     present = np.flatnonzero(gold_ER.any(axis=0))
     precisions = [average_precision_score(gold_ER[:, r], finite[:, r]) for r in present]
     hits = int((accepted_ER & gold_ER).sum())
@@ -225,11 +225,11 @@ def _metrics(
 
 
 def model_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternScores]:
-    """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with it."""
+    """``symmetric`` (eq. 3.11), ``asymmetric`` (eq. 3.10), ``universal_schema`` (look-up), and maxima with the last."""
     arrays = RelationEngine(model).score_arrays(patterns, model.relations.names)
     confidence = model.relations.confidence
     facet_scores = {"symmetric": arrays.symmetric, "asymmetric": arrays.asymmetric}
-    # The model decides by one of the two maxima, and its thresholds belong to that one.
+    # The model decides by one of the two maxima, and its thresholds apply to that one.
     decides = "asymmetric" if confidence.use_asymmetric else "symmetric"
     thresholds = np.array(confidence.thresholds, dtype=np.float32)
     methods = {name: PatternScores(scores) for name, scores in facet_scores.items()}
@@ -242,7 +242,7 @@ def model_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, Pa
 
 
 def random_methods(model: RelationModel, patterns: Sequence[str]) -> dict[str, PatternScores]:
-    """Seeded random scores, other ones for exchanged arguments."""
+    """Random scores from a seed, different when arguments are exchanged."""
     generator = np.random.default_rng([_SEED, *patterns[0].encode()])
     return {"random": PatternScores(generator.random((len(patterns), len(model.relations.names)), dtype=np.float32))}
 

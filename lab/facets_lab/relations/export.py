@@ -1,4 +1,4 @@
-"""Writes a relation model from a training run: network, facets of the relations, the look-up of frequent patterns.
+"""Writes a relation model from a training run: network, facets of the relations, and the look-up of frequent patterns.
 
 The look-up is universal schema by matrix factorization (Chang 2022, table 3.5). Log-odds of the entity types of heads
 and tails are added to the scores of patterns. Shape suffixes: B cells, N negatives, A head and tail, R relations, T
@@ -37,10 +37,10 @@ _EPSILON = 1e-8
 _TYPES = list(EntityType)
 _UNKNOWN = _TYPES.index(EntityType.UNKNOWN)
 _PRIOR_PAIRS = 20.0  # weight of the catalogue, in pairs
-_MAX_PAIRS = 200.0  # more pairs of one relation add no certainty
-_UNFITTING_SHARE = 0.04  # of all types that a relation does not accept: texts and recognizers err
-_LIMIT = 4.0  # types alone never exclude a pattern
-_MAX_PATTERNS = 20_000  # of the look-up, besides the phrases
+_MAX_PAIRS = 200.0  # more pairs of a relation add no certainty
+_UNFITTING_SHARE = 0.04  # for all types together that a relation does not accept: texts and recognizers err
+_LIMIT = 4.0  # so that types alone never exclude a pattern
+_MAX_PATTERNS = 20_000  # in the look-up, besides the phrases
 _MAX_PATTERNS_A_RELATION = 50
 _PAIRS_A_RELATION = 5
 _FIRST_THRESHOLD = 0.5  # until it is fitted
@@ -68,12 +68,12 @@ def factorize(
         total = 0.0
         for batch in torch.split(order, config.batch_size):
             row_B, pair_B = row_of[batch], pair_of[batch]
-            # Drawn among the cells, so that a pair is a negative as often as it is a positive.
+            # Drawn from the cells, so that a pair is a negative as often as it is a positive.
             other_BN = pair_of[torch.randint(num_cells, (len(batch), config.num_negatives), generator=generator)]
             rows_BD, own_BD, other_BND = rows_D[row_B], pairs_D[pair_B], pairs_D[other_BN]
             margins_BN = torch.einsum("bd,bnd->bn", rows_BD, own_BD.unsqueeze(1) - other_BND)
             total += float(-torch.nn.functional.logsigmoid(margins_BN).sum())
-            slopes_BN = torch.sigmoid(-margins_BN) / config.num_negatives  # of -log sigmoid
+            slopes_BN = torch.sigmoid(-margins_BN) / config.num_negatives  # slopes of -log sigmoid
             slope_B1 = slopes_BN.sum(dim=1, keepdim=True)
             mixed_BD = torch.einsum("bn,bnd->bd", slopes_BN, other_BND)
             row_gradients = mixed_BD - slope_B1 * own_BD + config.l2_weight * rows_BD
@@ -90,7 +90,7 @@ def factorize(
 
 
 def _adagrad(values_D: Tensor, squares: Tensor, rows_B: Tensor, gradients_BD: Tensor, rate: float) -> None:
-    """One step of Adagrad with one rate a row, in place."""
+    """One in-place step of Adagrad with one rate per row."""
     squares.index_add_(0, rows_B, gradients_BD.square().mean(dim=1, keepdim=True))
     steps_B1 = rate * gradients_BD.shape[1] ** -0.5 / (squares[rows_B].sqrt() + _EPSILON)
     values_D.index_add_(0, rows_B, -steps_B1 * gradients_BD)
@@ -140,7 +140,7 @@ def type_log_odds(
 
 
 def _catalogue_shares(catalogue: RelationCatalogue, row_of: Mapping[str, int]) -> NDArray[np.float64]:
-    """Shares of the types by the catalogue alone, ``[2, R, T]``."""
+    """Shares of the types according to the catalogue alone, ``[2, R, T]``."""
     shares_ART = np.zeros((2, len(row_of), len(_TYPES)))
     for entry in catalogue.relation:
         if entry.name not in row_of:
@@ -214,7 +214,7 @@ def relation_model(trainer: RelationTrainer, result: TrainingResult, *, encoder_
 def _pattern_rows(trainer: RelationTrainer, phrases: list[str]) -> tuple[dict[str, int], NDArray[np.float32]]:
     """Rows of the look-up by pattern, and the unit vectors of these rows and then of the relations.
 
-    A phrase that no text has gets the vector of its relations.
+    A phrase that occurs in no text gets the vector of its relations.
     """
     matrix = trainer.matrix
     num_patterns = len(matrix.patterns)
@@ -230,7 +230,7 @@ def _pattern_rows(trainer: RelationTrainer, phrases: list[str]) -> tuple[dict[st
 
 
 def _details(trainer: RelationTrainer) -> tuple[RelationDetails, ...]:
-    """Entries of the catalogue, with the pairs that occur with most patterns."""
+    """Entries of the catalogue, with the pairs that occur with the most patterns."""
     matrix = trainer.matrix
     details = []
     for number, entry in enumerate(trainer.catalogue.relation):

@@ -1,4 +1,4 @@
-"""Facts of a corpus: entity pairs with fitting types that occur with a hand-written phrase of a relation."""
+"""Facts of a corpus: entity pairs that occur with a hand-written phrase of a relation and have fitting types."""
 
 import re
 from collections import Counter
@@ -19,7 +19,7 @@ _DATE = re.compile(
 )
 _DAY = re.compile(r"\d{4}-\d\d-\d\d")
 _NUMBER = re.compile(r"[$\u20ac\u00a3]?\d[\d.,]*(?: ?%| [a-z]+(?: [a-z]+)*)?")
-# A phrase of these words alone (``$ARG1 , $ARG2``) may express anything.
+# A phrase with only these words (``$ARG1 , $ARG2``) may express anything.
 _EMPTY = frozenset(
     f"{ARG1} {ARG2} {ENTITY} , ( ) ; : . / - ' '' \" 's is was are were a an the of in on at by to from for with as "
     "and or which who".split()
@@ -38,7 +38,7 @@ class Fact:
 
 
 def type_of_name(name: str, types: Mapping[str, EntityType]) -> EntityType:
-    """Type of a name: by its form for dates and numbers, else by ``types``.
+    """Type of a name: from its form for dates and numbers, otherwise from ``types``.
 
     Example:
         >>> type_of_name("1867-11-07", {}), type_of_name("Oslo", {"Oslo": EntityType.PLACE})
@@ -68,20 +68,20 @@ def facts_of_cells(
     catalogue: RelationCatalogue,
     types: Mapping[str, EntityType],
 ) -> list[Fact]:
-    """Facts that cells state.
+    """Finds the facts that cells state.
 
     A cell states a relation when its pattern is one of the relation's phrases and the types of both entities fit. A
     fact needs a cell that fits one relation only and has a meaningful word; cells that fit several relations add to its
-    support. First names alone and months without a year are ambiguous and left out.
+    support. Lone first names and months without a year are ambiguous and left out.
 
     Args:
-        cells: Entity, entity, pattern as it is mined, count.
+        cells: Entity, entity, mined pattern, count.
         relations_of: Relations by pattern.
         catalogue: Types of the arguments of each relation.
         types: Types of names.
 
     Returns:
-        Facts ordered by relation, support (highest first) and name. Symmetric facts are there one way round.
+        Facts ordered by relation, support (highest first) and name. Symmetric facts are listed in one direction.
     """
     entries = {entry.name: entry for entry in catalogue.relation}
     support: Counter[tuple[str, str, str]] = Counter()
@@ -92,7 +92,7 @@ def facts_of_cells(
             continue
         candidates = [entries[name] for name in relations_of.get(pattern, ()) if name in entries]
         fitting = [entry for entry in candidates if _fits(entry, (head, tail), kinds)]
-        # A full day behind a person's name is a date of birth or death; a year may be that of a book.
+        # A full date after a person's name is a date of birth or death; a year may be that of a book.
         is_day = EntityType.UNKNOWN not in kinds and _DAY.fullmatch(tail) is not None
         is_meaningful = is_day or not _EMPTY.issuperset(pattern.split())
         for entry in fitting:
@@ -101,7 +101,7 @@ def facts_of_cells(
             support[fact] += count
             if is_meaningful and len(fitting) == 1:
                 sure.add(fact)
-    # Of a fact stated both ways round, one is wrong, and we cannot know which.
+    # If a fact is stated in both directions, one is wrong, and we cannot know which.
     clear = [f for f in sure if entries[f[2]].symmetric or (f[1], f[0], f[2]) not in support]
     facts = [Fact(*fact, support[fact]) for fact in clear]
     return sorted(facts, key=lambda fact: (fact.relation, -fact.support, fact.head, fact.tail))
@@ -112,7 +112,7 @@ def _fits(entry: CatalogueEntry, names: tuple[str, str], kinds: tuple[EntityType
     if kinds[0] is kinds[1] is EntityType.UNKNOWN:
         return False
     accepted = (set(entry.head), set(entry.tail))
-    # A relation between like and like (successor, another name) joins equal types.
+    # A relation between things of one kind (successor, another name) joins equal types.
     if accepted[0] == accepted[1] and len(accepted[0]) > 1 and kinds[0] is not kinds[1]:
         return False
     return all(
@@ -122,14 +122,14 @@ def _fits(entry: CatalogueEntry, names: tuple[str, str], kinds: tuple[EntityType
 
 
 def _may_be(name: str, types: set[EntityType]) -> bool:
-    """Whether a name of unknown type may have one of these types; dates and numbers are known by their form."""
+    """Whether a name of unknown type may have one of these types; dates and numbers are recognized by their form."""
     words = name.split()
     is_person = len(words) > 1 and all(word[:1].isupper() or word in _PARTICLES for word in words)
     return is_person if types == {EntityType.PERSON} else bool(types - {EntityType.DATE, EntityType.NUMBER})
 
 
 def _is_whole(name: str, kind: EntityType) -> bool:
-    """Not a first name alone, and not a month without a year."""
+    """Whether a name is neither a lone first name nor a month without a year."""
     match kind:
         case EntityType.PERSON:
             return " " in name

@@ -1,7 +1,7 @@
 """Mines the matrix of patterns and entity pairs from a raw corpus: all cores, bounded memory, resumable.
 
 Worker processes mine blocks of documents. The cells of a block go to a scratch database in one transaction, together
-with the number of the block, so that a stopped mining continues with the blocks that are missing.
+with the number of the block, so that an interrupted run continues with the missing blocks.
 """
 
 import hashlib
@@ -36,7 +36,7 @@ _SCRATCH = ".mining.sqlite3"
 _BLOCK_CHARS = 4_000_000
 _RECOGNIZED_BLOCK_CHARS = 400_000  # a recognizer takes a hundred times as long
 _RECOGNIZED_CHARS = 20_000  # read at a time
-_SURE_VOTES = 10  # of a recognizer, to overrule the opening of a document
+_SURE_VOTES = 10  # votes of a recognizer that overrule the opening of a document
 _SURE_SHARE = 0.8
 _SCHEMA = """
 CREATE TABLE blocks (number INTEGER PRIMARY KEY, documents INTEGER, sentences INTEGER);
@@ -93,7 +93,7 @@ def mine_cells(
         Counts and speed; also written to ``mining.json``.
     """
     started = time.monotonic()
-    _make_finder(recognizer)  # fails here and not in a worker
+    _make_finder(recognizer)  # errors are raised here and not in a worker
     out_dir.mkdir(parents=True, exist_ok=True)
     titles = TitleTypes()
     gazetteer = _make_gazetteer(files, names, extra_names, titles)
@@ -130,7 +130,7 @@ def mine_cells(
 
 
 def _open_scratch(path: Path, digest: str) -> sqlite3.Connection:
-    """The database of an earlier mining with the same settings, or a new one."""
+    """Opens the database of an earlier run with the same settings, or a new one."""
     for _ in range(2):
         database = sqlite3.connect(path, isolation_level=None)
         database.execute("PRAGMA synchronous = OFF")
@@ -212,7 +212,7 @@ def _drop_unsupported(database: sqlite3.Connection, keep_pairs: set[str], keep_p
 
 
 def _decide_types(titles: TitleTypes, votes: Iterable[tuple[str, str, int]]) -> dict[str, EntityType]:
-    """Types from the openings of documents; those of a recognizer where there is none, or where it is sure."""
+    """Types from the openings of documents; those of a recognizer where there is none or the recognizer is sure."""
     by_name: dict[str, Counter[EntityType]] = {}
     for name, kind, count in votes:
         by_name.setdefault(name, Counter())[EntityType(kind)] += count

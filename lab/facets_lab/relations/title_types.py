@@ -1,6 +1,6 @@
 """Entity types of the titles of an encyclopedia, from how its articles begin: ``Ottawa is the capital of``.
 
-The noun behind the copula of the first sentence decides (``title_nouns.txt``), then the title's parentheses (``Mercury
+The noun after the copula of the first sentence decides (``title_nouns.txt``), then the title's parentheses (``Mercury
 (planet)``), then the end of the title (``University of Oslo``).
 """
 
@@ -41,7 +41,7 @@ _MAX_SEGMENTS = 4
 
 @cache
 def _type_of_noun() -> dict[str, EntityType]:
-    """Entity type of each noun; a noun listed under several types, such as ``law``, has the first."""
+    """Entity type of each noun; a noun listed under several types, such as ``law``, gets the first."""
     kinds: dict[str, EntityType] = {}
     kind = EntityType.UNKNOWN
     for line in Path(__file__).with_name("title_nouns.txt").read_text(encoding="ascii").splitlines():
@@ -98,7 +98,7 @@ def _type_of_phrase(text: str) -> EntityType:
 
 
 class TitleTypes:
-    """Types of titles, collected over documents; a name that titles share has the type of most of them."""
+    """Types of titles, collected over documents; a name that several titles share gets the type of most of them."""
 
     def __init__(self) -> None:
         self._votes: dict[str, Counter[EntityType]] = {}

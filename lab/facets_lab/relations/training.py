@@ -43,7 +43,7 @@ logger = logging.getLogger(__name__)
 _FIRST_WORDS = ("x", "y", "z")  # initial embeddings of the placeholders
 _FIRST_THRESHOLD = 0.75
 _SPREAD = 0.002  # initial distance of the facets of a relation
-_FEWEST_PHRASES = 5  # of a relation of which some are held out
+_FEWEST_PHRASES = 5  # a relation needs this many for some to be held out
 _ENCODER = "encoder."
 _BATCH_TOKENS = 4096
 
@@ -99,7 +99,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         self._num_used_pairs = 0
 
     def _pattern_network(self, folder: Path) -> PatternNetwork:
-        """The network around the encoder of a model of passages."""
+        """A network that uses the encoder of a passage model."""
         passages = read_config(folder, PassageModelConfig)
         if passages.network.encoder != self.config.model.encoder:
             raise ConfigError(
@@ -188,7 +188,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return {LOSS: loss, "ranking": ranking, "direction": direction, "none": none, "schema": schema, "moved": moved}
 
     def after_step(self, learning_rate_factor: float) -> None:
-        """Moves the entity pairs of the batch; the loss is a mean over the batch, each pair moves as if alone."""
+        """Moves the entity pairs of the batch; the loss is a batch mean, but each pair moves as if alone."""
         rate = learning_rate_factor * self.config.pair_learning_rate * self._num_used_pairs
         for pairs_BN, vectors_BND in self._used_pairs:
             self._move_pairs(pairs_BN, vectors_BND, rate)
@@ -226,7 +226,7 @@ class RelationTrainer(Trainer[RelationTrainingConfig, RelationBatch]):
         return scores
 
     def parameter_groups(self) -> list[dict[str, Any]]:
-        """The encoder and the relations have learning rates of their own."""
+        """The encoder and the relations have separate learning rates."""
         network, config = self.network, self.config
         encoder = list(network.patterns.encoder.parameters())
         grouped = {id(weights) for weights in [*encoder, network.relations]}

@@ -42,7 +42,7 @@ def fit_curve(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64], *, hi
     calibrated_B = regression.fit(scores_B, gold_B, sample_weight=weights_B).predict(scores_B).round(6)
     scores_N, first = np.unique(scores_B, return_index=True)
     below = scores_N < highest - 1e-6
-    if not below.any():  # no pair differs, so nothing is known about pairs that do
+    if not below.any():  # all pairs score as identical, so nothing is known about others
         return np.array([[highest - 1.0, highest], [0.0, 1.0]])
     return np.array([[*scores_N[below], highest], [*calibrated_B[first][below], 1.0]])
 

@@ -1,4 +1,4 @@
-"""Training batches of sentence and phrase models: texts as inputs, words beside them as targets.
+"""Training batches of sentence and phrase models: texts as inputs, neighbouring words as targets.
 
 Every batch is drawn from the seed and its position, so resuming is exact. Shape suffixes: B texts, L tokens of a text,
 N targets, V words, T word pieces of a text.
@@ -18,8 +18,8 @@ from facets.model.network import BackboneEncoder
 from facets_lab.training.corpus import PackedCorpus
 from facets_lab.training.loop import BatchSize, TrainingConfig
 
-_BATCHES_PER_CHUNK = 64  # sorted by length together: hardly any padding, and still random
-_MAX_NEIGHBOUR_TOKENS = 64  # of a neighbouring sentence, from which targets are drawn
+_BATCHES_PER_CHUNK = 64  # sorted by length together, for little padding while batches stay random
+_MAX_NEIGHBOUR_TOKENS = 64  # tokens of a neighbouring sentence from which targets are drawn
 _PHRASE_LENGTHS = (0.35, 0.45, 0.2)  # shares of phrases of one, two, three words
 _WINDOW = 5  # words on either side of a phrase that are its neighbours (Chang 2022, section 3.2.2.1)
 _UNKNOWN_PIECE = "[UNK]"
@@ -32,16 +32,16 @@ class SentenceTrainingConfig(TrainingConfig):
     corpus: str  # folder of a packed corpus
     words: str  # folder of word vectors, same vocabulary as the corpus
     name: str = "facets-en"
-    inputs: Literal["sentences", "phrases"] = "sentences"  # phrases: one to three words, targets from five around
+    inputs: Literal["sentences", "phrases"] = "sentences"  # phrases: one to three words, targets within five words
     targets: Literal["around", "next"] = "around"  # words of the sentences before and after, or of what follows alone
     loss: Literal["sparse_coding", "kmeans"] = "sparse_coding"  # kmeans is the ablation
     start_from: str = ""  # model folder with the initial weights; "": random
     l1_weight: NonNegative = 0.4  # lambda of eq. 3.1
     num_steps: AtLeastOne = 12_000
-    batch_size: BatchSize = 256  # sentences a step
+    batch_size: BatchSize = 256  # sentences per step
     max_targets: AtLeastOne = 30  # target words of a text
     input_tokens: AtLeastOne = 32  # a training input is cut after so many tokens
-    long_input_rate: Share = 0.02  # of inputs that continue over the next sentences
+    long_input_rate: Share = 0.02  # share of inputs that continue over the next sentences
     long_input_tokens: AtLeastOne = 96  # and are cut only here, so that long texts are seen too
     validation_share: Annotated[float, Field(gt=0, lt=1)] = 0.01  # of the documents, never trained on
     validation_sentences: AtLeastOne = 4096
@@ -81,7 +81,7 @@ class SentenceStream:
         sizes = np.diff(corpus.document_offsets)
         self._document_of = np.repeat(np.arange(len(sizes)), sizes)  # [S]
         is_validation = held_out_documents(corpus, config)[self._document_of]
-        is_alone = sizes[self._document_of] < 2  # neighbours never cross a document's border
+        is_alone = sizes[self._document_of] < 2  # neighbours are in the same document
         if config.targets == "next":  # nothing follows the last sentence of a document
             is_alone |= np.append(self._document_of[1:] != self._document_of[:-1], True)
         self.training_sentences = np.flatnonzero(~is_validation & ~is_alone)
@@ -93,9 +93,9 @@ class SentenceStream:
                 )
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
-        """Endless batches from a step on, the same ones in every run with this seed."""
+        """Endless batches starting at a step, identical in every run with this seed."""
         batch_size, num_sentences = self._config.batch_size, len(self.training_sentences)
-        # A corpus smaller than a chunk is one chunk an epoch; the last incomplete batch is dropped.
+        # A corpus smaller than a chunk is one chunk per epoch; the last incomplete batch is dropped.
         chunk_batches = min(_BATCHES_PER_CHUNK, num_sentences // batch_size)
         chunks_per_epoch = num_sentences // (batch_size * chunk_batches)
         epoch = -1
@@ -210,7 +210,7 @@ class PhraseStream:
                 raise ConfigError(f"{corpus.path} has too few phrases for a {name} batch of {config.batch_size}")
 
     def training_batches(self, start_step: int) -> Iterator[SentenceBatch]:
-        """Endless batches from a step on, the same ones in every run with this seed."""
+        """Endless batches starting at a step, identical in every run with this seed."""
         for step in range(start_step, np.iinfo(np.int64).max):
             yield self._batch(np.random.default_rng([self._config.seed, 1, step]), validation=False)
 
@@ -272,13 +272,13 @@ def word_pieces(
         words: The ``V`` words of the rows; row ``V`` is unknown.
         rows_BL: Word rows, padded at the end.
         lengths_B: Words of each text.
-        max_pieces: Longer texts are cut.
+        max_pieces: Maximum number of pieces; longer texts are cut.
     """
     known = [*words, _UNKNOWN_PIECE]
     texts = [
         " ".join(known[row] for row in rows[:length]) for rows, length in zip(rows_BL.tolist(), lengths_B, strict=True)
     ]
-    empty = np.array([encoder.pieces.unknown_id])  # of a text whose words have no pieces
+    empty = np.array([encoder.pieces.unknown_id])  # for a text whose words have no pieces
     ids = [row if len(row) else empty for row in encoder.tokenize(texts, max_pieces)]
     num_pieces = np.array([len(row) for row in ids])
     pieces_BT = np.zeros((len(ids), num_pieces.max()), dtype=np.int64)

@@ -46,7 +46,7 @@ BASELINE_MODELS = ("facets-en-k1", "facets-en-kmeans")
 EMBEDDERS: dict[str, Callable[[], Embed]] = {"minilm": minilm, "model2vec": model2vec}
 _PHRASE_METHODS = (str(SimilarityMethod.CODEBOOK), str(SimilarityMethod.ENCODER))
 _NUM_DISTRACTORS = 4
-_SAME_SCORE = 1e-5  # closer scores are a tie: rounding depends on the batch in which a text is encoded
+_SAME_SCORE = 1e-5  # closer scores count as a tie: rounding depends on the batch in which a text is encoded
 
 Pairs = Sequence[tuple[str, str]]
 Scores = NDArray[np.float32]  # [P]
@@ -154,7 +154,7 @@ def load_text_models(names_or_paths: Sequence[str], baselines: bool) -> list[Tex
 
 
 def method_of(name: str) -> SimilarityMethod:
-    """The method of a name in ``PAIR_METHODS``."""
+    """The method with this name in ``PAIR_METHODS``."""
     return method_named(name.removesuffix(ATTENTION_SUFFIX))
 
 
@@ -234,7 +234,7 @@ def evaluate_sts(
 def correlations(scores_P: NDArray[np.floating], gold_P: NDArray[np.float64]) -> Metrics:
     """``pearson`` and ``spearman`` of all pairs; ``..._low`` of the pairs with a gold score below the median.
 
-    In ``[-1, 1]``; None where fewer than two pairs or constant scores leave it undefined.
+    Values are in ``[-1, 1]``; None if undefined because of fewer than two pairs or constant scores.
 
     References:
         Chang 2022, section 3.2.2.3 (STSB Low).
@@ -257,7 +257,7 @@ def _correlation(
 
 
 def evaluate_opposed_pairs(file: Path, names_or_paths: Sequence[str] = (), *, baselines: bool = False) -> Report:
-    """How well paraphrases and contradictions are told apart.
+    """How well scores distinguish paraphrases from contradictions.
 
     ``above`` is the share of comparisons in which a paraphrase has a higher score than a contradiction. The alignment
     method also has ``told``, the share of contradictions it recognizes, and ``denied``, the share of paraphrases it
@@ -287,7 +287,7 @@ def evaluate_opposed_pairs(file: Path, names_or_paths: Sequence[str] = (), *, ba
 def phrase_scores(
     pairs: Pairs, names_or_paths: Sequence[str], baselines: bool
 ) -> Iterator[tuple[str, dict[str, Scores]]]:
-    """Models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
+    """Scores of models, embedders, and the word average of the first model (GloVe Avg of table 3.4)."""
     models = load_text_models(names_or_paths, baselines)
     for model in models:
         yield model.name, dict(model_scores(model, pairs, _PHRASE_METHODS))
@@ -316,7 +316,7 @@ def evaluate_phrase_pairs(
 
 
 def precision_recall(scores_P: NDArray[np.floating], is_similar_P: NDArray[np.bool_]) -> Metrics:
-    """``auc``, the area under the precision-recall curve, and ``f1``, the best one of any threshold; in ``[0, 1]``.
+    """``auc``, the area under the precision-recall curve, and ``f1``, the best at any threshold; in ``[0, 1]``.
 
     None when no pair is similar.
     """

@@ -78,13 +78,13 @@ class AverageEncoder:
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """Length of a summary: a number of sentences, or the most words when ``max_words`` is set."""
+    """Length of a summary: a number of sentences, or at most ``max_words`` words if that is set."""
 
     num_sentences: int | None = None
     max_words: int | None = None
 
     def fill(self, document: Document, ranked: Sequence[int]) -> str:
-        """The best sentences that fit, in document order; the best one alone when none fits."""
+        """The best sentences that fit, in document order; only the best one if none fits."""
         left = self.max_words or self.num_sentences or _DEFAULT_SENTENCES
         chosen = []
         for row in ranked:
@@ -119,13 +119,13 @@ class Budget:
 
 
 def rank_randomly(seed: int) -> Ranking:
-    """A random order, the same for every run over the same documents."""
+    """Ranks in a random order, the same in every run over the same documents."""
     generator = np.random.default_rng(seed)
     return lambda document: generator.permutation(len(document)).tolist()
 
 
 def rank_by_centroid(embed: Embed) -> Ranking:
-    """Sentences by cosine with the mean embedding of the document."""
+    """Ranks sentences by cosine with the mean embedding of the document."""
 
     def rank(document: Document) -> Sequence[int]:
         units_SD = unit_rows(embed(document))
@@ -191,7 +191,7 @@ def _means(scores: dict[str, NDArray[np.float64]], num_resamples: int) -> Metric
 def rouge_scores(summaries: Sequence[str], references: Sequence[Sequence[str]]) -> dict[str, NDArray[np.float64]]:
     """ROUGE F1 with stemming (``rouge1``, ``rouge2``, ``rougeL``, in ``[0, 1]``) and ``length`` in words, by summary.
 
-    Of several references the best one counts, for each measure.
+    With several references, the best one counts for each measure.
 
     References:
         Lin 2004.

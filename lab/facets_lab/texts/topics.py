@@ -21,7 +21,7 @@ from facets_lab.evaluation.statistics import expected_calibration_error
 from facets_lab.texts.calibration import fit_curve
 
 NUM_TOPICS = 10
-NUM_WORDS = 3  # of a topic
+NUM_WORDS = 3  # words per topic
 CONTINUATION_WORDS = 25  # without stop words
 PROMPT_WORDS = {"long": 180, "short": 35}
 _ABOUT = 0.5  # cosine above which a word is about a topic
@@ -89,17 +89,17 @@ def topic_generators(models: Sequence[FacetModel], *, seed: int = 0) -> Mapping[
 
 
 def _model_topics(model: FacetModel, prompt: Prompt) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Topics of the end of a prompt, and their facets."""
-    num_words_read = model.max_tokens * 3 // 4  # about as much as the model reads
+    """Topics for the end of a prompt, and their facets."""
+    num_words_read = model.max_tokens * 3 // 4  # approximately as much as the model reads
     facets_KD = model.encode([" ".join(prompt.text.split()[-num_words_read:])])[0]
     facets_KD = facets_KD[np.linalg.norm(facets_KD, axis=1) > 0]
     return topic_vectors(model.words, model.words.nearest(facets_KD, NUM_WORDS, exclude_stop_words=True)), facets_KD
 
 
 def measure_topics(prompts: Sequence[Prompt], generate: Generate) -> dict[str, float]:
-    """``sim`` and ``sim_diff`` of table 4.1, and ``met``, the share of topics with a word about them that comes next.
+    """``sim`` and ``sim_diff`` of table 4.1, and ``met``, the share of topics that one of the next words is about.
 
-    ``sim`` sums the cosine of the closest topic over the 25 next words (eq. 4.2); ``sim_diff`` subtracts the same of
+    ``sim`` sums the cosine of the closest topic over the 25 next words (eq. 4.2); ``sim_diff`` subtracts the same for
     25 random words of the prompt.
     """
     random = np.random.default_rng(0)
@@ -128,7 +128,7 @@ def evaluate_topics(models: Sequence[FacetModel], texts: Sequence[str]) -> dict[
 def fit_likelihood(
     model: FacetModel, texts: Sequence[str], *, seed: int = 0
 ) -> tuple[NDArray[np.float64], dict[str, float]]:
-    """Fits how likely a topic is on one half of the texts and measures on the other half.
+    """Fits the likelihood of topics on one half of the texts and measures it on the other half.
 
     Returns:
         The score curve, ``[2, N]``; ``auc``, ``calibration_error`` and ``base_rate`` on the other half.

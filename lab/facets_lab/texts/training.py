@@ -43,7 +43,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
     def __init__(self, config: SentenceTrainingConfig) -> None:
         super().__init__(config)
         corpus = PackedCorpus.open(Path(config.corpus))
-        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora have words only
+        words = WordVectors.load(Path(config.words)).without_pieces()  # corpora have no pieces
         if words.vocabulary.words != corpus.vocabulary.words:
             raise ConfigError(
                 f"the word vectors in {config.words} and the corpus in {config.corpus} have different vocabularies"
@@ -94,7 +94,7 @@ class SentenceTrainer(Trainer[SentenceTrainingConfig, SentenceBatch]):
         )
 
 
-_COMPONENT_SENTENCES = 20_000  # more move the first principal component by less than its rounding
+_COMPONENT_SENTENCES = 20_000  # more change the first principal component by less than its rounding
 
 
 def export_sentence_model(

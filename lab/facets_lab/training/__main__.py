@@ -13,7 +13,7 @@ import typer
 from facets.errors import ConfigError
 from facets_lab.program import run_program
 
-ConfigFile = Annotated[Path, typer.Option("--config", help="TOML file with the settings, see lab/configs/.")]
+ConfigFile = Annotated[Path, typer.Option("--config", help="TOML file with the settings; see lab/configs/.")]
 RunOut = Annotated[Path, typer.Option("--out", help="Folder of the run: checkpoint, curve and model.")]
 Resume = Annotated[bool, typer.Option("--resume", help="Continue from the last checkpoint.")]
 ModelOut = Annotated[
@@ -25,10 +25,10 @@ WordsOf = Annotated[
 
 
 def pack(
-    files: Annotated[list[str], typer.Argument(help="Corpus: '# Title', a paragraph a line, an empty line; .xz, .gz.")],
+    files: Annotated[list[str], typer.Argument(help="Corpus: '# Title', a paragraph per line, empty line; .xz, .gz.")],
     out: Annotated[Path, typer.Option(help="Folder of the packed corpus.")],
     max_words: Annotated[int, typer.Option(help="Most frequent words to keep.")] = 64_000,
-    min_count: Annotated[int, typer.Option(help="Rarer words become <unk>.")] = 5,
+    min_count: Annotated[int, typer.Option(help="Words with a lower count become <unk>.")] = 5,
     words: Annotated[
         Path | None, typer.Option(help="Folder of word vectors whose vocabulary is used, such as models/facets-en.")
     ] = None,
@@ -115,27 +115,27 @@ def passages(config: ConfigFile, out: RunOut, resume: Resume = False, model_out:
 
 def relations(
     out: Annotated[Path, typer.Option(help="Folder of the run, or of the mined matrix.")],
-    config: Annotated[Path | None, typer.Option(help="TOML file with the settings, see lab/configs/.")] = None,
+    config: Annotated[Path | None, typer.Option(help="TOML file with the settings; see lab/configs/.")] = None,
     resume: Resume = False,
     model_out: ModelOut = None,
     mine: Annotated[
-        list[str] | None, typer.Option(help="Instead of training: corpus files to mine; repeatable.")
+        list[str] | None, typer.Option(help="Corpus files to mine, instead of training; repeatable.")
     ] = None,
     gazetteer: Annotated[
-        Path | None, typer.Option(help="Entity names to mine, one a line; default: the titles of the corpus.")
+        Path | None, typer.Option(help="Entity names to mine, one per line; default: the titles of the corpus.")
     ] = None,
     triples: Annotated[
-        Path | None, typer.Option(help="Matrix file; names and pairs of its kb: rows are mined and kept.")
+        Path | None, typer.Option(help="Matrix file; names in its kb: rows are mined, their pairs kept.")
     ] = None,
     recognizer: Annotated[str, typer.Option(help="Installed spaCy pipeline that finds more names.")] = "",
     phrases: Annotated[
         Path | None, typer.Option(help="File of relation<TAB>pattern; cells of these patterns are kept.")
     ] = None,
-    workers: Annotated[int | None, typer.Option(help="Mining processes; default: one for each core.")] = None,
+    workers: Annotated[int | None, typer.Option(help="Mining processes; default: one per core.")] = None,
 ) -> None:
     """Train a relation model, or mine the matrix of patterns and entity pairs it is trained on.
 
-    A mining that was stopped continues with the same command.
+    To continue an interrupted mining, run the same command again.
 
     Examples: facets-train relations --mine 'corpus/*.txt.xz' --triples triples.tsv --out runs/relations-mined
 
@@ -170,7 +170,7 @@ def relations(
 
 def relation_facts(
     out: Annotated[Path, typer.Option(help="File of the facts: head, tail, relation, support.")],
-    cells: Annotated[list[Path], typer.Option(help="Mined matrix with types.tsv beside it; repeatable.")],
+    cells: Annotated[list[Path], typer.Option(help="Mined matrix, in a folder with types.tsv; repeatable.")],
     phrases: Annotated[Path, typer.Option(help="File of relation<TAB>pattern.")] = Path(
         "lab/configs/relation-phrases.tsv"
     ),
@@ -180,7 +180,7 @@ def relation_facts(
 ) -> None:
     """Find facts in mined matrices: pairs that occur with a phrase of a relation and have fitting types.
 
-    Mine with --phrases, so that patterns of a single pair are kept.
+    Mine with --phrases, so that patterns with a single pair are kept.
 
     Example: facets-train relation-facts --cells runs/relations-mined/cells.tsv --out runs/relation-facts.tsv
     """
@@ -197,7 +197,7 @@ def papers(
 ) -> None:
     """Train a model of papers with its author and citing-paper tables; Ctrl-C saves a checkpoint.
 
-    With --words-of the model also shares the papers, as the baselines do.
+    With --words-of, the model also shares the papers, as the baselines do.
 
     Example: facets-train papers --config lab/configs/facets-papers-en.toml --out runs/facets-papers-en
     """
@@ -212,12 +212,12 @@ def papers(
 
 def paper_sentences(
     model: Annotated[Path, typer.Option(help="Folder of a model of papers; sentence vectors are added to it.")],
-    data: Annotated[Path, typer.Option(help="The papers it was trained on, with their texts.")],
+    data: Annotated[Path, typer.Option(help="Papers the model was trained on, with their texts.")],
     encoder: Annotated[str, typer.Option(help="Model of passages, by name or folder.")] = "facets-passages-small-en",
     components: Annotated[int, typer.Option(help="Dimensions of a vector.")] = 128,
     abstract_chars: Annotated[int, typer.Option(help="Characters of an abstract that are encoded.")] = 300,
     share: Annotated[
-        float, typer.Option(help="Weight of sentences beside words, until facets-eval recommendation --tune.")
+        float, typer.Option(help="Weight of sentences, 0 to 1 (words have the rest), until tuned by facets-eval.")
     ] = 0.5,
 ) -> None:
     """Add sentence vectors to a model of papers.

@@ -1,6 +1,6 @@
-"""Text corpora: reading them, packing them into arrays of word rows, opening what was packed.
+"""Text corpora: reading them, packing them into arrays of word rows, opening packed ones.
 
-Worker processes turn blocks of documents into words numbered within the block; this process renumbers them over the
+Worker processes turn blocks of documents into words numbered within the block; the main process renumbers them over the
 corpus and writes the numbers to a temporary file. When all words are counted, the numbers become vocabulary rows. The
 result does not depend on the number of workers.
 """
@@ -41,7 +41,7 @@ _ROWS_AT_A_TIME = 10_000_000
 _MARKUP = re.compile(
     r"</?[a-zA-Z][^<>]{0,80}/?>|\{\{[^{}]{0,200}\}\}|\{\{|\}\}|\|\||__[A-Z]{3,}__|\b(?:formula|codice)_\d+"
 )
-_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")  # links and emphasis, directly around words
+_BRACKETS = re.compile(r"\[\[|\]\]|'{2,}")  # links and emphasis, adjacent to words
 _SPACES = re.compile(r"\s+")
 
 ItemT = TypeVar("ItemT")
@@ -49,7 +49,7 @@ ResultT = TypeVar("ResultT")
 
 
 def expand_files(patterns: Sequence[str]) -> list[Path]:
-    """Files that match the patterns, each once, sorted within a pattern."""
+    """Distinct files that match the patterns, sorted within each pattern."""
     files: dict[Path, None] = {}
     for pattern in patterns:
         matches = sorted(path for path in map(Path, glob(pattern)) if path.is_file())
@@ -94,7 +94,7 @@ def clean_paragraph(text: str) -> str:
 
 
 def in_blocks(items: Iterable[ItemT], size_of: Callable[[ItemT], int], max_size: int) -> Iterator[list[ItemT]]:
-    """Items in their order in blocks; a block ends once its size reaches ``max_size``."""
+    """Groups items into blocks, in order; a block ends once its size reaches ``max_size``."""
     block, size = list[ItemT](), 0
     for item in items:
         block.append(item)
@@ -136,7 +136,7 @@ class PackedCorpus:
 
     @property
     def num_sentences(self) -> int:
-        """S."""
+        """Number of sentences, S."""
         return len(self.sentence_offsets) - 1
 
     def sentence(self, row: int) -> NDArray[np.unsignedinteger]:
@@ -195,12 +195,12 @@ def pack_corpus(
     Args:
         files: Text files, see ``read_documents``.
         out_dir: Folder to write.
-        max_words: Most words of the vocabulary; the most frequent ones, ties in alphabetical order.
+        max_words: Maximum size of the vocabulary: the most frequent words, ties in alphabetical order.
         min_count: Rarer words become unknown.
         min_words: Sentences with fewer words that have a letter are dropped, and so are those with less than half
             letters.
         vocabulary: Words and counts to use instead, so that existing word vectors fit the corpus.
-        num_workers: Tokenizing processes; None: one for each core.
+        num_workers: Tokenizing processes; None: one per core.
         show_progress: Show a progress bar on standard error.
     """
     for name, value in (("max_words", max_words), ("min_count", min_count), ("min_words", min_words)):
@@ -244,7 +244,7 @@ def pack_corpus(
         "min_count": min_count,
         "min_words": min_words,
     }
-    # A folder without it is no packed corpus, so it is written last.
+    # Written last, because only a folder with this file is a packed corpus.
     with write_atomically(out_dir / "meta.json", durable=False) as part:
         part.write_text(json.dumps(meta, indent=2) + "\n", encoding="utf-8")
     return PackedCorpus.open(out_dir)
@@ -340,7 +340,7 @@ def _choose_words(
 
 
 def _write_tokens(numbers_path: Path, rows: NDArray[np.uint32], out_path: Path, num_words: int) -> int:
-    """Turns word numbers into rows, a piece at a time; returns how many are unknown."""
+    """Turns word numbers into rows, one piece at a time; returns how many are unknown."""
     numbers = np.memmap(numbers_path, dtype=np.uint32, mode="r")
     dtype = np.uint16 if num_words < np.iinfo(np.uint16).max else np.uint32
     out = np.lib.format.open_memmap(out_path, mode="w+", dtype=dtype, shape=numbers.shape)

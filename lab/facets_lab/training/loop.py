@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 CHECKPOINT, CURVE = "checkpoint.pt", "curve.jsonl"
 LOSS = "loss"  # the loss that is minimized; other named losses are its parts, for the curve
-_HARDWARE_SETTINGS = ("device", "num_threads")  # may change between the parts of a run
+_HARDWARE_SETTINGS = ("device", "num_threads")  # may change when a run is resumed
 
 BatchSize = Annotated[int, Field(ge=2)]  # negatives come from the same batch
 
@@ -55,7 +55,7 @@ class TrainingConfig(Settings):
     validate_every: AtLeastOne = 500  # steps
     checkpoint_every: AtLeastOne = 500  # steps
     seed: int = 1
-    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware multiplies it
+    precision: Literal["auto", "float32", "bfloat16"] = "auto"  # auto: bfloat16 where the hardware supports it
     device: str = "auto"  # cpu, cuda, cuda:1 ..., or auto: cuda where available
     num_threads: NonNegativeInt = 0  # 0: torch's default
     optimizer: OptimizerConfig = OptimizerConfig()
@@ -66,7 +66,7 @@ BatchT = TypeVar("BatchT")
 
 
 def use_bfloat16(precision: str, device: torch.device) -> bool:
-    """Whether to compute in bfloat16; ``auto``: only where the hardware multiplies it, elsewhere it is slower."""
+    """Whether to compute in bfloat16; ``auto``: only where the hardware supports it, elsewhere it is slower."""
     if precision != "auto":
         return precision == "bfloat16"
     if device.type == "cuda":
@@ -98,14 +98,14 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
 
     @abstractmethod
     def batches(self, start_step: int) -> Iterator[BatchT]:
-        """Endless batches from a step on, the same ones in every run with this seed."""
+        """Endless batches starting at a step, identical in every run with this seed."""
 
     @abstractmethod
     def step(self, batch: BatchT, number: int) -> dict[str, Tensor]:
-        """``LOSS`` of a batch, ready for ``backward``, and its parts; ``number`` steps were done before."""
+        """``LOSS`` of a batch, ready for ``backward``, and its parts, after ``number`` completed steps."""
 
     def after_step(self, learning_rate_factor: float) -> None:
-        """Updates what the optimizer does not, at the given factor of the learning rate."""
+        """Updates parts that the optimizer does not, with the given factor of the learning rate."""
 
     def validate(self) -> dict[str, float]:
         """Mean losses of the held-out data, without gradients; empty when nothing is held out."""
@@ -132,12 +132,12 @@ class Trainer(ABC, Generic[ConfigT, BatchT]):
         return torch.from_numpy(array).to(self.device, non_blocking=True)
 
 
-TrainerT = TypeVar("TrainerT", bound=Trainer)  # type: ignore[type-arg]  # of any settings and batches
+TrainerT = TypeVar("TrainerT", bound=Trainer)  # type: ignore[type-arg]  # any settings and batches
 
 
 @dataclass(frozen=True, slots=True)
 class TrainingResult:
-    """Progress of a run, over all its parts."""
+    """Progress of a run, including the parts before it was resumed."""
 
     finished: bool  # false when the run was interrupted
     step: int  # steps done
@@ -149,7 +149,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
     """Trains with AdamW, linear warm-up and linear decay.
 
     Writes ``checkpoint.pt`` and, every ``validate_every`` steps, a line of ``curve.jsonl``: ``training_...`` are means
-    since the line before, ``validation_...`` those of the held-out data.
+    since the previous line, ``validation_...`` means over the held-out data.
     """
 
     def __init__(self, trainer: Trainer[ConfigT, BatchT], out_dir: Path) -> None:
@@ -173,7 +173,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
     def resume(self) -> None:
         """Loads the last checkpoint; the run then ends exactly as if it had never stopped.
 
-        On other hardware, or with another number of threads, it ends the same up to rounding.
+        On other hardware, or with another number of threads, the results are the same up to rounding.
         """
         path, device = self._out_dir / CHECKPOINT, self._trainer.device
         state = load_checkpoint(path, self._config.to_dict(), device=device)
@@ -278,7 +278,7 @@ class TrainingLoop(Generic[ConfigT, BatchT]):
 def load_checkpoint(
     path: Path, settings: Mapping[str, Any], *, device: torch.device, may_change: Sequence[str] = _HARDWARE_SETTINGS
 ) -> dict[str, Any]:
-    """A checkpoint of a run; the given settings must be those of the run, except ``may_change``."""
+    """A checkpoint of a run; the given settings must equal those of the run, except ``may_change``."""
     try:
         state: dict[str, Any] = torch.load(path, map_location=device, weights_only=True)
     except FileNotFoundError as error:
