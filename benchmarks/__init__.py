@@ -1,1 +1,1 @@
-"""Benchmarks: ``python -m benchmarks.NAME`` writes JSON with our figure, the baselines' and their ratio."""
+"""Benchmarks: ``python -m benchmarks.NAME`` writes JSON with our result, the baselines' results and their ratio."""

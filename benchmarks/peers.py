@@ -1,10 +1,10 @@
-"""Facets beside other embedded engines: ``python -m benchmarks.peers [--vectors 200000]``; prints JSON.
+"""Facets compared with other embedded engines: ``python -m benchmarks.peers [--vectors 200000]``; prints JSON.
 
-qdrant-edge-py and LanceDB take part if they are installed (``pip install qdrant-edge-py lancedb``). Two questions over
-the same synthetic vectors: documents and queries of one vector, and documents of ten ranked by MaxSim with a query of
-eight. An engine is filled in one process and searched in a fresh one, with rising effort; the first
-effort that finds 0.98 of the exact best ten counts. Everything is stored durably, with a text, by each engine's
-defaults; flat FAISS keeps only float32 vectors.
+qdrant-edge-py and LanceDB take part if they are installed (``pip install qdrant-edge-py lancedb``). Two tasks over
+the same synthetic vectors: documents and queries of one vector each, and documents of ten vectors ranked by MaxSim
+for queries of eight. An engine is filled in one process and searched in a new one, with rising effort; the first
+effort that finds 0.98 of the exact best ten counts. Each engine stores everything durably, with a text and default
+settings; flat FAISS keeps only float32 vectors.
 """
 
 import argparse
@@ -28,10 +28,10 @@ from facets.documents import CollectionEngine, Document, EngineConfig, SearchReq
 
 _BATCH = 512
 _TOP_K = 10
-_NEW = 20  # documents added one by one in the end
+_NEW = 20  # documents added one by one at the end
 _TEXT = "a text of some words " * 5
-_QUERIES_SEED = 0  # documents have seeds from 1 on
-_QUESTIONS = {"one_vector": (1, 1), "max_sim": (10, 8)}  # facets of a document, of a query
+_QUERIES_SEED = 0  # documents use seeds 1 and up
+_QUESTIONS = {"one_vector": (1, 1), "max_sim": (10, 8)}  # facets per document, facets per query
 
 
 class Engine(Protocol):
@@ -40,7 +40,7 @@ class Engine(Protocol):
     efforts: Sequence[int]  # rising effort of a search; the last one is exact
 
     def add(self, first: int, facets_NKD: NDArray[np.float32]) -> None:
-        """Stores documents ``first`` and following; searchable and durable when it returns."""
+        """Stores documents numbered from ``first``; they are searchable and durable on return."""
         ...
 
     def build(self) -> None:
@@ -48,11 +48,11 @@ class Engine(Protocol):
         ...
 
     def search(self, query_JD: NDArray[np.float32], effort: int) -> list[int]:
-        """The best ten."""
+        """Returns the best ten documents."""
         ...
 
     def close(self) -> None:
-        """Releases the directory."""
+        """Closes the engine and releases the directory."""
         ...
 
 
@@ -90,7 +90,7 @@ class Ours:
 
 
 class QdrantEdge:
-    """A shard with HNSW; efforts are its ``ef``."""
+    """A shard with HNSW; the effort is its ``ef``."""
 
     efforts = (32, 64, 128, 256, 512, 0)
 
@@ -135,7 +135,7 @@ class QdrantEdge:
 
 
 class LanceDB:
-    """A table with inverted lists (IVF_FLAT); efforts are probed lists."""
+    """A table with inverted lists (IVF_FLAT); the effort is the number of probed lists."""
 
     efforts = (4, 8, 16, 32, 64, 128, 0)
 
@@ -233,7 +233,7 @@ def _queries(options: argparse.Namespace) -> NDArray[np.float32]:
 
 
 def _truth(options: argparse.Namespace) -> tuple[list[set[int]], dict[str, object]]:
-    """The exact best ten of every query, and the rate of flat FAISS over every vector."""
+    """The exact best ten for every query, and the rate of flat FAISS over all vectors."""
     num_facets = _QUESTIONS[options.question][0]
     flat, queries, num = faiss.IndexFlatIP(options.dim), _queries(options), _documents(options)
     for first in range(0, num, _BATCH):
@@ -272,7 +272,7 @@ def _open(directory: Path, options: argparse.Namespace) -> Engine:
 def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
     num, queries = _documents(options), _queries(options)
     with tempfile.TemporaryDirectory() as empty:
-        _open(Path(empty), options).close()  # the memory of the libraries themselves does not count
+        _open(Path(empty), options).close()  # to exclude the memory of the libraries themselves
     disk = sum(path.stat().st_size for path in directory.rglob("*") if path.is_file())
     gc.collect()
     before, cpu = resident_bytes(), time.process_time()
@@ -304,7 +304,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
 
 
 def _insert(engine: Engine, num: int, effort: int, options: argparse.Namespace) -> dict[str, object]:
-    """Adds documents one by one to the full collection, and searches for each at once."""
+    """Adds documents one by one to the full collection, and searches for each immediately."""
     missed, cpu, wall_ms = 0, time.process_time(), []
     for number in range(num, num + _NEW):
         facets = _batch(number, 1, options)

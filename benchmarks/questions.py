@@ -1,9 +1,9 @@
 """Forty questions over ordinary files: ``python -m benchmarks.questions [--peers] [--model NAME]``; prints JSON.
 
 ``facets index`` reads the files and a server process answers the questions, in each mode. ``--peers`` adds bm25s and
-cosines of MiniLM over the same texts. Questions and answers are in ``tests/answers/people``; read-me files, licences
-and docstrings are those of installed packages, and leads of Wikipedia come from ``../shared/data/corpus`` (their
-questions are left out without it). ``--answers`` shows every answer.
+MiniLM cosines over the same texts. Questions and answers are in ``tests/answers/people``; READMEs, licences
+and docstrings are from installed packages, and lead sections of Wikipedia articles are from ``../shared/data/corpus``
+(without it, their questions are left out). ``--answers`` shows every answer.
 """
 
 import argparse
@@ -37,7 +37,7 @@ CORPUS = _ROOT.parent / "shared" / "data" / "corpus" / "shard-03.txt.xz"
 MODES: tuple[SearchMode, ...] = ("hybrid", "facets", "lexical")
 SHOWN = 0.1  # hits with a lower confidence are hidden
 _LEADS = 3_600
-_LEAST_README = 400  # characters
+_LEAST_README = 400  # minimum length in characters
 _LICENCES = {"LICENCE-MPL": "certifi", "LICENCE-LGPL": "gensim", "LICENCE-HPND": "pillow", "LICENCE-BSD": "click"}
 _LICENCES |= {"LICENCE-PSF": "typing_extensions", "LICENCE-ISC": "shellingham", "LICENCE-MIT": "rich"}
 _MODULES = """argparse array ast base64 bisect bz2 calendar cmath codecs collections configparser contextlib copy csv
@@ -51,7 +51,7 @@ _MODULES = """argparse array ast base64 bisect bz2 calendar cmath codecs collect
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Question:
-    """A line of ``questions.jsonl``; without documents nothing answers it."""
+    """A line of ``questions.jsonl``; a question without documents is unanswerable."""
 
     kind: str
     collection: str
@@ -68,8 +68,8 @@ class Answer:
 
     Attributes:
         names: Names of the first five documents.
-        confidences: Their confidences; empty if the system has none.
-        evidence: Text shown of the first right document among them, otherwise of the first.
+        confidences: Confidences of these documents; empty if the system has none.
+        evidence: Text shown for the first correct document among them, otherwise for the first document.
     """
 
     names: Sequence[str]
@@ -78,7 +78,7 @@ class Answer:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Asks and prints one JSON object."""
+    """Asks all questions and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
     parser.add_argument("--peers", action="store_true", help="ask bm25s and MiniLM too")
@@ -88,7 +88,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def report(model: str | None = None, *, with_peers: bool = False, with_answers: bool = False) -> dict[str, object]:
-    """Figures of every system over all questions and each split."""
+    """Results of every system over all questions and each split."""
     with asked(model) as (client, found):
         systems = {mode: [_answer(client, one, mode) for one in found] for mode in MODES}
         if with_peers:
@@ -132,7 +132,7 @@ def asked(model: str | None = None) -> Iterator[tuple[FacetsClient, list[Questio
 
 
 def write_files(folder: Path) -> dict[str, Path]:
-    """Writes the files of each collection; leads only if the corpus is there."""
+    """Writes the files of each collection; Wikipedia leads only if the corpus exists."""
     mixed = folder / "folder"
     mixed.mkdir(parents=True)
     for part in ("pages", "mails", "web"):
@@ -244,7 +244,7 @@ def _peers(client: FacetsClient, found: Sequence[Question]) -> dict[str, list[An
 
 
 def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
-    """Counts: right first, among five, first and shown, evidence right; unanswerable questions, and hidden ones."""
+    """Counts: correct first, among five, first and shown, evidence correct; unanswerable, and those hidden."""
     counts = dict.fromkeys(("asked", "first", "five", "shown", "evidence", "strangers", "hidden"), 0)
     for one, answer in pairs:
         sure = answer.confidences[0] if answer.confidences else 0.0
@@ -262,7 +262,7 @@ def tally(pairs: Sequence[tuple[Question, Answer]]) -> dict[str, int]:
 
 
 def holds(text: str, words: Sequence[str]) -> bool:
-    """Whether a text holds all words, ignoring line breaks."""
+    """Whether a text contains all words, ignoring line breaks."""
     plain = " ".join(re.sub(r"(?<=[a-z])-\n\s*(?=[a-z])", "", text).split()).casefold()
     return all(word.casefold() in plain for word in words)
 

@@ -1,9 +1,9 @@
 """Search of a large collection: ``python -m benchmarks.search [--documents 100000] [--device cuda]``; prints JSON.
 
-One process fills a collection and builds its index; a fresh one opens it again. Reports seconds to restart, recall,
-queries per processor second beside flat FAISS over all facets, whether a document is found as soon as it is stored,
-the longest search while documents are added and while the index is built, memory and disk per document. Facets are
-synthetic clusters with a fixed seed.
+One process fills a collection and builds its index; a new one opens it again. Reports seconds to restart, recall,
+queries per processor second compared with flat FAISS over all facets, whether a document is found as soon as it is
+stored, the longest search while documents are added and while the index is built, memory and disk per document.
+Facets are synthetic clusters with a fixed seed.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from facets.documents import CollectionEngine, Document, EngineConfig, SearchReq
 
 _BATCH = 512
 _NAME = "bench"
-_QUERIES_SEED = 0  # documents have seeds from 1 on
+_QUERIES_SEED = 0  # documents use seeds 1 and up
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -35,7 +35,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser.add_argument("--query-facets", type=int, default=1)
     parser.add_argument("--top-k", type=int, default=10)
     parser.add_argument("--new", type=int, default=5_000, help="documents added while searches run")
-    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="where the index is searched")
+    parser.add_argument("--device", choices=("cpu", "cuda"), default="cpu", help="device that searches the index")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory() as directory:
         figures = in_child(_fill, Path(directory), options)
@@ -105,7 +105,7 @@ def _use(directory: Path, options: argparse.Namespace) -> dict[str, object]:
 
 
 def measure_beside_flat(engine: CollectionEngine, options: argparse.Namespace) -> dict[str, object]:
-    """Measures queries per processor second of the engine and of flat FAISS, and recall of the exact best."""
+    """Measures queries per processor second of the engine and of flat FAISS, and recall against exact search."""
     queries = _queries(options)
     flat = faiss.IndexFlatIP(options.dim)
     for first in range(0, options.documents, _BATCH):

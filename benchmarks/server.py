@@ -1,9 +1,9 @@
 """Texts per second through gRPC: ``python -m benchmarks.server [--model NAME|PATH]``; prints JSON.
 
-Calls a real server process from other processes of the same machine: one text per call with 1 and with 64 callers, 16
-texts per call, batches, and the ordered stream. The baseline is the bare model on the same texts in the same run,
-with ``--minilm`` also MiniLM through sentence-transformers. ``--untrained`` needs no model on disk: it makes one of
-the default size.
+Calls a real server process from other processes on the same machine: one text per call with 1 and with 64 callers, 16
+texts per call, batches, and the ordered stream. The baseline is the model without a server on the same texts in
+the same run; with ``--minilm`` also MiniLM in sentence-transformers. ``--untrained`` needs no model on disk: it
+creates one of the default size.
 """
 
 import argparse
@@ -39,9 +39,9 @@ from facets.model.loading import load
 
 _START_S = 600.0
 _TIMEOUT_S = 120.0
-_NUM_WORDS = 50_000  # of an untrained model
-_TEXTS_PER_CALL = 16  # between one text and a batch
-_NUM_PROCESSES = 2  # of callers
+_NUM_WORDS = 50_000  # vocabulary of an untrained model
+_TEXTS_PER_CALL = 16  # between a single text and a full batch
+_NUM_PROCESSES = 2  # processes that run the callers
 _LETTERS = "etaoinshrdlucmfw"
 EMBED = "/facets.v1.EmbeddingService/Embed"
 WORDS = "the river ran past an old stone house where a man played the piano and a dog listened to him".split()
@@ -51,8 +51,8 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--model", help="shipped model or checkpoint folder (default: the shipped one)")
-    parser.add_argument("--untrained", action="store_true", help="an untrained model of the default size instead")
-    parser.add_argument("--texts", type=Path, help="file with one text a line (default: drawn from the vocabulary)")
+    parser.add_argument("--untrained", action="store_true", help="use an untrained model of the default size")
+    parser.add_argument("--texts", type=Path, help="file with one text per line (default: random words)")
     parser.add_argument("--num-texts", type=int, default=4096)
     parser.add_argument("--words", type=int, default=15, help="mean number of words of a drawn text")
     parser.add_argument("--batch", type=int, default=256)
@@ -81,7 +81,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
         "ratio_to_bare_model": {
             name: round(figure["texts_per_s"] / bare["texts_per_s"], 3) for name, figure in figures.items()
         },
-        # Other load on the machine, callers included, changes this ratio less.
+        # Other load on the machine, including the callers, affects this ratio less.
         "bare_cpu_over_server_cpu": {
             name: round(bare["cpu_ms_per_text"] / figure["cpu_ms_per_text"], 3) for name, figure in figures.items()
         },
@@ -111,7 +111,7 @@ def per_text(num_texts: int, seconds: float, cpu_seconds: float) -> dict[str, fl
 def measure_grpc(server: "Server", texts: Sequence[str], batch: int, callers: int) -> dict[str, dict[str, float]]:
     """Measures single texts, several texts per call, batches and the stream."""
     stub = texts_pb2_grpc.EmbeddingServiceStub(server.channel)  # type: ignore[no-untyped-call]
-    for part in cut(texts, batch):  # the tokenizer sees every word once before the clock starts
+    for part in cut(texts, batch):  # so that the tokenizer has seen every word before the clock starts
         stub.Embed(texts_pb2.EmbedRequest(texts=part), timeout=_TIMEOUT_S)
     return {
         "grpc_single_1_caller": measure_calls(server, cut(texts[:500], 1), 1),
@@ -124,12 +124,12 @@ def measure_grpc(server: "Server", texts: Sequence[str], batch: int, callers: in
 
 
 def cut(texts: Sequence[str], size: int) -> list[Sequence[str]]:
-    """Texts of each call."""
+    """Groups texts into calls."""
     return [texts[start : start + size] for start in range(0, len(texts), size)]
 
 
 def measure_calls(server: "Server", calls: Sequence[Sequence[str]], callers: int) -> dict[str, float]:
-    """Measures Embed from processes of its own: texts per second, latencies, processor time of both sides."""
+    """Measures Embed from separate processes: texts per second, latencies, processor time of both sides."""
     requests = [texts_pb2.EmbedRequest(texts=texts).SerializeToString() for texts in calls]
     cpu = server.cpu_seconds()
     taken = call_all(server.target, EMBED, requests, callers)
@@ -145,7 +145,7 @@ def measure_calls(server: "Server", calls: Sequence[Sequence[str]], callers: int
 def measure_stream(
     server: "Server", stub: texts_pb2_grpc.EmbeddingServiceStub, batches: Sequence[Sequence[str]]
 ) -> dict[str, float]:
-    """Measures all batches in one stream."""
+    """Measures one stream with all batches."""
     requests = (
         texts_pb2.EmbedStreamRequest(sequence=sequence, request=texts_pb2.EmbedRequest(texts=texts))
         for sequence, texts in enumerate(batches)
@@ -159,7 +159,7 @@ def measure_stream(
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """How long a set of calls took.
+    """Time that a set of calls took.
 
     Attributes:
         seconds: From the first call to the last answer.
@@ -173,7 +173,7 @@ class Taken:
 
 
 def call_all(target: str, method: str, requests: Sequence[bytes], callers: int) -> Taken:
-    """Sends every request once, from callers that wait for each answer, in processes of their own.
+    """Sends every request once, from callers that wait for each answer, in separate processes.
 
     Raises:
         RuntimeError: A call failed.
@@ -288,7 +288,7 @@ def serving(model: str | None, data_dir: Path, settings: Mapping[str, str] | Non
 
 
 class Process(Protocol):
-    """A process that may end while it starts."""
+    """A process that may exit during startup."""
 
     def poll(self) -> int | None:
         """Exit code; None while it runs."""

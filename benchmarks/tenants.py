@@ -1,8 +1,8 @@
 """Fairness between API keys: ``python -m benchmarks.tenants``; prints JSON.
 
 A real server process with a file of keys. First, single texts of one key, alone and beside many callers of another key
-that send eight texts a call; then ten keys at once, and how many texts of each were answered. A caller waits for each
-answer, and retries a refused call after the delay that the server gives. ``--seconds`` bounds each phase.
+that send eight texts per call; then ten keys at once, counting the answered texts per key. A caller waits for each
+answer, and retries a refused call after the delay that the server states. ``--seconds`` bounds each phase.
 """
 
 import argparse
@@ -23,7 +23,7 @@ from benchmarks.server import EMBED, embed_request, make_untrained, serving
 
 _NUM_TENANTS = 10
 _CHANNELS = 4  # a connection has room for 320 calls
-_WARM_UP_S = 1.5  # until all callers have started; not counted
+_WARM_UP_S = 1.5  # not counted: until all callers have started
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class Tenant:
     Attributes:
         key: API key.
         callers: Number of concurrent callers.
-        texts: Texts of each call.
+        texts: Texts per call.
     """
 
     key: str
@@ -45,8 +45,10 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Measures and prints one JSON object."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--seconds", type=float, default=8.0, help="length of each phase")
-    parser.add_argument("--callers", type=int, nargs="+", default=[40, 200, 400], help="callers of the other key")
-    parser.add_argument("--model", help="shipped model or checkpoint folder (default: an untrained model of sentences)")
+    parser.add_argument(
+        "--callers", type=int, nargs="+", default=[40, 200, 400], help="numbers of callers of the other key"
+    )
+    parser.add_argument("--model", help="shipped model or checkpoint folder (default: an untrained sentence model)")
     options = parser.parse_args(arguments)
     keys = [f"key-of-tenant-{number}" for number in range(_NUM_TENANTS)]
     report: dict[str, object] = {"benchmark": "tenants", "parameters": vars(options)}
@@ -77,7 +79,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def run(target: str, tenants: Sequence[Tenant], seconds: float) -> list[tuple[int, list[float]]]:
-    """Answered texts and latencies in milliseconds of each tenant; the first of two has a process of its own."""
+    """Answered texts and latencies in milliseconds of each tenant; the first of two runs in a separate process."""
     groups = [tenants[:1], tenants[1:]] if len(tenants) == 2 else [tenants]
     begin = time.time() + 3.0
     context = multiprocessing.get_context("spawn")

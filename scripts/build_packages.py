@@ -1,7 +1,7 @@
-"""Builds every distribution of Facets: client, server, laboratory, library, and a package of each shipped model.
+"""Builds every distribution of Facets: client, server, laboratory, library, and a package for each shipped model.
 
-The first four have a ``pyproject.toml`` of their own; the packages of models are filled into a template, and hold the
-folder ``models/NAME`` as it is. A model that borrows from another one requires that one's package.
+The first four have their own ``pyproject.toml``; model packages are made from a template and contain the folder
+``models/NAME`` unchanged. A model that uses files of another model requires its package.
 
     python scripts/build_packages.py [--out dist] [--wheels] [NAME ...]     # NAME: multifacet-client, facets-en ...
 
@@ -34,7 +34,7 @@ _BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recomme
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Builds what is named, or all; returns the exit code."""
+    """Builds the named distributions, or all; returns the exit code."""
     arguments = _parser().parse_args(argv)
     everything = [*CODE, *model_names(ROOT / "models")]
     unknown = sorted(set(arguments.names) - set(everything))
@@ -52,12 +52,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def model_names(models: Path) -> list[str]:
-    """The models that have a package: those right below ``models/``, not the baselines."""
+    """The models that have a package: those directly below ``models/``, not the baselines."""
     return sorted(file.parent.name for file in models.glob("*/config.json"))
 
 
 def borrows(folder: Path) -> list[str]:
-    """Names of the models that a model takes something from."""
+    """Names of the models whose files a model uses."""
     names = []
     for file, *keys in _BORROWING:
         value = json.loads((folder / file).read_text(encoding="utf-8")) if (folder / file).exists() else None
@@ -72,8 +72,8 @@ def stage_model(folder: Path, stage: Path) -> Path:
     """Writes the sources of a model's package.
 
     Args:
-        folder: Of the model.
-        stage: A folder that is not there yet.
+        folder: Folder of the model.
+        stage: A folder that does not exist yet.
 
     Returns:
         The stage.
@@ -113,9 +113,9 @@ def _build(source: Path, out: Path, *, wheels: bool) -> None:
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Builds every distribution.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a distribution of code or a model; default: all")
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="folder of what is built")
-    parser.add_argument("--wheels", action="store_true", help="no source distributions")
+    parser.add_argument("names", nargs="*", metavar="NAME", help="a code distribution or a model; default: all")
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="output folder")
+    parser.add_argument("--wheels", action="store_true", help="build no source distributions")
     return parser
 
 

@@ -1,9 +1,9 @@
-"""Installs each distribution and extra alone, and checks that its programs start or say what they need.
+"""Installs each distribution and extra separately, and checks that its programs start or say what they need.
 
     python scripts/check_extras.py [--dist FOLDER] [--client-tests] [EXTRA ...]
 
-Each extra gets an environment of its own. Extras that need PyTorch and the models borrow them from one base
-environment. ``gpu`` and ``dev`` are left out: no GPU is at hand, and the tests themselves run with ``dev``. Needs
+Each extra gets its own environment. Extras that need PyTorch and the models take them from a shared base
+environment. ``gpu`` and ``dev`` are left out: no GPU is available, and the tests themselves run with ``dev``. Needs
 ``build`` and ``hatchling`` (extra ``dev``) unless ``--dist`` names built wheels. Exit code 1 if a check failed.
 """
 
@@ -57,7 +57,7 @@ _POSTGRES = (
     "except FacetsError as error: print('refused', error)"
 )
 
-# Extra -> requirement, and its checks: command, text that its output must hold, exit code (None: any error).
+# Extra -> requirement, and its checks: command, text that its output must contain, exit code (None: any error).
 Check = tuple[tuple[str, ...], str, int | None]
 LIGHT: dict[str, tuple[str, list[Check]]] = {
     "client": ("multifacet-client", [(("python", "-c", _NO_HEAVY), "[]", 0), (("facets", "--help"), "Usage", 0)]),
@@ -176,7 +176,7 @@ def check_client_size(folder: Path) -> list[str]:
 
 
 def run_client_tests(folder: Path) -> list[str]:
-    """Runs the client's unit tests against the installed client; a failed test gets a second try alone."""
+    """Runs the client's unit tests against the installed client; a failed test is retried once, alone."""
     python = folder / "bin" / "python"
     run(python, "-m", "pip", "install", "--quiet", "-c", CONSTRAINTS, *CLIENT_TEST_NEEDS)
     settings = ["-o", f"cache_dir={folder / 'cache'}", "-o", "pythonpath=tests tests/unit/client/fakes"]
@@ -188,7 +188,7 @@ def run_client_tests(folder: Path) -> list[str]:
 
 
 def clean_environment() -> dict[str, str]:
-    """Environment variables without paths to the checkout; wide, so that help texts are not cut."""
+    """Environment variables without paths to the checkout, and with wide output, so that help texts are not cut."""
     kept = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
     return {**kept, "OMP_NUM_THREADS": "1", "COLUMNS": "200", "NO_COLOR": "1"}
 
@@ -199,7 +199,7 @@ def run(*command: str | Path) -> None:
 
 
 def say(sentence: str) -> None:
-    """Prints a line at once."""
+    """Prints a line and flushes it."""
     print(f"check_extras: {sentence}", flush=True)
 
 

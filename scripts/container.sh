@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Builds the container image, and runs the integration tests against it: container.sh build | test
 #
-# Takes docker, podman or buildah, whichever works; testing needs docker or podman.
+# Uses docker, podman or buildah, whichever works; testing needs docker or podman.
 # BUILD_ARGS go to the engine's build, e.g. BUILD_ARGS="--build-arg TORCH_BACKEND=cuda".
 set -euo pipefail
 cd "$(dirname "$0")/.."

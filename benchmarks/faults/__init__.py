@@ -1,4 +1,4 @@
-"""Kills of servers and databases; toy models, PostgreSQL and forked servers are those of the tests."""
+"""Kills servers and databases; uses the toy models, PostgreSQL and forked servers of the tests."""
 
 import sys
 from pathlib import Path

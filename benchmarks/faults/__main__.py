@@ -8,7 +8,7 @@ relations. ``--failovers``: two servers share a PostgreSQL primary with a synchr
 killed, and writes must continue within 10 seconds. In both, the calls of three callers on shared documents must be
 linearizable.
 
-Prints JSON; exit code 1 and a line on standard error for each failure.
+Prints JSON; for failures, exits with code 1 and prints a line for each on standard error.
 """
 
 import argparse
@@ -27,10 +27,14 @@ from benchmarks.faults.server_kills import ServerKills
 def main(argv: Sequence[str] | None = None) -> int:
     """Runs the faults; returns 1 if something was lost."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.faults", description=__doc__.splitlines()[0])
-    parser.add_argument("--kills", type=int, default=100, help="kills of a server on SQLite (default 100)")
-    parser.add_argument("--failovers", type=int, default=0, help="kills of two servers on PostgreSQL (default 0)")
+    parser.add_argument("--kills", type=int, default=100, help="number of kills of a server on SQLite (default 100)")
+    parser.add_argument(
+        "--failovers", type=int, default=0, help="number of kills with two servers on PostgreSQL (default 0)"
+    )
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--work-dir", type=Path, help="keeps the data of failures (default: a temporary folder)")
+    parser.add_argument(
+        "--work-dir", type=Path, help="folder that keeps data after failures (default: a temporary one)"
+    )
     options = parser.parse_args(argv)
     start = time.perf_counter()
     report: dict[str, object] = {"benchmark": "faults", "seed": options.seed}

@@ -1,4 +1,4 @@
-"""Kills of servers that share one PostgreSQL, and of its primary, whose standby is then promoted."""
+"""Kills servers that share a PostgreSQL database, and its primary, whose standby is then promoted."""
 
 import random
 import shutil
@@ -21,8 +21,8 @@ from benchmarks.measuring import percentiles
 from benchmarks.server import free_port, server_arguments, wait_until_serving
 
 _KILLS_PER_DATABASE = 25
-_LONGEST_S = 1.5  # from serving to the kill
-_WRITES_CONTINUE_WITHIN_S = 10.0  # of a promotion, or of the death of the other server
+_LONGEST_S = 1.5  # maximum time from serving to the kill
+_WRITES_CONTINUE_WITHIN_S = 10.0  # after a promotion, or after the other server was killed
 _GIVEN_UP_S = 60.0
 _KINDS = {"server": 9, "primary": 9, "both": 2}
 _PROBED = "probed"
@@ -32,7 +32,7 @@ class Failovers(FaultRun):
     """Two servers on a primary with a synchronous standby.
 
     Attributes:
-        pauses_s: For each killed primary, seconds from the promotion until every server took a write.
+        pauses_s: For each killed primary, seconds from the promotion until every server accepted a write.
     """
 
     def __init__(self, folder: Path, seed: int) -> None:
@@ -74,7 +74,7 @@ class Failovers(FaultRun):
 
 
 class _Cluster:
-    """Two servers on one database through many kills, and their callers."""
+    """Two servers on one database, kept through many kills, and their callers."""
 
     def __init__(self, pair: PostgresPair, folder: Path, models: list[Path], rng: random.Random) -> None:
         self._pair, self.folder, self._models, self._rng = pair, folder, models, rng
@@ -125,7 +125,7 @@ class _Cluster:
             self._servers[victim][1].close()
             self._servers[victim] = self._start(victim)
         self._wait_until_serving()
-        end_pending(self.histories, time.monotonic())  # the writes above waited for any commit in progress
+        end_pending(self.histories, time.monotonic())  # the writes above have waited for any commit in progress
         return "; ".join([*problems, *self._check()])
 
     def _work(self, shadow: Shadow, killed: threading.Event, problems: list[str], counts: Counter[str]) -> None:
@@ -143,7 +143,7 @@ class _Cluster:
                 return
 
     def _first_write(self, number: int, problems: list[str]) -> float:
-        """When a server takes a write (monotonic seconds); until then it may only be UNAVAILABLE."""
+        """Time of the first accepted write (monotonic seconds); until then only UNAVAILABLE is allowed."""
         stub, deadline = (
             documents_pb2_grpc.DocumentServiceStub(self._servers[number][1]),
             time.monotonic() + _GIVEN_UP_S,

@@ -1,13 +1,13 @@
-"""Checks that a history of one register could have come from a register that does one thing at a time.
+"""Checks that the history of a register could come from one that executes one call at a time.
 
-Wing and Gong (1993): a history is linearizable if its calls have an order that a sequential register could have
-answered, in which no call stands before one that ended before it began. The search takes each call that began before
-any other had ended and goes on with the rest. Lowe (2017): two ways to the same set of calls and the same value
-continue alike, so each pair is visited once. Several registers are linearizable if each one is (Herlihy and Wing
-1990), so each is checked alone.
+Wing and Gong (1993): a history is linearizable if its calls can be ordered so that a sequential register gives the same
+answers, and no call precedes one that ended before it began. The search tries each call that began before any other
+had ended, and continues with the rest. Lowe (2017): two paths to the same set of calls and the same value continue
+alike, so each pair is visited once. Several registers are linearizable if each one is (Herlihy and Wing 1990), so
+each is checked separately.
 
-A write without an answer may or may not have happened, but not after the server was killed: it is not certain, and
-ends with the kill. The search may leave it out, and must do so once it has taken a call that began after that end.
+A write without an answer may or may not have happened, but not after the server was killed: it is uncertain, and
+ends at the kill. The search may leave it out, and must do so once it has taken a call that began after that end.
 """
 
 import math
@@ -21,7 +21,7 @@ class Access:
 
     Attributes:
         began: Start of the call, seconds of one monotonic clock.
-        ended: When the answer came, or after which the call cannot take effect.
+        ended: Time of the answer, or the time after which the call cannot take effect.
         value: What was written or read; None: deleted.
         is_write: Whether the call wrote.
         certain: False for a write without an answer.
@@ -35,7 +35,7 @@ class Access:
 
 
 def is_linearizable(history: Sequence[Access], initial: object = None) -> bool:
-    """Whether one register explains the calls in some order.
+    """Whether some order of the calls is consistent with one register.
 
     Example:
         >>> write, early, late = Access(0, 3, "a", True), Access(1, 2, "a", False), Access(4, 5, None, False)

@@ -1,4 +1,4 @@
-"""Kills of a real server process in the middle of real calls."""
+"""Kills a real server process in the middle of real calls."""
 
 import os
 import random
@@ -28,8 +28,8 @@ from facets.model.checkpoint import CheckpointConfig
 from facets.model.facet_model import new_model
 
 _KILLS_PER_DIRECTORY = 25
-_SHARE_WHILE_STARTING = 0.08  # of the kills
-_LONGEST_S = 1.5  # from serving to the kill
+_SHARE_WHILE_STARTING = 0.08  # share of kills during startup
+_LONGEST_S = 1.5  # maximum time from serving to the kill
 _SETTINGS = {
     "FACETS_SERVER_ENGINE_EXACT_MAX_FACETS": "60",
     "FACETS_SERVER_ENGINE_SNAPSHOT_EVERY_WRITES": "20",
@@ -39,11 +39,11 @@ CHANNEL_OPTIONS = [("grpc.enable_retries", 0), ("grpc.use_local_subchannel_pool"
 
 
 class FaultRun:
-    """Servers that are killed under calls, and the outcome.
+    """Kills servers during calls and collects the outcomes.
 
     Args:
         folder: Folder for data and models.
-        seed: Seed of all choices; the timing of processes is not in it.
+        seed: Seed of all random choices; it does not control process timing.
 
     Attributes:
         counts: Number of each outcome.
@@ -97,7 +97,7 @@ class ServerKills(FaultRun):
 
 
 class _Directory:
-    """One data directory through many kills, and the callers of its servers."""
+    """One data directory, kept through many kills, and the callers of its servers."""
 
     def __init__(self, path: Path, models: list[Path], rng: random.Random) -> None:
         self.path, self._models, self._rng = path, models, rng
@@ -118,7 +118,7 @@ class _Directory:
             return self._check(channel) or self._call_and_kill(server, channel, counts)
 
     def verify(self) -> str:
-        """Checks the directory a last time, including every checksum; returns what is wrong."""
+        """Checks the directory one last time, including every checksum; returns what is wrong."""
         with self._serving() as (server, channel):
             problem = self._check(channel)
             server.kill()
@@ -190,7 +190,7 @@ def create_registers(channel: grpc.Channel) -> None:
 
 
 def make_models(folder: Path) -> list[Path]:
-    """Writes small models of sentences, papers and relations; what they answer does not matter."""
+    """Writes small models for sentences, papers and relations; their answers do not matter."""
     from relation_toys import make_toy_relation_checkpoint
     from toy_papers import toy_paper_model
 
@@ -209,6 +209,6 @@ def make_models(folder: Path) -> list[Path]:
 
 
 def environment() -> Mapping[str, str]:
-    """Environment of a server, with small limits so that it writes indexes and snapshots often."""
+    """Environment variables of a server: small limits, so that it writes indexes and snapshots often."""
     inherited = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     return {**inherited, **_SETTINGS, "PYTHONPATH": os.pathsep.join(sys.path)}

@@ -1,8 +1,8 @@
-"""Callers of a server that is killed; each keeps a shadow: the states that the server may hold.
+"""Callers of a server that gets killed; each keeps a shadow: the states that the server may hold.
 
 A caller makes one call after another. Before each call it notes what the server may hold if it is killed during the
-call: the state before, the state after, and for a stream the state after each batch. Callers own different things, so
-each shadow is checked alone; the callers of the registers share theirs, see :mod:`benchmarks.faults.linearizability`.
+call: the state before, the state after, and for a stream the state after each batch. Callers own different data, so
+each shadow is checked separately; the register callers share theirs, see :mod:`benchmarks.faults.linearizability`.
 """
 
 import copy
@@ -30,17 +30,17 @@ from google.protobuf.message import Message
 
 from benchmarks.faults.linearizability import Access
 
-MODELS = ("toy-a", "toy-b")  # of sentences
+MODELS = ("toy-a", "toy-b")  # sentence models
 WORDS = "the cat and a dog ran to an old house by the river where music was on and water went over bread".split()
 _TIMEOUT_S = 60.0
-_NUM_IDS = 40  # of a collection
+_NUM_IDS = 40  # ids per collection
 _MIN_COSINE = 0.98  # between a stored facet and the same facet encoded again
 _REVISION_LOCK = threading.Lock()
 State = dict[str, Any]  # plain values
 
 
 class Shadow:
-    """A caller and the states that the server may hold of what it owns.
+    """A caller, and the possible states of its data on the server.
 
     Attributes:
         may_hold: Possible states; exactly one between two calls.
@@ -51,7 +51,7 @@ class Shadow:
         self.may_hold = [state]
 
     def step(self, channel: grpc.Channel) -> None:
-        """Makes one call and notes what it changes."""
+        """Makes one call and records what it changes."""
         raise NotImplementedError
 
     def read(self, channel: grpc.Channel) -> State:
@@ -59,13 +59,13 @@ class Shadow:
         raise NotImplementedError
 
     def check(self, channel: grpc.Channel) -> str:
-        """Compares the server with the possible states and continues from what it holds; returns what is wrong."""
+        """Compares the server's state with the possible ones and continues from it; returns what is wrong."""
         found, may_hold = self.read(channel), self.may_hold
         self.may_hold = [found]
         return "" if found in may_hold else f"{type(self).__name__}: found {found}, expected one of {may_hold}"
 
     def write(self, call: Callable[..., Message], request: Message, after: State) -> Any:
-        """Makes a call that changes everything it changes at once."""
+        """Makes a call whose changes are atomic."""
         self.may_hold.append(after)
         reply = call(request, timeout=_TIMEOUT_S)
         self.may_hold = [after]
@@ -76,7 +76,7 @@ class Shadow:
         return f"{' '.join(self.rng.choices(WORDS, k=self.rng.randint(3, 30)))} number{self.rng.getrandbits(40)}"
 
     def documents(self, most: int) -> dict[str, str]:
-        """Texts by id."""
+        """Random texts by id."""
         return {f"d{id}": self.text() for id in self.rng.sample(range(_NUM_IDS), self.rng.randint(1, most))}
 
 
@@ -112,7 +112,7 @@ class CollectionShadow(Shadow):
         else:
             after["model"] = self.rng.choice(MODELS)
             request = documents_pb2.ReindexCollectionRequest(name=self.name, model=after["model"])
-            self.may_hold.append(after)  # the last of these calls switches the collection at once
+            self.may_hold.append(after)  # the last of these calls switches the collection atomically
             while not collections.ReindexCollection(request, timeout=_TIMEOUT_S).done:
                 pass
             self.may_hold = [after]
@@ -123,7 +123,7 @@ class CollectionShadow(Shadow):
 
 
 class StreamShadow(Shadow):
-    """Fills a collection by streams that it resumes by token; batches are acknowledged one by one."""
+    """Fills a collection with streams that it resumes by token; batches are acknowledged one by one."""
 
     name = "streamed"
 
@@ -229,12 +229,12 @@ class AdditionShadow(Shadow):
 
 
 class RegisterShadow(Shadow):
-    """One of several callers of the same registers; a register is two documents that are always written together.
+    """One of several callers of the same registers; a register is a pair of documents always written together.
 
     Args:
         rng: Source of choices.
         histories: Calls by register, shared by all callers.
-        newest: One number, the latest revision that any caller has seen; shared.
+        newest: List of one number: the latest revision seen by any caller; shared.
     """
 
     name = "registers"
@@ -267,7 +267,7 @@ class RegisterShadow(Shadow):
         if kind == "read":
             request = documents_pb2.GetDocumentsRequest(collection=self.name, ids=ids)
             texts = [document.text for document in stub.GetDocuments(request, timeout=_TIMEOUT_S).documents]
-        else:  # by the index, which must hold every acknowledged write
+        else:  # search the index, which must hold every acknowledged write
             min_revision = self._newest[0]
             where = filters_pb2.FieldCondition(field="register", equals={"number_value": register})
             reply = stub.Search(

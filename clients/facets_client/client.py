@@ -18,14 +18,14 @@ class FacetsClient(CollectionCalls, DocumentCalls, PaperCalls, RelationCalls, Te
     """Client of a Facets server; safe to share between threads, closed by ``with`` or ``close()``.
 
     Every request has a timeout. UNAVAILABLE and RESOURCE_EXHAUSTED are retried with growing pauses, at most five
-    attempts and never beyond the timeout; of a stream only its opening is retried. Inputs of any length are cut into
-    requests within the server's limits; results have the order of the inputs. The first call opens the connection.
+    attempts and never beyond the timeout; for a stream, only opening it is retried. Inputs of any length are split
+    into requests within the server's limits; results keep the input order. The first call opens the connection.
 
     Args:
         target: ``HOST:PORT`` (default port 50051), or another name that gRPC resolves.
         timeout_s: Seconds for one request; a long input takes several. None: 30, and 120 for calls that store or
             read much (``TIMEOUTS_S`` of ``core/channel.py``).
-        api_key: Key for servers that ask for one.
+        api_key: API key, for servers that require one.
         tls: True for TLS with gRPC's own trusted roots, or certificates.
 
     Raises:

@@ -79,7 +79,7 @@ class PermissionDeniedError(FacetsClientError):
 
 
 class OverloadedError(FacetsClientError):
-    """The server is full. Transient: wait ``retry_after_s``; nothing of the request was done."""
+    """The server is full. Transient: wait ``retry_after_s``; no part of the request was executed."""
 
 
 class UnavailableError(FacetsClientError):

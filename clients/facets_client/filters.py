@@ -35,7 +35,7 @@ class OneOf:
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """The field lies within all bounds that are given; at least one.
+    """The field lies within all given bounds; at least one is required.
 
     The bounds are all numbers, or all strings (compared by code point, so ISO 8601 dates work).
     """

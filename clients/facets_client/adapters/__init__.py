@@ -1,4 +1,4 @@
-"""Facets inside the frameworks people use already, one module a framework, each behind an extra of its own name.
+"""Adapters of popular frameworks, one module per framework, each with an extra of the same name.
 
 Nothing here is imported by the client itself: ``from facets_client.adapters.langchain import FacetsRetriever`` needs
 LangChain, and nothing else does.
@@ -6,7 +6,7 @@ LangChain, and nothing else does.
 
 from facets_client.core.extras import require_extra
 
-# Extra -> the module that it brings, under the name that is imported.
+# Extra -> import name of the module that it installs.
 MODULES = {
     "langchain": "langchain_core",
     "llama-index": "llama_index",
@@ -16,12 +16,12 @@ MODULES = {
 
 
 def require(extra: str) -> None:
-    """Checks that what an adapter adapts is installed.
+    """Checks that the package behind an adapter is installed.
 
     Args:
         extra: One of ``MODULES``.
 
     Raises:
-        ImportError: It is not; the message has the command that installs it.
+        ImportError: It is not installed; the message has the command that installs it.
     """
     require_extra(extra, MODULES[extra])

@@ -1,6 +1,6 @@
 """A folder of encoded documents (extra ``parquet``): parts that ``write_parquet`` writes, and ``encoding.json``.
 
-``encoding.json`` names the model and the fields that it read. It is written when all parts exist.
+``encoding.json`` names the model and the fields that it read. It is written once all parts exist.
 """
 
 import hashlib
@@ -33,14 +33,14 @@ _HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, 
 
 
 class EncodedFolder:
-    """The folder while it is written, a part per batch.
+    """Writer of the folder, one part per batch.
 
     Args:
         path: The folder, created if it does not exist.
-        encoded_by: What encodes.
+        encoded_by: The model that encodes, and its fields.
 
     Attributes:
-        state_path: File that holds the place of the run.
+        state_path: File that holds the saved position of the run.
 
     Raises:
         InputError: The folder holds something else.
@@ -59,7 +59,7 @@ class EncodedFolder:
         (path / _MANIFEST).unlink(missing_ok=True)
 
     def begin(self, place: Place) -> None:
-        """Continues behind the parts of a place."""
+        """Continues after the parts of a saved position."""
         self._num_parts = place.totals.get("num_parts", 0)
 
     def write(self, records: Sequence[Record[DocumentMessage]], encoded: Sequence[Document | str]) -> Settled:
@@ -87,7 +87,7 @@ class EncodedFolder:
 
 
 class EncodedDocuments:
-    """The complete folder as an input of the bulk runner (a ``BulkSource``).
+    """A complete folder as an input of the bulk runner (a ``BulkSource``).
 
     Raises:
         InputError: It is not such a folder, or not complete.
@@ -116,7 +116,7 @@ class EncodedDocuments:
         """Does nothing: columns were chosen when the documents were encoded."""
 
     def read(self, place: Place) -> Iterator[Record[Document]]:
-        """The documents after a place, in order."""
+        """The documents after a position, in order."""
         for index, part in enumerate(self._parts):
             after = place.line if index == place.file else 0
             if index >= place.file:

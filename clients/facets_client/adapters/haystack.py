@@ -28,7 +28,7 @@ class FacetsRetriever:
 
     Args:
         collection: Name of the collection.
-        target: ``HOST:PORT`` of the server; connected with the first run.
+        target: ``HOST:PORT`` of the server; the first run connects to it.
         api_key: Key of the server.
         top_k, mode, min_confidence, diversify: See ``FacetsClient.search``; None: the server's default.
         filters: Haystack's filters on ``meta``; None: all documents.
@@ -73,14 +73,14 @@ class FacetsRetriever:
         }
 
     def to_dict(self) -> dict[str, object]:
-        """The component as a pipeline stores it."""
+        """The component in the form that a pipeline stores."""
         key = self._api_key.to_dict() if self._api_key else None
         parameters = {"collection": self._collection, "target": self._target, "api_key": key, "filters": self._filters}
         return cast("dict[str, object]", default_to_dict(self, **parameters, **self._settings))
 
     @classmethod
     def from_dict(cls, data: dict[str, object]) -> Self:
-        """The component of a stored pipeline."""
+        """The component restored from a stored pipeline."""
         deserialize_secrets_inplace(data["init_parameters"], keys=["api_key"])
         return cast(Self, default_from_dict(cls, data))
 

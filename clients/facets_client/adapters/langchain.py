@@ -64,7 +64,7 @@ class FacetsRetriever(BaseRetriever):  # type: ignore[misc]  # its types are ski
 
 
 def from_langchain(documents: Iterable[LangChainDocument]) -> Iterator[Document]:
-    """Converts LangChain's documents for storing: metadata becomes the payload, a missing id is made of the text."""
+    """Converts LangChain's documents for storing: metadata becomes the payload, a missing id is made from the text."""
     for document in documents:
         payload = {key: value for key, value in document.metadata.items() if key != HIT_KEY}
         yield Document(document.id or content_id(document.page_content), document.page_content, payload)

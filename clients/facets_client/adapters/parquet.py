@@ -34,7 +34,7 @@ SCHEMA = pa.schema(
         pa.field("facets", pa.list_(pa.list_(pa.float32()))),  # [K][D]; null: without facets
         pa.field("spans", pa.list_(pa.list_(pa.int32())), nullable=False),  # [start, end] of each facet, or []
         pa.field("part_facets", pa.list_(pa.int32()), nullable=False),  # facets of each part; empty: one part
-        pa.field("tokens", pa.list_(pa.int64())),  # read, unknown, in the text; null: not counted
+        pa.field("tokens", pa.list_(pa.int64())),  # token counts: read, unknown, in the text; null: not counted
     ]
 )
 _SCHEMA_WITHOUT_FACETS = SCHEMA.remove(SCHEMA.names.index("facets"))
@@ -63,7 +63,7 @@ def write_parquet(path: str | Path, documents: Iterable[Document], *, metadata: 
 
 
 def read_parquet(path: str | Path) -> Iterator[Document]:
-    """Yields the documents of a file that ``write_parquet`` wrote, equal bit by bit.
+    """Yields the documents of a file that ``write_parquet`` wrote, bit for bit.
 
     Raises:
         ValueError: The file lacks a column.

@@ -1,4 +1,4 @@
-"""What the retrievers of all frameworks share: how they search, and how they describe a hit."""
+"""Shared by the retrievers of all frameworks: search settings, and the description of a hit."""
 
 import hashlib
 from dataclasses import asdict
@@ -11,7 +11,7 @@ HIT_KEY = "facets_hit"  # in the metadata, beside the document's payload
 
 
 class SearchSettings(TypedDict, total=False):
-    """How a retriever searches; see ``FacetsClient.search``. The server has a default for what is not set."""
+    """How a retriever searches; see ``FacetsClient.search``. The server has defaults for unset values."""
 
     top_k: int  # documents for each query
     mode: SearchMode  # hybrid, facets or lexical

@@ -1,4 +1,4 @@
-"""What the commands that work through a whole file have in common: options, progress, notes, exit codes."""
+"""Shared parts of the commands that process a whole file: options, progress, notes, exit codes."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ from facets_client.load.state import Place, RejectedFile, StateFile
 
 ItemT = TypeVar("ItemT")
 
-JsonLinesArgument = Annotated[str, typer.Argument(help="JSON lines, plain, gzip or xz; -: standard input.")]
-WindowOption = Annotated[int | None, typer.Option(help="Requests under way at the same time.")]
+JsonLinesArgument = Annotated[str, typer.Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
+WindowOption = Annotated[int | None, typer.Option(help="Number of concurrent requests.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,7 +27,7 @@ class RunOptions:
     """Options of a run over a file."""
 
     rejected: Annotated[
-        Path | None, typer.Option(help="File of the rejected records.  [default: FILE.rejected.jsonl]")
+        Path | None, typer.Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")
     ] = None
     resume: Annotated[bool, typer.Option("--resume/--restart", help="Continue an interrupted run, or start over.")] = (
         True
@@ -37,20 +37,20 @@ class RunOptions:
 
 @dataclass(frozen=True, kw_only=True)
 class BulkOptions(RunOptions):
-    """Options of a run that sends the records to a server."""
+    """Options of a run that sends records to a server."""
 
-    batch_size: Annotated[int | None, typer.Option(help="Records of one request.")] = None
-    max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for a server that is away or full.")] = None
+    batch_size: Annotated[int | None, typer.Option(help="Records per request.")] = None
+    max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for an unreachable or full server.")] = None
 
 
 class BulkInput:
-    """An opened input of a command, and the file for its rejected records.
+    """A command's open input and its file for rejected records.
 
     Args:
         settings: Global settings.
         source: The input.
         options: Options of the run.
-        paths: All files of the input; the rejected file must be none of them.
+        paths: All files of the input; none of them may be the file for rejected records.
     """
 
     def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
@@ -67,7 +67,7 @@ class BulkInput:
         return self.source.name if self.source.name == "-" else str(Path(self.source.name).resolve())
 
     def identity(self, **more: object) -> dict[str, object]:
-        """Values that identify this input and whatever else is named."""
+        """Values that identify this input, together with those of ``more``."""
         return {"size": self.source.size, "digest": self.source.digest, **more}
 
     def run(
@@ -79,14 +79,14 @@ class BulkInput:
         verb: str,
         may_resume: Callable[[Place], bool] = lambda place: True,
     ) -> BulkReport:
-        """Runs a task over the input, from the saved place or from the beginning.
+        """Runs a task over the input, from the saved position or from the beginning.
 
         Args:
             task: The task.
             bulk: How to work through the input.
-            state_file: Holds the place.
+            state_file: File that holds the saved position.
             verb: What happens to good records, e.g. ``stored``.
-            may_resume: Whether what a place says is done still exists.
+            may_resume: Whether the results recorded at the saved position still exist.
         """
         place = self._first_place(state_file, verb, may_resume) if self._options.resume else Place()
         size, is_waiting = self.source.size, False
@@ -126,7 +126,7 @@ class BulkInput:
         return str(self.rejected_path) if place.num_rejected else None
 
     def end(self, place: Place) -> None:
-        """Ends the command, with an exit code of its own if records were rejected."""
+        """Ends the command, with exit code 1 if records were rejected."""
         if place.num_rejected:
             rejected = count_of(place.num_rejected, "record was", "records were")
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
@@ -148,7 +148,7 @@ class BulkInput:
 
 
 def _rejected_path(name: str) -> Path:
-    """Beside a single file; in the working directory for folders and standard input."""
+    """Path beside a single input file; in the working directory for folders and standard input."""
     if name == "-":
         return Path("stdin.rejected.jsonl")
     return Path("index.rejected.jsonl") if Path(name).is_dir() else Path(f"{name}.rejected.jsonl")

@@ -27,7 +27,7 @@ _STYLES = {"ok": "green", "warning": "yellow", "problem": "bold red"}
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The result of one check. A warning matters to some; with a problem something will fail."""
+    """Result of one check. A warning affects only some users; a problem makes something fail."""
 
     name: str
     status: Literal["ok", "warning", "problem"]
@@ -76,7 +76,7 @@ def _installation() -> Iterator[Check]:
         yield Check("versions", "ok", f"client and server {client}")
     models = sorted(entry.name for entry in importlib.metadata.entry_points(group="facets.models"))
     library = importlib.util.find_spec("facets")
-    if library and library.origin:  # a checkout has its models beside the library
+    if library and library.origin:  # in a checkout, models are next to the library
         models += sorted(file.parent.name for file in Path(library.origin).parents[1].glob("models/*/config.json"))
     if models:
         yield Check("models", "ok", ", ".join(dict.fromkeys(models)))
@@ -85,7 +85,7 @@ def _installation() -> Iterator[Check]:
 
 
 def _disk() -> Check:
-    """Room where a server would keep documents."""
+    """Checks the free disk space where a server would keep documents."""
     data_dir = Path(os.environ.get("FACETS_SERVER_DATA_DIR") or "facets-data").absolute()
     folder = next(path for path in (data_dir, *data_dir.parents) if path.is_dir())
     free_bytes = shutil.disk_usage(folder).free
@@ -109,7 +109,7 @@ def _configuration() -> Check:
 
 
 def _server(settings: Settings) -> Check:
-    """Whether the server answers. A missing server is a problem only if the user has named one."""
+    """Checks that the server answers. A missing server is a problem only if the user named one."""
     try:
         with settings.connect(timeout_s=_TIMEOUT_S) as client:
             statuses = client.health()

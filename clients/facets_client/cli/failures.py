@@ -34,12 +34,12 @@ class ExitCode(IntEnum):
     SERVER = 4  # server error
     DENIED = 5  # key missing or refused
     INTERRUPTED = 130  # Ctrl-C
-    BROKEN_PIPE = 141  # the reader of the output has ended
+    BROKEN_PIPE = 141  # the reader of the output has exited
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Failure:
-    """A failure as it is reported."""
+    """A failure as reported to the user."""
 
     message: str
     exit_code: ExitCode
@@ -67,7 +67,7 @@ class CommandError(Exception):
 
 
 def failure_of(error: BaseException) -> Failure | None:
-    """The failure that an exception stands for; None for a bug of the command."""
+    """The failure to report for an exception; None for a bug in the command."""
     match error:
         case CommandError():
             return error.failure
@@ -110,10 +110,10 @@ _HINTS: tuple[tuple[type[FacetsClientError], str], ...] = (
 
 
 def server_failure(error: FacetsClientError, target: str) -> Failure:
-    """What the server at ``target`` refused, or why it did not answer."""
+    """The failure for an error of the server at ``target``: what it refused, or why it did not answer."""
     violations = [violation._asdict() for violation in error.field_violations]
     exit_code = next((code for code, kinds in _EXIT_CODES.items() if isinstance(error, kinds)), ExitCode.SERVER)
-    if error.reason == "DISK_FULL":  # has the status of an overload, but trying again does not help
+    if error.reason == "DISK_FULL":  # same status as an overload, but a retry does not help
         exit_code = ExitCode.SERVER
     message = without_grpc_prefix(error.details)
     if isinstance(error, UnavailableError):
@@ -142,5 +142,5 @@ def server_failure(error: FacetsClientError, target: str) -> Failure:
 
 
 def without_grpc_prefix(details: str) -> str:
-    """The message of a server or of gRPC itself, on one line and without what gRPC puts before it."""
+    """The message of a server or of gRPC itself, on one line, without gRPC's prefix."""
     return _GRPC_PREFIX.sub("", " ".join(details.split()).rstrip("."))

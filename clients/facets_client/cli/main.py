@@ -32,10 +32,10 @@ serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted
 Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_PROFILE, NO_COLOR, XDG_CONFIG_HOME, XDG_STATE_HOME.
 """
 
-# A damaged configuration file does not stop these: one reports it, the other does not need it.
+# These run despite a damaged configuration file: one reports it, the other does not need it.
 _WITHOUT_PROFILE = ("doctor", "serve")
 
-# Accepted before and after the subcommand; whether they take a value.
+# Options accepted before and after the subcommand -> whether they take a value.
 _GLOBAL_OPTIONS = {
     "--target": True,
     "--profile": True,
@@ -68,7 +68,7 @@ class _Group(TyperGroup):
             sys.stdout.flush()
             sys.exit(code or ExitCode.OK)
         except BrokenPipeError:  # as in facets ... | head
-            # What is still buffered goes nowhere, so that the interpreter does not complain on its way out.
+            # Discards buffered output, so that the interpreter does not report an error at exit.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             sys.exit(ExitCode.BROKEN_PIPE)
         except (Exception, KeyboardInterrupt) as error:
@@ -79,7 +79,7 @@ class _Group(TyperGroup):
 
 
 def _global_options_first(args: Sequence[str]) -> list[str]:
-    """Moves global options that stand behind the subcommand before it."""
+    """Moves global options from after the subcommand to before it."""
     first: list[str] = []
     others: list[str] = []
     position = 0
@@ -133,13 +133,13 @@ def _global(
             autocompletion=profile_names,
         ),
     ] = None,
-    json: Annotated[bool, typer.Option("--json", help="JSON for programs instead of tables.")] = False,
+    json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")] = False,
     timeout_s: Annotated[
-        float | None, typer.Option(help="Seconds for one request.  [default: 30; 120 for long ones]")
+        float | None, typer.Option(help="Timeout of a request in seconds.  [default: 30; 120 for long ones]")
     ] = None,
     api_key: Annotated[
-        str | None, typer.Option(envvar="FACETS_API_KEY", help="Key, if the server asks for one.")
+        str | None, typer.Option(envvar="FACETS_API_KEY", help="API key, if the server requires one.")
     ] = None,
     tls: Annotated[bool, typer.Option("--tls", help="Use TLS and trust public CAs.")] = False,
     ca_cert: Annotated[Path | None, typer.Option(help="Use TLS and trust this CA file (PEM).")] = None,
@@ -191,7 +191,7 @@ def _note_warnings(settings: Settings) -> None:
             show_other(message, category, *where)
 
     warnings.simplefilter("always", OddFilterWarning)
-    warnings.showwarning = show  # type: ignore[assignment]  # passes on what it is given
+    warnings.showwarning = show  # type: ignore[assignment]  # passes its arguments on
 
 
 for _room in (texts, relations, papers, documents, server, doctor):
@@ -204,7 +204,7 @@ app.command("serve", context_settings=server.SERVE_CONTEXT)(server.serve)
 
 
 def interrupt_again(dropped: Any) -> None:
-    """Hook for exceptions that nothing can catch: an interrupt that hit a finalizer is sent again."""
+    """Hook for uncatchable exceptions: sends an interrupt again if a finalizer swallowed it."""
     if issubclass(dropped.exc_type, KeyboardInterrupt):
         again = threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT))
         again.daemon = True

@@ -17,9 +17,9 @@ import typer
 from facets_client.filters import AllOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range, Scalar
 from facets_client.load.source import InputError
 
-Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="Texts.")]
+Texts = Annotated[list[str] | None, typer.Argument(metavar="[TEXT]...", help="One or more texts.")]
 FileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with one text per line; -: standard input.")]
-TextFileOption = Annotated[str | None, typer.Option("--file", "-f", help="File of the text; -: standard input.")]
+TextFileOption = Annotated[str | None, typer.Option("--file", "-f", help="File with the text; -: standard input.")]
 PairsFileOption = Annotated[
     str | None, typer.Option("--file", "-f", help="File with one pair per line, separated by a tab; -: standard input.")
 ]
@@ -33,7 +33,7 @@ SearchFieldOption = Annotated[
     typer.Option(
         "--search-field",
         metavar="FIELD[:WEIGHT]",
-        help="Payload field to search with the text, and the weight of its words (default 2). Repeat for several; "
+        help="Payload field to search along with the text, and the weight of its words (default 2). Repeatable; "
         "'' for none.  [default: title, subject, headline, heading, name]",
     ),
 ]
@@ -50,7 +50,7 @@ WhereOption = Annotated[
 
 
 def expand_options(command: Callable[..., None]) -> Callable[..., None]:
-    """Replaces each parameter of a command that is a dataclass by one option per field."""
+    """Replaces each dataclass parameter of a command with one option per field."""
     signature = inspect.signature(command, eval_str=True)
     groups: dict[str, Any] = {
         name: item.annotation for name, item in signature.parameters.items() if is_dataclass(item.annotation)
@@ -80,7 +80,7 @@ def expand_options(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def given(**options: Any) -> dict[str, Any]:
-    """The options that the user has set. For the others the server has defaults."""
+    """The options that the user has set. The server has defaults for the others."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -103,14 +103,14 @@ USE_FILE_OPTION = "give it as --file {0}"
 
 
 def check_is_text(text: str, hint: str) -> str:
-    """The text; refuses the name of a file and tells what to do instead."""
+    """Returns the text; rejects the name of a file and says what to do instead."""
     if os.path.isfile(text):  # unlike Path.is_file, it takes a name of any length
         raise typer.BadParameter(f"{text!r} is a file: {hint.format(shlex.quote(text))}")
     return text
 
 
 def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
-    """The texts of the command line or of a file."""
+    """The texts from the command line or a file."""
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
     if texts:
@@ -119,7 +119,7 @@ def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
 
 
 def document_from(text: str | None, file: str | None) -> str:
-    """The text of the command line or of a file."""
+    """The text from the command line or a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
     return text_of_file(file or "-") if text is None else check_is_text(text, USE_FILE_OPTION)
@@ -132,7 +132,7 @@ def text_of_file(name: str) -> str:
 
 
 def names_of_file(name: str) -> list[str]:
-    """Distinct names or ids of a file, one per line; ``-`` is standard input."""
+    """Distinct names or ids in a file, one per line; ``-`` is standard input."""
     names = list(dict.fromkeys(line.strip() for line in text_of_file(name).splitlines() if line.strip()))
     if not names:
         raise InputError(f"{name}: expected at least one name, got none")
@@ -140,7 +140,7 @@ def names_of_file(name: str) -> list[str]:
 
 
 def pairs_from(first: str | None, second: str | None, file: str | None) -> list[tuple[str, str]]:
-    """The pair of the command line or the pairs of a file."""
+    """The pair from the command line, or the pairs from a file."""
     if file is None:
         if first is None or second is None:
             raise typer.BadParameter("expected two texts, or --file FILE")
@@ -161,7 +161,7 @@ def _pair(where: str, line: str) -> tuple[str, str]:
 
 
 def _lines(name: str, *, blanks: str | None = None) -> Iterator[tuple[str, str]]:
-    """Where each line stands and its text, without blank lines: lines of these characters, by default white space."""
+    """Position and text of each line, except lines of only ``blanks`` characters (by default white space)."""
     is_empty = True
     with _open(name) as stream:
         for number, line in enumerate(stream, start=1):
@@ -194,9 +194,9 @@ _BOUNDS = {"<": "lt", "<=": "lte", ">": "gt", ">=": "gte"}
 
 
 def parse_where(conditions: Sequence[str] | None) -> Filter | None:
-    """The filter that requires all conditions; None without any.
+    """The filter that requires all conditions; None if there are none.
 
-    A value that reads as a JSON number, true, false or null is one. Anything else is a string, and so is a value in
+    A value that parses as a JSON number, true, false or null is used as such. Any other value is a string, as is one in
     double quotes.
     """
     if not conditions:

@@ -33,14 +33,14 @@ _SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on
 
 
 class _Console(Console):
-    """Leaves a broken pipe to the command, which has its own exit code for it."""
+    """Console that lets the command handle a broken pipe, which has its own exit code."""
 
     def on_broken_pipe(self) -> None:
         raise BrokenPipeError
 
 
 def stdout() -> Console:
-    """Standard output; of a fixed width where it is not a terminal."""
+    """Standard output, with a fixed width if it is not a terminal."""
     console = _Console(highlight=False, soft_wrap=False)
     return console if console.is_terminal else _Console(highlight=False, width=_PIPED_WIDTH)
 
@@ -66,7 +66,7 @@ def _jsonable(value: object) -> object:
 
 
 def clean(text: str) -> str:
-    """The text on one line without control characters, which could control the terminal."""
+    """The text on one line, without control characters, which could manipulate the terminal."""
     return "".join(character if character.isprintable() else " " for character in text)
 
 
@@ -84,7 +84,7 @@ def print_table(
     Args:
         columns: Headings.
         rows: Values, or ``Text`` with styles.
-        right: Columns that are aligned to the right.
+        right: Right-aligned columns.
         no_wrap: A column whose values stay on one line.
     """
     shown = Table(box=box.SIMPLE_HEAD, pad_edge=False)
@@ -139,7 +139,7 @@ def print_explanation(console: Console, explanation: Explanation) -> None:
 
 
 def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
-    """Tokens with a background for their attention, or for their weight in a score; without colour, with a digit."""
+    """Tokens shaded by their attention or their weight in a score; without colour, each is followed by a digit."""
     in_color = console.color_system is not None and not console.no_color
     strengths = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(strengths, default=0.0) or 1.0
@@ -160,7 +160,7 @@ def progress_bar(*, shown: bool | None, counted: str) -> Progress:
     """A progress bar on standard error.
 
     Args:
-        shown: Whether it is shown; None: on a terminal.
+        shown: Whether to show the bar; None: only on a terminal.
         counted: What is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
     """
     console = Console(stderr=True, highlight=False)
@@ -180,5 +180,5 @@ def count_of(number: int, singular: str, plural: str = "") -> str:
 
 
 def is_interactive() -> bool:
-    """Whether the user can be asked."""
+    """Whether the command can prompt the user."""
     return sys.stdin.isatty()

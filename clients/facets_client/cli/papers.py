@@ -54,13 +54,13 @@ app = typer.Typer(no_args_is_help=True)
 PapersModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's for papers]")]
 PapersFileOption = Annotated[
     str | None,
-    typer.Option("--file", "-f", help='File of papers, JSON lines: {"title", "abstract", ...}; -: standard input.'),
+    typer.Option("--file", "-f", help='JSON lines file of papers: {"title", "abstract", ...}; -: standard input.'),
 ]
 ExcludeOption = Annotated[list[str] | None, typer.Option("--exclude", "-x", help="Id to leave out; repeat for more.")]
 FacetWeightOption = Annotated[
-    float | None, typer.Option(help="Share of the facets in the score, 0 to 1; the rest is document similarity.")
+    float | None, typer.Option(help="Share of facet similarity in the score, 0 to 1; the rest is document similarity.")
 ]
-EvidenceOption = Annotated[bool, typer.Option(help="Show why: the facet, its words, the nearest papers.")]
+EvidenceOption = Annotated[bool, typer.Option(help="Show the reasons: the facet, its words, the nearest papers.")]
 
 
 @app.callback()
@@ -80,22 +80,22 @@ class CandidateOptions:
     """Arguments and options of ``authors`` and ``citations``."""
 
     title: Annotated[str | None, typer.Argument(help="Title of the paper.")] = None
-    abstract: Annotated[str, typer.Option(help="Its abstract, or @FILE to read it from a file.")] = ""
+    abstract: Annotated[str, typer.Option(help="Abstract of the paper, or @FILE to read it from a file.")] = ""
     file: PapersFileOption = None
     top_k: TopKOption = None
     exclude: ExcludeOption = None
-    candidate: Annotated[list[str] | None, typer.Option(help="Only this one; repeat for more.")] = None
+    candidate: Annotated[list[str] | None, typer.Option(help="Consider only this candidate; repeat for more.")] = None
     where: WhereOption = None
-    like: Annotated[list[str] | None, typer.Option(help="More like this one; repeat.")] = None
-    unlike: Annotated[list[str] | None, typer.Option(help="Less like this one; repeat.")] = None
+    like: Annotated[list[str] | None, typer.Option(help="Prefer candidates like this one; repeat for more.")] = None
+    unlike: Annotated[list[str] | None, typer.Option(help="Avoid candidates like this one; repeat for more.")] = None
     facet_weight: FacetWeightOption = None
     evidence: EvidenceOption = True
     diversify: Annotated[float | None, typer.Option(help="Preference for diverse candidates, 0 to 1.")] = None
-    min_confidence: Annotated[float, typer.Option(help="Show candidates of this confidence; --json shows all.")] = 0.1
+    min_confidence: Annotated[float, typer.Option(help="Minimum confidence to show; --json shows all.")] = 0.1
     model: PapersModelOption = ""
 
     def papers(self) -> list[Paper]:
-        """The paper of the command line or the papers of the file."""
+        """The paper from the command line, or the papers from the file."""
         if (self.title is None) == (self.file is None):
             raise typer.BadParameter("expected a title, or --file FILE")
         if self.file is not None:
@@ -107,7 +107,7 @@ class CandidateOptions:
         return [paper_of({"title": title, "abstract": abstract})]
 
     def paper_options(self) -> PaperOptions:
-        """The options as the client takes them."""
+        """The options in the form that the client takes."""
         return PaperOptions(
             excluded_ids=self.exclude or (),
             candidates=self.candidate,
@@ -124,8 +124,8 @@ class CandidateOptions:
 def authors(context: typer.Context, options: CandidateOptions) -> None:
     """Find authors for papers: reviewers, experts.
 
-    With --json: one object per line for each paper, {"paper", "candidates"}. --where is about the years of an author's
-    papers.
+    With --json: one object per line for each paper, {"paper", "candidates"}. --where filters by the years of an
+    author's papers.
 
     \b
     Examples:
@@ -141,8 +141,8 @@ def authors(context: typer.Context, options: CandidateOptions) -> None:
 def citations(context: typer.Context, options: CandidateOptions) -> None:
     """Find papers that would cite papers.
 
-    With --json: one object per line for each paper, {"paper", "candidates"}. --where is about the year of a citing
-    paper.
+    With --json: one object per line for each paper, {"paper", "candidates"}. --where filters by the year of a
+    citing paper.
 
     \b
     Examples:
@@ -191,7 +191,7 @@ def _papers_of_file(file: str) -> list[Paper]:
 
 
 def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper, name: str) -> None:
-    """Rank, score, id and name; below, why."""
+    """Prints rank, score, id and name, and below them the evidence."""
     head = Text(f"{rank:>3}  ")
     head.append(f"{item.score:.4f}", style="bold")
     if isinstance(item, RankedCandidate) and item.confidence is not None:
@@ -211,7 +211,7 @@ def _print_item(console: Console, rank: int, item: RankedCandidate | RankedPaper
 
 
 def _cited_title(item: RankedCandidate) -> str:
-    """What is shown in place of an unknown title."""
+    """Text shown in place of an unknown title."""
     cited = item.evidence.nearest_papers if item.evidence else ()
     return f"(title not known) cites: {cited[0].title}" if cited else "(title not known)"
 
@@ -220,10 +220,10 @@ def _cited_title(item: RankedCandidate) -> str:
 def papers(
     context: typer.Context,
     author: Annotated[
-        list[str] | None, typer.Option("--author", "-a", help="For this author; repeat for more.")
+        list[str] | None, typer.Option("--author", "-a", help="Rank for this author; repeat for more.")
     ] = None,
-    citing: Annotated[list[str] | None, typer.Option(help="For this citing paper, by id; repeat for more.")] = None,
-    collection: Annotated[str, typer.Option("--collection", "-c", help="Papers of this collection.")] = "",
+    citing: Annotated[list[str] | None, typer.Option(help="Rank for this citing paper (id); repeat for more.")] = None,
+    collection: Annotated[str, typer.Option("--collection", "-c", help="Rank the papers of this collection.")] = "",
     file: PapersFileOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
@@ -236,7 +236,7 @@ def papers(
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
 
     A document's payload has "title", "abstract" and "year"; without a title, the first line of its text is the title.
-    --where is about the payload; for papers of a file, about their years alone.
+    --where filters by the payload; for papers of a file, only by year.
 
     \b
     Examples:
@@ -278,7 +278,7 @@ def papers(
 @app.command()
 def find(
     context: typer.Context,
-    text: Annotated[list[str], typer.Argument(help="Names or ids, also misspelt.")],
+    text: Annotated[list[str], typer.Argument(help="Names or ids, possibly misspelt.")],
     kind: Annotated[CandidateKind, typer.Option(help="What to find.")] = "authors",
     top_k: TopKOption = None,
     model: PapersModelOption = "",
@@ -310,16 +310,16 @@ def bulk(
     context: typer.Context,
     *,
     file: JsonLinesArgument,
-    out: Annotated[Path, typer.Option(help="The CSV file: paper, candidate, score.")],
+    out: Annotated[Path, typer.Option(help="CSV file to write: paper, candidate, score.")],
     kind: Annotated[CandidateKind, typer.Option(help="What to recommend.")] = "authors",
     candidates: Annotated[
-        str | None, typer.Option(help="Only these: a file with one name or id per line; -: standard input.")
+        str | None, typer.Option(help="File of the only candidates, one name or id per line; -: standard input.")
     ] = None,
     conflicts: Annotated[
-        Path | None, typer.Option(help="CSV without header: id of a paper, candidate never recommended for it.")
+        Path | None, typer.Option(help="CSV without header: paper id, candidate never to recommend for it.")
     ] = None,
     own: Annotated[bool, typer.Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
-    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Candidates for each paper.")] = 50,
+    top_k: Annotated[int, typer.Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
     where: WhereOption = None,
     facet_weight: FacetWeightOption = None,
     window: WindowOption = None,
@@ -330,7 +330,7 @@ def bulk(
 
     FILE has one paper per line: {"id", "title", "abstract", "authors", "excluded"}. A paper's own authors and those in
     "excluded" are never recommended for it. The CSV file appears when it is complete. Until then its rows are in
-    OUT.part, and the same command goes on after an interruption. Rejected records go to a file, and the exit code is 1.
+    OUT.part; after an interruption, run the same command again. Rejected records go to a file, and the exit code is 1.
 
     \b
     Examples:
@@ -430,8 +430,8 @@ def add_papers(
     """Add papers with their authors and the papers that cite them, without training.
 
     FILE has one paper per line: {"id", "title", "abstract", "authors", "cited_by", "year"}; an author is a name, or
-    {"name", "id"}. A request is stored whole or not at all, and durable once it is counted. Running the command again
-    replaces papers of the same id.
+    {"name", "id"}. Each request is atomic, and durable once its records are counted. Running the command again
+    replaces papers with the same id.
 
     \b
     Examples:
@@ -458,10 +458,10 @@ def add_papers(
 def add_authors(
     context: typer.Context, file: JsonLinesArgument, options: BulkOptions, model: PapersModelOption = ""
 ) -> None:
-    """Add authors by what they wrote, without training; known authors get more papers.
+    """Add authors by their papers, without training; known authors get more papers.
 
-    FILE has one author per line: {"name", "id", "papers": [{"title", "abstract"}, ...], "paper_ids": [...]}. A request
-    is stored whole or not at all, and durable once it is counted.
+    FILE has one author per line: {"name", "id", "papers": [{"title", "abstract"}, ...], "paper_ids": [...]}. Each
+    request is atomic, and durable once its records are counted.
 
     \b
     Examples:
@@ -491,15 +491,15 @@ def _add(
     """Adds papers or authors.
 
     Args:
-        context: Of the command.
+        context: Context of the command.
         kind: ``papers`` or ``authors``.
         file: The input.
         options: Options of the run.
         model: Name of the model.
-        read: Reads the records of the input.
-        add: Adds some of them.
-        counts: What the replies count -> its singular.
-        report: What is printed at the end, with the counts in braces.
+        read: Function that reads the records of the input.
+        add: Function that adds a batch of records.
+        counts: Name of each count in the replies -> its singular.
+        report: Text to print at the end, with the counts in braces.
     """
     settings = settings_of(context)
     default_batch_size = 128 if kind == "papers" else 32

@@ -40,38 +40,40 @@ def relations(
     context: typer.Context,
     texts: Texts = None,
     file: FileOption = None,
-    entity: Annotated[list[str] | None, typer.Option("--entity", "-e", help="Name of an entity; repeat.")] = None,
-    gazetteer: Annotated[str | None, typer.Option(help="File with names of entities, one per line.")] = None,
+    entity: Annotated[list[str] | None, typer.Option("--entity", "-e", help="Entity name; repeat for more.")] = None,
+    gazetteer: Annotated[str | None, typer.Option(help="File of entity names, one per line.")] = None,
     span: Annotated[
-        list[str] | None, typer.Option(metavar="START:END", help="Characters of an entity in the one text; repeat.")
+        list[str] | None, typer.Option(metavar="START:END", help="Span of an entity in the text; repeat for more.")
     ] = None,
     ner: Annotated[bool, typer.Option("--ner", help="Find entities with the server's recognizer.")] = False,
     relation: Annotated[
-        list[str] | None, typer.Option("--relation", "-r", help="Only this relation; repeat for more.")
+        list[str] | None, typer.Option("--relation", "-r", help="Consider only this relation; repeat for more.")
     ] = None,
     head: Annotated[
-        str | None, typer.Option(help="Fill a slot: which entities are the tail of HEAD in the one --relation?")
+        str | None, typer.Option(help="Find the entities that are tails of HEAD in the single --relation.")
     ] = None,
     pattern: Annotated[
-        list[str] | None, typer.Option("--pattern", "-p", help="Score this sentence pattern instead; repeat.")
+        list[str] | None, typer.Option("--pattern", "-p", help="Score this sentence pattern instead; repeat for more.")
     ] = None,
-    top_k: Annotated[int | None, typer.Option(help="Relations of a pair, accepted or not; tails of a slot.")] = None,
+    top_k: Annotated[
+        int | None, typer.Option(help="Number of relations per pair, accepted or not, or of tails of HEAD.")
+    ] = None,
     most: Annotated[
-        int | None, typer.Option("--most", help="The most relations of two entities, both directions.")
+        int | None, typer.Option("--most", help="Maximum number of relations between two entities, both directions.")
     ] = None,
     unrelated: Annotated[bool, typer.Option("--unrelated", help="Also show pairs without a relation.")] = False,
     evidence: Annotated[
-        bool, typer.Option("--evidence", help="Show why: nearest training patterns, facets that match.")
+        bool, typer.Option("--evidence", help="Show the reasons: nearest training patterns, matching facets.")
     ] = False,
     list_all: Annotated[bool, typer.Option("--list", help="List the relations, each with an example.")] = False,
-    add: Annotated[str | None, typer.Option(metavar="NAME", help="Add a relation by each --pattern.")] = None,
-    threshold: Annotated[float | None, typer.Option(help="With --add: the least score, -1 to 1.")] = None,
+    add: Annotated[str | None, typer.Option(metavar="NAME", help="Add a relation defined by each --pattern.")] = None,
+    threshold: Annotated[float | None, typer.Option(help="With --add: minimum score, -1 to 1.")] = None,
     delete: Annotated[str | None, typer.Option(metavar="NAME", help="Delete an added relation.")] = None,
     model: ModelOption = "",
 ) -> None:
     """Find, score and manage relations between entities.
 
-    The server finds entities unless they are given. A question, a negation or a quotation asserts nothing. A pattern is
+    The server finds entities unless they are given. Questions, negations and quotations yield no relation. A pattern is
     the text between two entities, with $ARG1 and $ARG2 in their places: put it in single quotes. Spans count
     characters from 0; the end is one past the last. With --json: one object per line.
 
@@ -121,7 +123,7 @@ def relations(
 
 
 def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> None:
-    """Refuses two modes, and a mode together with texts."""
+    """Rejects two modes, and a mode together with texts."""
     chosen = [name for name, is_set in modes.items() if is_set]
     if chosen:
         chosen += [name for name, is_set in texts.items() if is_set]
@@ -132,7 +134,7 @@ def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> Non
 def _entity_options(
     texts: Sequence[str], entity: list[str] | None, gazetteer: str | None, span: list[str] | None, ner: bool
 ) -> dict[str, Any]:
-    """Arguments of the client that say where entities come from."""
+    """Client arguments that say where entities come from."""
     is_named = bool(entity) or gazetteer is not None
     if is_named + bool(span) + ner > 1:
         raise typer.BadParameter("expected entities from --entity and --gazetteer, or --span, or --ner, got several")
@@ -190,7 +192,7 @@ def _score_patterns(context: typer.Context, patterns: Sequence[str], options: Ma
 
 
 def _print_pairs(console: Console, texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
-    """Each sentence with its entities marked, and below it a row for each relation."""
+    """Prints each sentence with its entities marked, and below it a row per relation."""
     for text, answer in zip(texts, found, strict=True):
         for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
             console.print(_marked_sentence(text, start, end, answer.entities))
@@ -234,7 +236,7 @@ def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evid
 
 
 def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[str], *, evidence: bool) -> None:
-    """A row for each tail, with its best mention."""
+    """Prints a row per tail, with its best mention."""
     rows = []
     for tail in tails:
         best = tail.mentions[0]
@@ -256,7 +258,7 @@ def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[
 
 
 def _print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, evidence: bool) -> None:
-    """A table for each pattern."""
+    """Prints a table per pattern."""
     numbers = ("confidence", "score", "look-up")
     for pattern in scores:
         unseen = "" if pattern.known else ", not seen in training"
@@ -299,7 +301,7 @@ def _cue(pattern: PatternScore) -> str:
 
 
 def _print_relations(relations: Sequence[Relation]) -> None:
-    """A row for each relation."""
+    """Prints a row per relation."""
     rows = []
     for relation in relations:
         example = relation.example or " | ".join(relation.examples[:_EXAMPLES_SHOWN])
@@ -324,7 +326,7 @@ def entail(
 ) -> None:
     """Tell whether one sentence pattern entails another.
 
-    Both directions are tested. A pattern holds $ARG1 and $ARG2 exactly once each: put it in single quotes.
+    Both directions are tested. A pattern contains $ARG1 and $ARG2 exactly once each: put it in single quotes.
 
     \b
     Examples:

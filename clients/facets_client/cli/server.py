@@ -19,12 +19,12 @@ from facets_client.core.results import ServerStatus
 from facets_client.generated.types import Model
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
-SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # options of the server are passed on
+SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # to pass on options of the server
 
 
 def models(
     context: typer.Context,
-    name: Annotated[str | None, typer.Argument(help="One model, with its limits.")] = None,
+    name: Annotated[str | None, typer.Argument(help="Model to show, with its limits.")] = None,
 ) -> None:
     """List the server's models, or show one with every limit.
 
@@ -60,8 +60,8 @@ def _label(model: Model) -> str:
 def health(context: typer.Context) -> None:
     """Show whether the server and its services are serving.
 
-    The exit code is 3 if one is not. A service without a model of its task is not served. That is no fault as long
-    as another one is.
+    The exit code is 3 if one is not. A service with no model for its task is not served; that is fine as long as
+    another service is.
 
     \b
     Examples:
@@ -188,7 +188,7 @@ def serve(context: typer.Context) -> None:
     if importlib.util.find_spec("facets_server") is None:
         message = f"the server is not installed: {INSTALL_SERVER}"
         raise CommandError(Failure(message=message, exit_code=ExitCode.USAGE, code="FAILED_PRECONDITION"))
-    # Replaces this process: signals and the exit code are the server's own.
+    # Replaces this process, so that signals reach the server and its exit code is the command's.
     os.execv(sys.executable, [sys.executable, "-P", "-m", "facets_server", *context.args])
 
 

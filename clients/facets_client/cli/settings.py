@@ -18,7 +18,7 @@ from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.channel import RequestT, ResponseT, TlsConfig
 
-# Setting of a profile -> its types and their name.
+# Setting of a profile -> its types and the name to show for them.
 _PROFILE_SETTINGS: dict[str, tuple[tuple[type, ...], str]] = {
     "target": ((str,), "a string"),
     "api_key": ((str,), "a string"),
@@ -38,13 +38,13 @@ class Profile:
     target: str | None = None
     api_key: str | None = None
     tls: bool = False
-    ca_cert: Path | None = None  # PEM file of the trusted authorities
+    ca_cert: Path | None = None  # PEM file of the trusted CAs
     timeout_s: float | None = None
-    collection: str | None = None  # of commands that need one and are given none
+    collection: str | None = None  # default for commands that need one
 
 
 def config_file() -> Path:
-    """``config.toml`` in the user's folder for configuration (``XDG_CONFIG_HOME`` on Linux)."""
+    """``config.toml`` in the user's configuration folder (``XDG_CONFIG_HOME`` on Linux)."""
     return platformdirs.user_config_path("facets") / "config.toml"
 
 
@@ -57,12 +57,12 @@ def profile_names() -> list[str]:
 
 
 def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
-    """The profile of that name, else the one that the file names with ``profile = "NAME"``, else an empty one.
+    """The profile of that name, else the one that the file selects with ``profile = "NAME"``, else an empty one.
 
     Args:
         name: Name of the profile; None: not given.
-        is_elsewhere: Whether the user has named a server. Then only a profile that was given by name counts: the key
-            of another server must not be sent there.
+        is_elsewhere: Whether the user has named a server. Then only a profile given by name is used, so that the key
+            of another server is not sent there.
 
     Raises:
         ValueError: There is no such profile, or the file is damaged.
@@ -82,7 +82,7 @@ def read_profile(name: str | None, *, is_elsewhere: bool = False) -> Profile:
 
 
 def _read(file: Path) -> tuple[str, dict[str, Any]]:
-    """Name of the default profile, empty for none, and all profiles."""
+    """Name of the default profile (empty for none), and all profiles."""
     try:
         values = tomllib.loads(file.read_text(encoding="utf-8"))
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
@@ -105,7 +105,7 @@ def _profile(name: str, values: dict[str, Any], file: Path) -> Profile:
         if not isinstance(value, types) or (isinstance(value, bool) and bool not in types):
             raise ValueError(f"{file}: {key} of profile {name!r} must be {types_name}, got {value!r}")
     settings = {field.name: values[field.name] for field in fields(Profile) if field.name in values}
-    # Relative paths start at the folder of the configuration file.
+    # Relative paths are resolved against the folder of the configuration file.
     if "ca_cert" in values:
         settings["ca_cert"] = file.parent / Path(values["ca_cert"]).expanduser()
     if "api_key_file" in values:
@@ -125,11 +125,11 @@ def default_options(command: Any, values: Mapping[str, object]) -> dict[str, Any
 
 
 class CommandClient(FacetsClient):
-    """The client of a command. Ctrl-C may come at any time, and a call that takes long says so on a terminal.
+    """Client for commands. Ctrl-C works at any time, and slow calls show a notice on a terminal.
 
     Attributes:
-        screen: The terminal; None: nothing is shown.
-        first_s: Seconds after which a waiting call says so.
+        screen: The terminal; None: shows nothing.
+        first_s: Seconds before a waiting call shows a notice.
     """
 
     screen: TextIO | None = None
@@ -176,11 +176,11 @@ class Settings:
     quiet: bool = False
 
     def connect(self, *, timeout_s: float | None = None, watched: bool = True) -> FacetsClient:
-        """A client; close it.
+        """Returns a client, which the caller must close.
 
         Args:
             timeout_s: Seconds for one request if --timeout-s is not set.
-            watched: Whether a call that takes long says so on a terminal; False beside a progress bar.
+            watched: Whether slow calls show a notice on a terminal; False beside a progress bar.
         """
         timeout_s = timeout_s if self.timeout_s is None else self.timeout_s
         client = CommandClient(self.target, timeout_s=timeout_s, api_key=self.api_key, tls=self.tls)
@@ -188,7 +188,7 @@ class Settings:
         return client
 
     def note(self, message: str) -> None:
-        """Prints a note on standard error, which with --json or --quiet is for errors alone."""
+        """Prints a note on standard error, unless --json or --quiet reserves it for errors."""
         if not self.json and not self.quiet:
             say(f"facets: {message}")
 

@@ -51,8 +51,8 @@ def embed(
 ) -> None:
     """Turn texts into facet embeddings.
 
-    With --json: one object per line, {"text", "facet_embeddings": [facets][dim]}. With --out: an .npy file, which is
-    held in memory until it is written.
+    With --json: one object per line, {"text", "facet_embeddings": [facets][dim]}. With --out: an .npy file, whose
+    contents are held in memory until it is written.
 
     \b
     Examples:
@@ -63,7 +63,7 @@ def embed(
     settings = settings_of(context)
     if out and out.suffix != ".npy":
         raise typer.BadParameter(f"--out must end in .npy, got {str(out)!r}")
-    waiting: list[str] = []  # texts that were sent and not answered
+    waiting: list[str] = []  # texts sent but not yet answered
 
     def sent() -> Iterator[str]:
         for text in texts_from(texts, file):
@@ -128,15 +128,15 @@ def similarity(
     second: Annotated[str | None, typer.Argument(help="Second text.")] = None,
     file: PairsFileOption = None,
     method: Annotated[
-        Method | None, typer.Option(help="How to score.  [default: what agrees best with people for the model]")
+        Method | None, typer.Option(help="Scoring method.  [default: the one closest to human scores for the model]")
     ] = None,
     attention: Annotated[
-        bool, typer.Option("--attention", help="Weigh words by their closest facet (word-based methods).")
+        bool, typer.Option("--attention", help="Weight words by their closest facet (word-based methods).")
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show which facets match.")] = False,
-    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also the score as people would give it.")] = False,
+    calibrated: Annotated[bool, typer.Option("--calibrated", help="Also show the score on a human scale.")] = False,
     score_range: Annotated[
-        ScoreRange | None, typer.Option("--range", help="Scale of the calibrated score, unrelated to equivalent.")
+        ScoreRange | None, typer.Option("--range", help="Scale of the calibrated score, from unrelated to equivalent.")
     ] = None,
     model: ModelOption = "",
     num_words: WordsOption = None,
@@ -179,7 +179,7 @@ def similarity(
 
 
 def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
-    """A row for each pair; columns for calibrated scores and differences only if there are any."""
+    """Prints a row per pair; columns for calibrated scores and differences only if there are any."""
     has_differences = any(score.differences for score in scores)
     is_calibrated = any(score.calibrated_score is not None for score in scores)
     columns = ["score", *(["calibrated"] if is_calibrated else []), *(["what differs"] if has_differences else [])]
@@ -197,7 +197,7 @@ def summarize(
     text: Annotated[str | None, typer.Argument(help="The text.")] = None,
     file: TextFileOption = None,
     sentences: Annotated[int | None, typer.Option(help="Number of sentences.")] = None,
-    words: Annotated[int | None, typer.Option(help="Instead: the most words.")] = None,
+    words: Annotated[int | None, typer.Option(help="Maximum number of words, instead of --sentences.")] = None,
     order: Annotated[Order | None, typer.Option(help="Order of the sentences.")] = None,
     query: Annotated[str, typer.Option(help="What the reader is looking for.")] = "",
     model: ModelOption = "",
@@ -231,8 +231,8 @@ def topics(
     context: typer.Context,
     text: Annotated[str | None, typer.Argument(help="The text so far.")] = None,
     file: TextFileOption = None,
-    number: Annotated[int | None, typer.Option("--topics", help="The most topics.")] = None,
-    words: Annotated[int | None, typer.Option(help="Words of a topic.")] = None,
+    number: Annotated[int | None, typer.Option("--topics", help="Maximum number of topics.")] = None,
+    words: Annotated[int | None, typer.Option(help="Number of words per topic.")] = None,
     keep: Annotated[list[str] | None, typer.Option(help="Word or phrase that will follow; repeat for more.")] = None,
     avoid: Annotated[list[str] | None, typer.Option(help="Word or phrase to avoid; repeat for more.")] = None,
     model: ModelOption = "",

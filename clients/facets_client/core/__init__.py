@@ -1,1 +1,1 @@
-"""Shared by all rooms: channels, retries, requests, errors, HTML."""
+"""Code shared by all tasks: channels, retries, requests, errors, HTML."""

@@ -30,13 +30,13 @@ class AsyncChannel:
             await channel.close()
 
     def _channel(self, *, retried: bool) -> grpc.aio.Channel:
-        """Opened by the first call, because a channel belongs to the running event loop."""
+        """The channel, opened by the first call because it belongs to the running event loop."""
         if retried not in self._opened:
             self._opened[retried] = self._connection.open_channel(grpc.aio, retried=retried)
         return self._opened[retried]
 
     async def call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
-        """One unary call of the rpc that takes this request."""
+        """Makes a unary call of the rpc that takes this request."""
         kind = type(request)
         method = self._channel(retried=True).unary_unary(
             rpc_of(kind).path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
@@ -62,7 +62,7 @@ class AsyncStream:
     """A bidirectional stream.
 
     Args:
-        call: The opened stream of gRPC.
+        call: The open gRPC stream.
         timeout_s: Seconds to wait for each step.
     """
 
@@ -71,7 +71,7 @@ class AsyncStream:
         self._timeout_s = timeout_s
 
     async def send(self, message: Message) -> None:
-        """Sends a message; after the end of the stream does nothing, and ``receive`` raises."""
+        """Sends a message. After the end of the stream it does nothing, and ``receive`` raises."""
         async with self._step(is_write=True):
             await self._call.write(message)
 
@@ -89,12 +89,12 @@ class AsyncStream:
         return reply
 
     async def finish(self) -> None:
-        """Ends the stream regularly, after the last answer."""
+        """Ends the stream normally, after the last answer."""
         await self.half_close()
         await self._read()
 
     async def close(self) -> None:
-        """Cancels what is in progress; without effect after a regular end."""
+        """Cancels what is in progress; no effect after a normal end."""
         self._call.cancel()
 
     async def _read(self) -> Any:
@@ -114,7 +114,7 @@ class AsyncStream:
             if not is_write:
                 raise
         except grpc.aio.AioRpcError as error:
-            # gRPC reports a stream that ends during a write as an INTERNAL of its own, without trailing metadata.
+            # If a stream ends during a write, gRPC itself reports INTERNAL, without trailing metadata.
             if is_write and error.code() is grpc.StatusCode.INTERNAL and not error.trailing_metadata():
                 text = "the connection broke while a message was sent"
                 raise UnavailableError(grpc.StatusCode.UNAVAILABLE, text) from error
@@ -122,7 +122,7 @@ class AsyncStream:
 
 
 async def iterate(items: AnyIterable[ItemT]) -> AsyncIterator[ItemT]:
-    """An asynchronous iterator over either kind of iterable."""
+    """An asynchronous iterator over a synchronous or asynchronous iterable."""
     if isinstance(items, AsyncIterable):
         async for item in items:
             yield item
@@ -132,7 +132,7 @@ async def iterate(items: AnyIterable[ItemT]) -> AsyncIterator[ItemT]:
 
 
 async def take(iterator: AsyncIterator[ItemT], num_items: int) -> list[ItemT]:
-    """At most ``num_items`` next items of an iterator."""
+    """The next items of an iterator, at most ``num_items``."""
     items: list[ItemT] = []
     while len(items) < num_items:
         try:

@@ -1,8 +1,8 @@
 """Calls and streams over a blocking channel, and work in background threads.
 
-Ctrl-C raises in the main thread, at any place. Raised inside gRPC's code, or inside a thread pool's, it leaves a lock
-behind on which others wait forever. So whatever gRPC does for a stream is done in threads, and the main thread only
-waits on a ``SimpleQueue``, which has no lock of this kind.
+Ctrl-C raises in the main thread, at any point. Raised inside the code of gRPC or of a thread pool, it leaves a lock
+held, and other threads wait for it forever. So all gRPC work for a stream is done in threads, and the main thread
+only waits on a ``SimpleQueue``, which has no such lock.
 """
 
 import queue
@@ -38,7 +38,7 @@ class BlockingChannel:
         self._channel.close()
 
     def call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
-        """One unary call of the rpc that takes this request."""
+        """Makes a unary call of the rpc that takes this request."""
         kind = type(request)
         method = self._channel.unary_unary(
             rpc_of(kind).path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
@@ -51,7 +51,7 @@ class BlockingChannel:
 
     def open(self, request: type[RequestT], response: type[ResponseT]) -> "BlockingStream":
         """Opens the stream that takes such requests."""
-        metadata = self._connection.metadata()  # of the trace that this thread is in
+        metadata = self._connection.metadata()  # with the trace of the current thread
 
         def start(messages: Iterator[Message]) -> Any:
             method = self._stream_channel.stream_stream(
@@ -97,12 +97,12 @@ class BlockingStream:
         return reply
 
     def finish(self) -> None:
-        """Ends the stream regularly, after the last answer."""
+        """Ends the stream normally, after the last answer."""
         self.half_close()
         self._read()
 
     def close(self) -> None:
-        """Cancels what is in progress; without effect after a regular end."""
+        """Cancels what is in progress; no effect after a normal end."""
         self._is_closed = True
         self._outgoing.put(None)
         if not self._has_ended:
@@ -128,7 +128,7 @@ class BlockingStream:
         raise item
 
     def _cancel(self) -> None:
-        call = self._call  # looked up here, because the last holder runs its finalizer
+        call = self._call  # looked up here, because the holder of the last reference runs its finalizer
         if call is not None:
             call.cancel()
 
@@ -170,10 +170,10 @@ class Background(Generic[T]):
             self._ended.put((None, error))
 
     def result(self, on_wait: Callable[[float], None] = lambda waited_s: None) -> T:
-        """What the work returned, once; raises what it raised.
+        """Returns the result of the work, once, or raises its exception.
 
         Args:
-            on_wait: Called about every half second with the seconds that have passed.
+            on_wait: Called about every half second with the elapsed seconds.
         """
         started = time.monotonic()
         while True:
@@ -191,5 +191,5 @@ iterate = iter
 
 
 def take(iterator: Iterator[T], num_items: int) -> list[T]:
-    """At most ``num_items`` next items of an iterator."""
+    """The next items of an iterator, at most ``num_items``."""
     return list(islice(iterator, num_items))

@@ -1,4 +1,4 @@
-"""Calls that every room makes: one, in parts, page by page, or as a stream.
+"""Calls that every task makes: single, in parts, page by page, or as a stream.
 
 Written for asyncio; ``clients/generate_client.py`` makes the blocking version in ``generated/`` from it.
 """
@@ -43,7 +43,7 @@ class AsyncCalls:
 
     @property
     def target(self) -> str:
-        """Where the server is."""
+        """Address of the server."""
         return self._connection.target
 
     async def close(self) -> None:
@@ -51,7 +51,7 @@ class AsyncCalls:
         await self._channel.close()
 
     async def _call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
-        """One unary call of the rpc that takes this request."""
+        """Makes a unary call of the rpc that takes this request."""
         return await self._channel.call(request, response)
 
     async def _call_parts(
@@ -60,10 +60,10 @@ class AsyncCalls:
         """Sends a request in as many parts as the server's limits require.
 
         Args:
-            request: With all items.
+            request: The request with all items.
             response: Class of the replies.
-            field: Repeated field of the request that is cut.
-            max_items: Limits -> most items of one request; 0: no limit.
+            field: Repeated field of the request to split.
+            max_items: Limits -> maximum items per request; 0: no limit.
 
         Returns:
             Replies in the order of the parts.
@@ -101,7 +101,7 @@ class AsyncCalls:
     async def _call_pages(
         self, request: Any, response: type[ResponseT], items: Callable[[ResponseT], Iterable[T]]
     ) -> list[T]:
-        """Everything of a list that arrives page by page."""
+        """All items of a list that is fetched page by page."""
         collected: list[T] = []
         while True:
             reply: Any = await self._call(request, response)
@@ -111,7 +111,7 @@ class AsyncCalls:
             request.page_token = reply.next_page_token
 
     async def _limits(self) -> Limits:
-        """The server's limits, which are requested once."""
+        """The server's limits, requested once."""
         if self._known_limits is None:
             reply = await self._call(models_pb2.GetModelRequest(), models_pb2.GetModelResponse)
             self._known_limits = from_message(reply.model, Model).limits
@@ -128,7 +128,7 @@ class AsyncCalls:
             raise
 
     async def _retry(self, open_stream: Callable[P, Awaitable[T]], *args: P.args, **kwargs: P.kwargs) -> T:
-        """Opens a stream; repeats a failed attempt as gRPC repeats unary calls."""
+        """Opens a stream; retries a failed attempt as gRPC retries unary calls."""
         pauses = retry_pauses()
         while True:
             try:

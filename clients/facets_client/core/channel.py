@@ -28,7 +28,7 @@ _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Z
 
 
 def parse_target(text: str) -> str:
-    """The target in the form that gRPC takes, always with a port.
+    """The target in the form that gRPC expects, always with a port.
 
     Args:
         text: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, ``dns:///HOST:PORT``, ``unix:PATH`` or another name that gRPC
@@ -87,7 +87,7 @@ class Rpc(NamedTuple):
 
 
 def rpc_of(request: type[Message]) -> Rpc:
-    """The rpc that takes a request of this class; every rpc has a request class of its own.
+    """The rpc that takes a request of this class; each rpc has its own request class.
 
     Raises:
         TypeError: No rpc takes it.
@@ -106,7 +106,7 @@ def _methods() -> dict[str, MethodDescriptor]:
     for module in (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2, health_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
-                methods.setdefault(method.input_type.full_name, method)  # of health, Check comes before Watch
+                methods.setdefault(method.input_type.full_name, method)  # in health, Check comes before Watch
     return methods
 
 
@@ -121,7 +121,7 @@ class TlsConfig:
     """Certificates, as PEM bytes.
 
     Attributes:
-        root_certificates: Authorities to trust; None: gRPC's own list.
+        root_certificates: CAs to trust; None: gRPC's own list.
         private_key: Key of the client, for servers that ask for a client certificate.
         certificate_chain: Certificate of the client.
         server_name: Name in the server's certificate when it differs from the target; empty: the target.
@@ -138,12 +138,12 @@ class TlsConfig:
 
 
 class Connection:
-    """Checked settings of a client, used by both colours.
+    """Validated settings of a client, blocking or asynchronous.
 
     Args:
-        target: Where the server is; see ``parse_target``.
+        target: Address of the server; see ``parse_target``.
         timeout_s: Seconds for one request, retries included; None: the default of each rpc.
-        api_key: Key for servers that ask for one.
+        api_key: API key, for servers that require one.
         tls: False: no encryption; True: TLS with gRPC's own trusted roots; or certificates.
 
     Raises:
@@ -161,7 +161,7 @@ class Connection:
         self._tls = TlsConfig() if tls is True else (tls or None)
 
     def open_channel(self, library: Any, *, retried: bool) -> Any:
-        """A channel.
+        """Opens a channel.
 
         Args:
             library: ``grpc`` or ``grpc.aio``.
@@ -194,7 +194,7 @@ class Connection:
         return TIMEOUTS_S.get(rpc_of(request).name, DEFAULT_TIMEOUT_S) if self._timeout_s is None else self._timeout_s
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
-        """Metadata of one call: the API key, and the caller's trace where the program uses OpenTelemetry."""
+        """Metadata of one call: the API key, and the caller's trace context if the program uses OpenTelemetry."""
         if "opentelemetry.trace" not in sys.modules:
             return self._metadata
         from opentelemetry.trace.propagation.tracecontext import TraceContextTextMapPropagator

@@ -1,4 +1,4 @@
-"""Name of the client's distribution, and errors for optional parts that are not installed."""
+"""Name of the client's distribution, and errors for missing optional dependencies."""
 
 import importlib.metadata
 import importlib.util

@@ -1,4 +1,4 @@
-"""Filters as messages."""
+"""Converts filters to messages."""
 
 from facets_proto.v1 import filters_pb2 as pb
 from google.protobuf import struct_pb2
@@ -11,7 +11,7 @@ def filter_message(where: filters.Filter | None) -> pb.Filter | None:
 
     Raises:
         TypeError: Not a filter.
-        ValueError: An integer that no double holds.
+        ValueError: An integer that a double cannot represent.
     """
     return None if where is None else _message(where)
 

@@ -6,7 +6,7 @@ from itertools import pairwise
 
 from facets_client.generated.types import FacetMatch, NearestWord, Span
 
-# The page keeps its colours; highlighting is transparent, so that both themes stay readable.
+# The notebook's own colours are kept; highlighting is transparent, so that it is readable in both themes.
 _STYLE = (
     ".facets-out{font:inherit;color:inherit;line-height:1.45}"
     ".facets-out mark{background:rgba(255,190,0,.35);color:inherit;padding:0}"
@@ -19,7 +19,7 @@ _STYLE = (
 
 
 def fragment(*parts: str) -> str:
-    """Pieces of HTML in one element with the style."""
+    """Pieces of HTML in one styled element."""
     return f'<div class="facets-out"><style>{_STYLE}</style>{"".join(parts)}</div>'
 
 

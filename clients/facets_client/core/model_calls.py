@@ -38,7 +38,7 @@ class AsyncModelCalls(AsyncCalls):
         )
 
     async def take_backup(self) -> TakenBackup:
-        """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest ones.
+        """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest backups.
 
         Raises:
             FailedPreconditionError: The server has no backup folder, or keeps its documents in PostgreSQL.

@@ -18,7 +18,7 @@ from facets_client.generated.types import Limits, Timings
 MessageT = TypeVar("MessageT", bound=Message)
 RecordT = TypeVar("RecordT")
 
-# Room for the fields of a request beside its items, and for the key and length of an item on the wire.
+# Space for a request's fields other than its items, and for the key and length of an item on the wire.
 ENVELOPE_BYTES = 4_096
 ITEM_BYTES = 16
 # The server's default. The client never sends it, but needs it to cut requests whose top_k is unset.
@@ -33,7 +33,7 @@ _INTEGERS = {
 
 
 def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
-    """A message of these fields; None leaves a field unset.
+    """A message with these fields; None leaves a field unset.
 
     Raises:
         TypeError, ValueError: A value does not fit its field, which the message names.
@@ -102,7 +102,7 @@ def check_iterable(name: str, items: object) -> None:
     """Rejects one string where several items are expected, and anything that is not iterable.
 
     Raises:
-        TypeError: With what was meant.
+        TypeError: Its message shows the fix.
     """
     if isinstance(items, str | bytes):
         raise TypeError(f"{name} must be a sequence, got one {type(items).__name__}: try [{items[:20]!r}]")
@@ -111,7 +111,7 @@ def check_iterable(name: str, items: object) -> None:
 
 
 def shown(value: object) -> str:
-    """A value in an error, such as ``float nan`` or ``NoneType``."""
+    """A value as shown in an error, such as ``float nan`` or ``NoneType``."""
     kind, text = type(value).__name__, repr(value)
     return kind if value is None or len(text) > 20 else f"{kind} {text}"
 
@@ -123,8 +123,8 @@ def slices(sizes: Sequence[int], *, max_items: int, max_bytes: int) -> Iterator[
 
     Args:
         sizes: Bytes of each item on the wire.
-        max_items: Most items of a run; 0: no limit.
-        max_bytes: Most bytes of a request; 0: no limit.
+        max_items: Maximum items per run; 0: no limit.
+        max_bytes: Maximum bytes per request; 0: no limit.
 
     Example:
         >>> list(slices([5, 5, 5], max_items=2, max_bytes=0))
@@ -160,7 +160,7 @@ def least(*limits: int) -> int:
 
 
 def max_with_evidence(limits: Limits, request: Any) -> int:
-    """Most queries, papers or ids of a request with ``evidence`` and ``top_k``; 0: no limit."""
+    """Maximum queries, papers or ids per request with ``evidence`` and ``top_k``; 0: no limit."""
     if not request.evidence:
         return 0
     top_k = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K
@@ -168,7 +168,7 @@ def max_with_evidence(limits: Limits, request: Any) -> int:
 
 
 def move_indices(error: FacetsClientError, field: str, offset: int) -> None:
-    """Turns ``texts[3]`` of a part into ``texts[259]`` of the whole, in an error that is being raised."""
+    """Changes ``texts[3]`` of a part to ``texts[259]`` of the whole input, in an error that is being raised."""
     before = error.field_violations
     error.field_violations = tuple(
         FieldViolation(_moved(item.field, field, offset), item.description) for item in before
@@ -193,13 +193,13 @@ def index_of(step: str, field: str) -> int | None:
 
 
 def join(replies: Sequence[RecordT], *, added: Sequence[str] = ()) -> RecordT:
-    """The replies to the parts of a call as one.
+    """Joins the replies to the parts of a call.
 
     Lists and arrays are concatenated, timings are added, and the rest is taken from the last reply.
 
     Args:
         replies: In the order of the parts.
-        added: Further fields whose numbers are added.
+        added: Further numeric fields to add up.
     """
     if len(replies) == 1:
         return replies[0]

@@ -16,14 +16,14 @@ class ServerStatus:
         num_running: Calls in progress, including this one.
         num_queued: Calls waiting for admission.
         num_streams: Open streams.
-        num_waiting: Model -> texts (or calls) that wait for it.
+        num_waiting: Model -> texts (or calls) waiting for it.
         num_requests: Status code -> calls answered since the start.
         disk_bytes: Part of the data directory -> bytes.
         free_bytes: Bytes left on the disk; 0: not known.
-        last_backup_time: None: never, as far as the server knows.
-        backup_dir: Where ``take_backup`` puts backups, on the server; empty: it takes none.
+        last_backup_time: Time of the last backup; None: none known to the server.
+        backup_dir: Where ``take_backup`` puts backups, on the server; empty: backups are off.
         backups: The latest 20 in that folder, newest first.
-        backup_keep: Backups that a new one leaves in the folder; 0: all.
+        backup_keep: Number of backups kept in the folder after a new one; 0: all.
     """
 
     version: str

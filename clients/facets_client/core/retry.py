@@ -1,10 +1,10 @@
-"""Which failed calls are sent again, and after what pauses."""
+"""Which failed calls are retried, and after which pauses."""
 
 import random
 from collections.abc import Iterator
 
-# Only failures that did nothing and may pass (AIP-194). gRPC waits longer when the server asks for it
-# (grpc-retry-pushback-ms) and stops at the deadline of the call. A CANCELLED that this side did not cause comes from
+# Only transient failures of calls that had no effect (AIP-194). gRPC waits longer when the server asks for it
+# (grpc-retry-pushback-ms) and stops at the deadline of the call. A CANCELLED that the client did not cause comes from
 # gRPC itself or a proxy that gave up a call before a busy server had begun it.
 RETRY_POLICY: dict[str, object] = {
     "maxAttempts": 5,  # the most that gRPC allows

@@ -1,4 +1,4 @@
-"""Types of values, and what records can do besides holding values."""
+"""Value types, and base classes that add methods to records."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
-MAX_EXACT_INTEGER = 2**53  # a double does not hold every larger integer
+MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
 EntryT = TypeVar("EntryT")
 
 
@@ -44,7 +44,7 @@ class Listed(Sequence[EntryT]):
     def to_dicts(self) -> list[dict[str, object]]:
         """One entry per row, as ``pandas.DataFrame(...)`` and ``polars.DataFrame(...)`` take them.
 
-        Where an entry is itself a list, each of its items is a row, with the number of the list as ``query``, from 0.
+        If an entry is itself a list, each of its items is a row, with the 0-based index of the list as ``query``.
         """
         rows = []
         for number, entry in enumerate(self._entries):

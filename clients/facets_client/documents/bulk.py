@@ -1,4 +1,4 @@
-"""Stores the documents of an input: a window of batches on a stream, each settled by its acknowledgement."""
+"""Stores the documents of an input: a window of batches on a stream, each completed by its acknowledgement."""
 
 import time
 from collections import deque
@@ -31,20 +31,20 @@ ReadDocuments: TypeAlias = Callable[[Place], Iterator[DocumentRecord]]
 class IndexTask:
     """A task of the bulk runner: stores the documents of an input.
 
-    Batches grow and shrink so that the server needs about half a second for each: a batch is all or nothing for Ctrl-C
-    and for the progress shown.
+    Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the
+    progress bar treat a batch as a unit.
 
     Args:
         client: Connected to the server.
-        read_documents: Returns the documents after a place.
-        collection: Where to store.
-        settings: How to work through the input.
+        read_documents: Returns the documents after a position.
+        collection: Name of the target collection.
+        settings: Settings of the run.
         encoded_by: The model that has encoded the documents; None: the server encodes them.
 
     Attributes:
-        index_revision: Revision that holds everything stored; give it as min_revision to search it.
-        truncated: The first documents of this run that were stored without being read to their end. The place counts
-            all of them as ``num_truncated``.
+        index_revision: Revision that holds everything stored; pass it as min_revision to search it.
+        truncated: The first documents of this run that were stored without being read to their end. The saved
+            position counts all of them as ``num_truncated``.
     """
 
     def __init__(
@@ -61,15 +61,15 @@ class IndexTask:
         self._read_documents = read_documents
         self._settings = settings
         self._session: UpsertSession | None = None
-        self._under_way: deque[int] = deque()  # numbers of the batches in the stream
+        self._under_way: deque[int] = deque()  # sequence numbers of batches in the stream
         self._max_batch_bytes = _FIRST_BATCH_BYTES
-        self._busy_since = 0.0  # when the server began with the oldest batch under way
+        self._busy_since = 0.0  # when the server started on the oldest batch in flight
         self.resume_token = ""
         self.index_revision = 0
         self.truncated: list[TruncatedDocument] = []
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
-        """The batches after a place, within the server's limits."""
+        """The batches after a position, within the server's limits."""
         self.resume_token = place.resume_token
         limits = self._client.model().limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
@@ -83,7 +83,7 @@ class IndexTask:
 
     @property
     def max_under_way(self) -> int:
-        """As many batches as the server allows."""
+        """Maximum number of batches in flight, as the server allows."""
         return self._session.max_unacked_batches if self._session else 1
 
     def send(self, batch: Batch[DocumentMessage]) -> None:
@@ -119,7 +119,7 @@ class IndexTask:
             self._session = None
 
     def finish(self) -> None:
-        """Ends the stream in good order."""
+        """Ends the stream normally."""
         if self._session:
             self._session.finish()
 
@@ -139,7 +139,7 @@ class IndexTask:
             except _TOKEN_REFUSED:
                 if not self.resume_token:
                     raise
-                # The server has forgotten the stream. What it acknowledged stays stored.
+                # The server no longer knows the stream. Acknowledged batches stay stored.
                 self._session = self._open_stream()
             self.resume_token = self._session.resume_token
         return self._session
@@ -148,16 +148,16 @@ class IndexTask:
 def to_messages(
     records: Iterable[DocumentRecord], max_message_bytes: int = 0
 ) -> Iterator[Record[DocumentMessage] | Rejection]:
-    """Documents as messages. Rejects what cannot be sent, and an id that was there within the last 100,000 records.
+    """Documents as messages. Rejects unsendable documents, and an id that repeats within 100,000 records.
 
-    A batch must not hold an id twice, and the same id twice in a neighbourhood is a mistake in the input. Farther
+    A batch must not hold an id twice, and an id that repeats at a short distance is a mistake in the input. Farther
     apart, the later document replaces the earlier one.
 
     Args:
         records: The documents.
         max_message_bytes: The server's limit of a message; 0: none.
     """
-    seen: dict[str, str] = {}  # id -> where it was
+    seen: dict[str, str] = {}  # id -> its position in the input
     for record in records:
         if isinstance(record, Rejection):
             yield record

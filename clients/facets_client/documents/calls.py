@@ -50,8 +50,8 @@ class AsyncCollectionCalls(AsyncCalls):
 
         Args:
             name: Name of the collection.
-            model: Its model, for passages or for sentences; empty: the server's default for collections.
-            search_fields: Payload fields that are searched with the text -> weight of their words relative to those
+            model: Name of a passage or sentence model; empty: the server's default for collections.
+            search_fields: Payload fields searched along with the text -> weight of their words relative to those
                 of the text; None: title, subject, headline, heading and name, 2 each; empty: none.
         """
         fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
@@ -78,15 +78,15 @@ class AsyncCollectionCalls(AsyncCalls):
     async def reindex_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
     ) -> AsyncIterator[ReindexProgress]:
-        """Moves a collection to another model, or to the served revision of its own, by encoding its texts again.
+        """Moves a collection to another model or the served revision of its current one, by encoding all texts again.
 
-        The collection can be searched and written in the meantime. A caller who stops taking the progress leaves it
-        unchanged; the next call continues.
+        The collection can be searched and written during the move. If the caller stops iterating, the collection is
+        left unchanged; the next call continues.
 
         Args:
             name: Name of the collection.
-            model: New model; empty: the served revision of its own model.
-            search_fields: Payload fields that are searched after the move; None: unchanged.
+            model: New model; empty: the served revision of its current model.
+            search_fields: Payload fields to search after the move; None: unchanged.
 
         Yields:
             The progress every few seconds; the last one is ``done``.
@@ -100,21 +100,21 @@ class AsyncCollectionCalls(AsyncCalls):
             yield from_message(reply, ReindexProgress)
 
     async def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
-        """Examines a collection as a whole: duplicates and hubs; with queries also the recall of its index.
+        """Examines a whole collection for duplicates and hubs and, given queries, measures the recall of its index.
 
         Args:
             name: Name of the collection.
-            queries: Questions as people ask them, at most 1,000. Sentences of the documents give too good figures.
+            queries: Real user questions, at most 1,000. Sentences from the documents overstate the recall.
         """
         request = request_of(diagnosis_pb2.DiagnoseCollectionRequest, name=name, queries=queries)
         return from_message(await self._call(request, diagnosis_pb2.DiagnoseCollectionResponse), CollectionDiagnosis)
 
     async def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
-        """A collection as points of a plane, similar documents close to each other, and its themes.
+        """A two-dimensional layout of a collection, with similar documents close together, and its themes.
 
         Args:
             name: Name of the collection.
-            max_documents: Size of the sample that is laid out; 0: the server's limit.
+            max_documents: Size of the sample in the layout; 0: the server's limit.
         """
         request = request_of(diagnosis_pb2.MapCollectionRequest, name=name, max_documents=max_documents)
         return from_message(await self._call(request, diagnosis_pb2.MapCollectionResponse), CollectionMap)
@@ -128,14 +128,14 @@ class AsyncDocumentCalls(AsyncCalls):
     ) -> WriteResult:
         """Stores documents and replaces those with the same id; durable on return.
 
-        Each request is stored whole or not at all. A long input takes several requests, and an error in a later one
-        leaves the earlier ones stored.
+        Each request is atomic. A long input takes several requests, and an error in a later one leaves the earlier
+        ones stored.
 
         Args:
             collection: Name of the collection.
             documents: At least one.
-            encoded_by: The model that made their facet embeddings: FailedPreconditionError when the collection has
-                another one. None: not verified.
+            encoded_by: The model that made their facet embeddings; FailedPreconditionError if the collection
+                uses another one. None: not verified.
         """
         check_iterable("documents", documents)
         messages = [from_document(document) for document in documents]
@@ -152,7 +152,7 @@ class AsyncDocumentCalls(AsyncCalls):
 
         Args:
             collection: Name of the collection.
-            resume_token: Of an earlier ack, to continue its stream; empty: a new stream.
+            resume_token: Token from an earlier ack, to continue its stream; empty: a new stream.
             encoded_by: As in ``upsert``.
         """
         first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
@@ -168,14 +168,14 @@ class AsyncDocumentCalls(AsyncCalls):
         resume_token: str = "",
         encoded_by: ModelVersion | None = None,
     ) -> AsyncIterator[StreamAck]:
-        """Stores any number of documents in bounded memory; a bad one is rejected in the ack of its batch.
+        """Stores any number of documents in bounded memory; the ack of a batch lists its rejected documents.
 
         Args:
             collection: Name of the collection.
-            documents: Any number. Taking an ack reads a window of batches ahead.
-            batch_size: Documents of one batch; each batch has one ack.
-            resume_token: Of an earlier ack, to continue after a broken connection with the documents that were not
-                acknowledged.
+            documents: Any number. A window of batches is read ahead of the acks.
+            batch_size: Documents per batch; each batch has one ack.
+            resume_token: Token from an earlier ack, to continue after a broken connection with the unacknowledged
+                documents.
             encoded_by: As in ``upsert``.
 
         Yields:
@@ -251,7 +251,7 @@ class AsyncDocumentCalls(AsyncCalls):
         Args:
             collection: Name of the collection.
             ids: Documents to delete.
-            where: Instead, a condition on the payload.
+            where: Condition on the payload, instead of ids.
         """
         request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
         if where is not None:
@@ -326,7 +326,7 @@ class AsyncDocumentCalls(AsyncCalls):
         group: bool | None = None,
         model: str = "",
     ) -> SearchResults:
-        """The best documents for each query, by its facets and its words.
+        """The best documents for each query, by facets and words.
 
         Args:
             collection: Name of the collection.
@@ -334,8 +334,8 @@ class AsyncDocumentCalls(AsyncCalls):
             top_k: Hits for each query; None: 10.
             mode: ``hybrid`` (None): facets and words (facets alone for facet embeddings); ``facets``; or
                 ``lexical``: words.
-            combine: How several facets of a query make one score. ``sum``: a document answers all of them; ``any``:
-                any of them; empty: ``any`` for a text of several questions, else ``sum``.
+            combine: How the facets of a query are combined into one score. ``sum``: a document must answer all of
+                them; ``any``: any of them; empty: ``any`` for a text with several questions, else ``sum``.
             where: Condition on the payload; None: all documents.
             exact: Compare with every document instead of using an approximate index.
             min_revision: Read only this revision or a later one (read your writes); 0: any.
@@ -344,8 +344,8 @@ class AsyncDocumentCalls(AsyncCalls):
             include_document: Whether to return text and payload; None: yes.
             min_confidence: Only hits with at least this confidence, in [0, 1]; None: all.
             diversify: How much the hits should differ in what they answer, in [0, 1]; None: ranked by score alone.
-            group: True (None): hits are documents, a long one with its best part; False: hits are parts.
-            model: Model that embeds the queries, of the collection's space; empty: the collection's.
+            group: True (None): hits are documents, long ones with their best part; False: hits are parts.
+            model: Model that embeds the queries, from the collection's embedding space; empty: the collection's.
         """
         request = request_of(
             pb.SearchRequest,
@@ -391,7 +391,7 @@ class AsyncDocumentCalls(AsyncCalls):
 
         Args:
             query: What the texts should answer.
-            texts: At most ``Limits.max_texts_per_request``: they are compared with each other, in one request.
+            texts: At most ``Limits.max_texts_per_request``: they are compared with each other in one request.
             top_k: How many of the best to return; None: all.
             mode: ``hybrid`` (None), ``facets`` or ``lexical``, as in ``search``.
             model: Model that embeds query and texts; empty: the server's default for collections.

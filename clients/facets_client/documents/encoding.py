@@ -1,4 +1,4 @@
-"""Encodes documents without a server: processes of the library with a model each, here or in a cluster of Ray.
+"""Encodes documents without a server: library processes, each with a model, on this machine or a Ray cluster.
 
 The client never imports the library. A worker is ``python -m facets``, which reads documents and answers with their
 facets. A worker that dies is started again and repeats its work.
@@ -21,12 +21,12 @@ from facets_client.load.source import InputError
 
 _LIBRARY = "facets"
 _INSTALL_LIBRARY = "pip install 'multifacet[model,models]'"
-_MAX_ATTEMPTS = 3  # at the same work, each with a worker of its own
+_MAX_ATTEMPTS = 3  # for the same work, each on a different worker
 _CONNECT_TIMEOUT_S = 10.0
 
 SearchFields: TypeAlias = Mapping[str, float] | None
 Sent: TypeAlias = tuple[str, str, Mapping[str, object]]  # id, text and payload of a document
-Answer: TypeAlias = Mapping[str, Any] | str  # the fields of an encoded document, or the rule that its text breaks
+Answer: TypeAlias = Mapping[str, Any] | str  # the fields of an encoded document, or the rule that its text violates
 
 
 class WorkerLostError(RuntimeError):
@@ -35,7 +35,7 @@ class WorkerLostError(RuntimeError):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EncodedBy:
-    """The model that encodes, and the payload fields that it reads with the text."""
+    """The model that encodes, and the payload fields that it reads along with the text."""
 
     name: str
     revision: str
@@ -46,11 +46,11 @@ class EncodedBy:
 
 
 class Worker:
-    """A process of the library with a model. Serves one caller at a time.
+    """A library process with a model. Serves one caller at a time.
 
     Args:
-        model: Name or folder; empty: the default model of passages.
-        search_fields: Payload fields that are read with the text and their weights; None: those of a collection.
+        model: Name or folder; empty: the default passage model.
+        search_fields: Payload fields read along with the text -> weights; None: the defaults of a collection.
     """
 
     def __init__(self, model: str, search_fields: SearchFields) -> None:
@@ -65,13 +65,13 @@ class Worker:
         self._encoded_by = self._ask((model, search_fields))
 
     def describe(self) -> EncodedBy:
-        """What it encodes with. Raises InputError if the model cannot be loaded."""
+        """Its model and fields. Raises InputError if the model cannot be loaded."""
         if isinstance(self._encoded_by, str):
             raise InputError(self._encoded_by)
         return EncodedBy(**self._encoded_by)
 
     def encode(self, documents: Sequence[Sent]) -> list[Answer]:
-        """What the model reads of each document."""
+        """Encodes documents; one answer per document."""
         answers: list[Answer] = self._ask(documents)
         return answers
 
@@ -92,7 +92,7 @@ class Worker:
 
 
 class RayWorker:
-    """A worker in an actor of Ray, on any machine with a free processor."""
+    """A worker in a Ray actor, on any machine with a free processor."""
 
     def __init__(self, model: str, search_fields: SearchFields) -> None:
         import ray
@@ -111,7 +111,7 @@ class RayWorker:
         return answers
 
     def close(self) -> None:
-        """Ends the actor, and with its standard input the process."""
+        """Ends the actor; this closes the process's standard input and so ends the process."""
         self._ray.kill(self._actor)
 
     def _result(self, reference: object) -> Any:
@@ -124,7 +124,7 @@ class RayWorker:
 
 
 def connect_to_ray(address: str, environment: Mapping[str, str]) -> int:
-    """Connects to a cluster of Ray and returns the number of its processors.
+    """Connects to a Ray cluster and returns its number of processors.
 
     Args:
         address: Address of the cluster; ``auto`` finds one, ``local`` starts one on this machine.
@@ -132,14 +132,14 @@ def connect_to_ray(address: str, environment: Mapping[str, str]) -> int:
 
     Raises:
         ImportError: Ray is not installed.
-        InputError: No cluster answers there.
+        InputError: No cluster answers at the address.
     """
     require_extra("ray", "ray")
     import ray
 
     paths = {name: environment[name] for name in ("PYTHONPATH",) if name in environment}
     try:
-        if address not in ("local", "auto"):  # Ray itself tries for minutes
+        if address not in ("local", "auto"):  # Ray itself retries for minutes
             host, _, port = address.removeprefix("ray://").rpartition(":")
             socket.create_connection((host, int(port)), timeout=_CONNECT_TIMEOUT_S).close()
         ray.init(
@@ -154,11 +154,11 @@ def connect_to_ray(address: str, environment: Mapping[str, str]) -> int:
 
 
 class Workers:
-    """Several workers, each started when it is needed and again when it was lost. Thread-safe.
+    """Several workers, started on demand and restarted when lost. Thread-safe.
 
     Args:
-        start: Starts a worker.
-        number: How many.
+        start: Function that starts a worker.
+        number: Number of workers.
     """
 
     def __init__(self, start: Callable[[], Worker | RayWorker], number: int) -> None:
@@ -171,15 +171,15 @@ class Workers:
         self._is_closed = False
 
     def describe(self) -> EncodedBy:
-        """What the workers encode with."""
+        """Model and fields of the workers."""
         described: EncodedBy = self._with_worker(lambda worker: worker.describe())
         return described
 
     def encode(self, messages: Sequence[DocumentMessage]) -> list[Document | str]:
-        """The documents as the model reads them; in place of one that it cannot read, the rule that its text breaks.
+        """The encoded documents; for one that cannot be encoded, the rule that its text violates.
 
         Raises:
-            InputError: Workers were lost again and again.
+            InputError: Workers were lost repeatedly.
         """
         documents = list(map(to_document, messages))
         sent = [(document.id, document.text, dict(document.payload)) for document in documents]
@@ -203,7 +203,7 @@ class Workers:
                     if worker is None:
                         worker = self._start()
                         self._started.append(worker)
-                    if self._is_closed:  # while it was started
+                    if self._is_closed:  # while the worker was starting
                         worker.close()
                     return work(worker)
                 except WorkerLostError as error:

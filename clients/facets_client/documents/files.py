@@ -1,4 +1,4 @@
-"""The documents of many files, one after the other: which columns of a table become text, id, title and payload."""
+"""Reads documents from files in turn, and decides which table columns become text, id, title and payload."""
 
 import difflib
 import hashlib
@@ -16,7 +16,7 @@ from facets_client.load.rows import ReadOptions, Record, Rejection, Row, Rows, t
 from facets_client.load.source import InputError, Source
 from facets_client.load.state import Place
 
-# Names of columns, in lower case, the best first. The playground knows the same ones.
+# Names of columns, in lower case, best first. The playground uses the same ones.
 TEXT_NAMES = (
     *("text", "body", "content", "contents", "abstract", "passage", "article", "description", "message", "summary"),
     *("note", "notes", "comment", "comments", "details"),
@@ -24,7 +24,7 @@ TEXT_NAMES = (
 TITLE_NAMES = ("title", "headline", "heading", "subject")
 ID_NAMES = ("id", "_id", "doc_id", "docid", "document_id", "uuid")
 _MAX_COLUMNS_SHOWN = 20
-# The rows that decide about columns and their types: at most so many, and so many characters of a file or a stream.
+# Columns and types are decided from the first rows: limits in rows, and in characters of a file or a stream.
 _FIRST_ROWS = 100
 _FIRST_CHARS = 2**16
 _FIRST_STREAM_CHARS = 2**12
@@ -35,16 +35,16 @@ DocumentRecord = Record[Document] | Rejection
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Columns:
-    """Which columns become what; what is not said is decided by the names of the columns.
+    """Use of each column; unset attributes are decided by the names of the columns.
 
     Attributes:
-        text: Columns of the text; several are joined by a blank line.
-        title: Column of the title; it becomes ``title`` of the payload.
-        id: Column of the id: a string, or an integer, which becomes a string.
-        payload: Columns of the payload; None: all others.
-        generated_ids: How ids are made where no column holds them: of the file's name and the row, or of the text.
-            Given by the caller, no column is used.
-        converters: For the columns of a format without types: what turns a string into a value, None for no value.
+        text: Columns with the text; several are joined by a blank line.
+        title: Column with the title; it becomes ``title`` in the payload.
+        id: Column with the id: strings, or integers, which become strings.
+        payload: Columns kept in the payload; None: all others.
+        generated_ids: How ids are made if no column holds them: from the file name and the row, or from the text.
+            If the caller sets it, no id column is used.
+        converters: For columns of an untyped format: function from a string to a value, None for no value.
     """
 
     text: tuple[str, ...] = ()
@@ -60,16 +60,16 @@ class Columns:
 
 
 class ColumnError(InputError):
-    """A table lacks a column that is asked for, or has none that looks like a text."""
+    """A table lacks a requested column, or no column looks like a text."""
 
 
 class DocumentFiles:
-    """An input of the bulk runner: documents of files, which are opened one at a time.
+    """An input of the bulk runner: documents from files, which are opened one at a time.
 
     Args:
         files: At least one.
-        columns: Which columns of tables become what.
-        options: How the files are read.
+        columns: Use of the table columns.
+        options: Options for reading the files.
 
     Attributes:
         files: As given.
@@ -80,14 +80,14 @@ class DocumentFiles:
         self._columns = columns
         self._options = options
         self._sizes = [os.path.getsize(file.path) if os.path.isfile(file.path) else None for file in files]
-        self._bytes_before = 0  # of the files before the open one
+        self._bytes_before = 0  # total of the files before the open one
         self._source: Source | None = None
         self._first: _OpenFile | None = None
         self._last_note = ""
 
     @property
     def name(self) -> str:
-        """Path of the only file, else the folder that all files have in common."""
+        """Path of the only file, else the common folder of all files."""
         if len(self.files) == 1:
             return self.files[0].path
         return os.path.commonpath([os.path.dirname(os.path.abspath(file.path)) for file in self.files])
@@ -108,14 +108,14 @@ class DocumentFiles:
 
     @property
     def position(self) -> int:
-        """Bytes of all files that were read so far."""
+        """Bytes read so far, over all files."""
         return self._bytes_before + (self._source.position if self._source else 0)
 
     def check(self) -> None:
-        """Opens the first file and notes which columns become what, before anything is stored.
+        """Opens the first file and notes the use of its columns, before anything is stored.
 
         Raises:
-            InputError: It lacks a column that is asked for, or the only file cannot be read.
+            InputError: It lacks a requested column, or the only file cannot be read.
             ImportError: The reader of one of the files is not installed.
         """
         asked = self._options.format
@@ -127,11 +127,11 @@ class DocumentFiles:
         except InputError as error:
             if len(self.files) == 1 or isinstance(error, ColumnError):
                 raise
-            self.close()  # it is opened again and rejected in its turn
+            self.close()  # it is opened again and rejected when its turn comes
             self._first = None
 
     def read(self, place: Place) -> Iterator[DocumentRecord]:
-        """The documents after a place, in order. Among several files an unreadable one is one rejection."""
+        """The documents after a position, in order. Among several files, an unreadable one counts as one rejection."""
         for index, file in enumerate(self.files):
             self._bytes_before = sum(size or 0 for size in self._sizes[:index])
             if index < place.file:
@@ -139,13 +139,13 @@ class DocumentFiles:
             after = place.line if index == place.file else 0
             for record in self._read_file(file):
                 if record.line > after or record.line == 0:
-                    # A file that is rejected as a whole is done with its rejection.
+                    # For a file that is rejected as a whole, the rejection completes it.
                     file_index = index + 1 if record.line == 0 else index
                     yield replace(record, file=file_index, name=file.label if len(self.files) > 1 else "")
         self._bytes_before = self.size or 0
 
     def close(self) -> None:
-        """Closes what is open."""
+        """Closes the open file, if any."""
         for source in (self._first and self._first.source, self._source):
             if source:
                 source.close()
@@ -177,7 +177,7 @@ class DocumentFiles:
             self._source = None
 
     def _note_columns(self, name: str, note: str) -> None:
-        """Notes what becomes of the columns unless the file before was the same."""
+        """Notes the use of the columns, unless it equals that of the previous file."""
         if note != self._last_note:
             self._options.note(f"{name}: {note}")
         self._last_note = note
@@ -195,10 +195,10 @@ class _OpenFile:
         self._columns = Columns(text=("text",), title="title")
 
     def decide(self, asked: Columns, note: Callable[[str, str], None]) -> None:
-        """Detects the format and decides about the columns; does nothing the second time.
+        """Detects the format and decides the use of the columns; does nothing on a second call.
 
         Raises:
-            InputError: The file has no rows, or lacks a column that is asked for.
+            InputError: The file has no rows, or lacks a requested column.
         """
         if self._form is not None:
             return
@@ -250,12 +250,12 @@ class _OpenFile:
 
 
 def to_document_record(row: Row, columns: Columns, generated_id: str) -> DocumentRecord:
-    """The document that a row holds, or why it holds none.
+    """The document of a row, or its rejection.
 
     Args:
-        row: The row; its id and text are taken out of it.
-        columns: Which columns become what.
-        generated_id: Id of the document where no column holds one and ids are not made of texts.
+        row: The row; its id and text are removed from it.
+        columns: Use of the columns.
+        generated_id: Id of the document if no column holds one and ids are not made from texts.
     """
     fields = row.fields
     document_id = ""
@@ -297,7 +297,7 @@ def to_document_record(row: Row, columns: Columns, generated_id: str) -> Documen
 
 
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
-    """The payload, title first. Empty cells of a format without types are left out."""
+    """The payload, title first, without empty cells if the format is untyped."""
     title = fields.get(columns.title) if columns.title else None
     names = columns.payload
     if names is None:
@@ -315,15 +315,15 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
 
 
 def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
-    """Which columns become what, decided by the first rows.
+    """The use of the columns, decided by the first rows.
 
     Raises:
-        ColumnError: A column that is asked for does not exist, or none looks like a text.
+        ColumnError: A requested column does not exist, or none looks like a text.
     """
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
 
     def named(option: str, *wanted: str) -> tuple[str, ...]:
-        """The columns of an option; commas separate them where no column has the whole as its name."""
+        """The columns of an option; commas separate them unless the whole string is the name of a column."""
         parts = [
             part
             for whole in wanted
@@ -339,7 +339,7 @@ def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: F
     text = named("--text", *asked.text) or (first_of(TEXT_NAMES),)
     if text == ("",):
         raise _no_text_column(file_name, names, rows)
-    # A "subject" or "heading" of JSON is rather a value than a title.
+    # In JSON, "subject" or "heading" is more likely a value than a title.
     default_title = first_of(TITLE_NAMES[:1] if form.name in ("jsonl", "json") else TITLE_NAMES)
     payload = None if asked.payload is None else named("--payload", *asked.payload)
     converted = [name for name in names if name not in text] if payload is None else payload
@@ -354,7 +354,7 @@ def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: F
 
 
 def _column(file_name: str, names: Sequence[str], option: str, wanted: str) -> str:
-    """The column of a name; upper and lower case count only where two columns differ by it."""
+    """The column of that name; case matters only if two columns differ by it."""
     same = [name for name in names if name.casefold() == wanted.casefold()]
     if wanted in names or len(same) == 1:
         return wanted if wanted in names else same[0]
@@ -378,7 +378,7 @@ def _no_text_column(file_name: str, names: Sequence[str], rows: Sequence[Row]) -
 
 
 def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
-    """One line about what becomes of the columns."""
+    """One line that describes the use of the columns."""
     used = {*columns.text, columns.title, columns.id}
     payload = columns.payload
     if payload is None:
@@ -402,7 +402,7 @@ _BOOLEANS = {"true": True, "false": False, "True": True, "False": False, "TRUE":
 
 
 def _converter(column: str, rows: Sequence[Row]) -> Callable[[str], object]:
-    """What turns the strings of a column into values, decided by the first rows; other strings stay strings."""
+    """Function that converts a column's strings to values, chosen by the first rows; other strings stay strings."""
     values = [value for row in rows if isinstance(value := row.fields.get(column), str) and value]
     if values and all(value in _BOOLEANS for value in values):
         return lambda value: _BOOLEANS.get(value, value or None)
@@ -412,7 +412,7 @@ def _converter(column: str, rows: Sequence[Row]) -> Callable[[str], object]:
 
 
 def _number(value: str) -> object:
-    """A number that JSON carries exactly. A code such as 007 stays a string."""
+    """A number, if JSON can represent it exactly. A code such as 007 stays a string."""
     if not _NUMBER.fullmatch(value):
         return value or None
     number = float(value) if any(mark in value for mark in ".eE") else int(value)

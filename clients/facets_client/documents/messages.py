@@ -1,4 +1,4 @@
-"""Documents and replies about them: records as messages, and messages as records."""
+"""Converts documents and replies between records and messages."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +13,7 @@ from facets_client.documents.results import RejectedDocument, StreamAck, WriteRe
 from facets_client.generated.types import Document, TruncatedDocument
 
 DocumentMessage = pb.Document  # a document on the wire
-BATCH_BYTES = 2**20  # most bytes of a batch of a stream, so that the model needs at most a minute for it
+BATCH_BYTES = 2**20  # maximum bytes per batch of a stream, so that the model needs at most a minute for it
 
 # A message may be nested 100 levels deep; each level of JSON takes three.
 MAX_PAYLOAD_DEPTH = 20
@@ -23,8 +23,8 @@ def from_document(document: Document) -> DocumentMessage:
     """A document as a message.
 
     Raises:
-        ValueError: Its payload cannot be carried without loss, or a text is not valid Unicode.
-        TypeError: It is not a document, or a field has a value of a wrong type.
+        ValueError: Its payload cannot be sent without loss, or a text is not valid Unicode.
+        TypeError: It is not a document, or a field has a value of the wrong type.
     """
     if not hasattr(document, "payload"):
         raise TypeError(f"expected a Document, got {shown(document)}: try Document(id=..., text=..., payload=...)")
@@ -34,12 +34,12 @@ def from_document(document: Document) -> DocumentMessage:
 
 
 def to_document(message: DocumentMessage) -> Document:
-    """A message as a document, as a server reads it: whole numbers of the payload are integers."""
+    """A message as a document, as a server reads it: whole numbers in the payload become integers."""
     return from_message(message, Document)
 
 
 def check_payload(payload: Mapping[str, object]) -> None:
-    """Rejects what a protobuf Struct accepts and changes: large integers, NaN and infinity, and deep nesting.
+    """Rejects values that a protobuf Struct would alter or fail on: large integers, NaN, infinity, deep nesting.
 
     Raises:
         ValueError: The payload holds such a value.
@@ -84,7 +84,7 @@ def _to_rejected(item: pb.RejectedDocument) -> RejectedDocument:
 
 
 def to_write_result(replies: Sequence[pb.UpsertResponse]) -> WriteResult:
-    """The replies to the parts of an upsert as one; positions count over all of them."""
+    """Joins the replies to the parts of an upsert; positions count over all parts."""
     truncated: list[TruncatedDocument] = []
     num_stored = 0
     for reply in replies:

@@ -1,4 +1,4 @@
-"""Results of the calls about documents, and how they look in a notebook and as plain text."""
+"""Results of document calls, and their notebook and plain-text output."""
 
 import re
 from collections.abc import Sequence
@@ -12,7 +12,7 @@ from facets_client.generated.types import FilterWarning, ModelVersion, SearchHit
 _SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s+|\n+")
 _TEXT_CHARS = 300
 _DIM = ' class="dim"'
-SURE_CONFIDENCE = 0.1  # people are told that a hit below it hardly answers
+SURE_CONFIDENCE = 0.1  # hits below it are shown as unlikely to answer
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,13 +62,13 @@ class SearchResults(Listed[SearchResult]):
     Attributes:
         results: Entry i belongs to queries[i]: ``results[0].hits``.
         index_revision: Revision that was searched.
-        exhaustive: Every matching document was compared, so no better one exists.
+        exhaustive: Whether every matching document was compared, so that no better one exists.
         index_kind: Kind of index: exact, faiss-ivf-int8, ...
         model: The model that embedded the queries.
         timings: Timings of the call.
         warnings: Conditions of the filter that may find nothing.
-        recall: Recent share of exact hits that searches of this collection found; None: exhaustive, or not known.
-        left_out: What could not be used, and why; empty: nothing.
+        recall: Recent recall of searches of this collection, in [0, 1]; None: exhaustive, or unknown.
+        left_out: Parts of the search that could not be used, and why; empty: none.
     """
 
     results: tuple[SearchResult, ...]
@@ -113,14 +113,14 @@ class RejectedDocument:
 
 @dataclass(frozen=True, slots=True)
 class StreamAck:
-    """Acknowledges a batch of an upsert stream: it is durable, and so are all before it.
+    """Acknowledges a batch of an upsert stream: it and all earlier batches are durable.
 
     Attributes:
         sequence: Number of the batch in its stream, from 1.
         num_upserted: Documents stored from this batch.
         rejected: Documents that were not stored.
         index_revision: Revision of the collection that contains the batch.
-        already_stored: The batch had been stored before the connection broke; nothing was changed.
+        already_stored: Whether the batch had been stored before the connection broke; nothing was changed.
         resume_token: Opens the stream again after a broken connection.
         truncated: Documents that were stored but not read to their end.
     """
@@ -159,7 +159,7 @@ def _hit_html(hit: SearchHit) -> str:
 
 
 def _results_text(results: Sequence[SearchResult]) -> str:
-    """For each hit a line with rank, confidence, id and title, and a line of its text."""
+    """For each hit, a line with rank, confidence, id and title, and a line with its text."""
     lines = []
     for number, result in enumerate(results):
         lines += [f"query {number + 1}"] if len(results) > 1 else []
@@ -191,12 +191,12 @@ def _sure(hit: SearchHit) -> str:
 
 
 def is_sure(hit: SearchHit) -> bool:
-    """Whether a hit is likely to answer; without a confidence, yes."""
+    """Whether a hit is likely to answer; True without a confidence."""
     return hit.confidence is None or hit.confidence >= SURE_CONFIDENCE
 
 
 def in_text(hit: SearchHit) -> tuple[Span | None, tuple[Span, ...]]:
-    """The answer and its matched words where they are in the text; nothing where they are in a field."""
+    """The answer and its matched words if they are in the text; None and empty if they are in a field."""
     return (None, ()) if hit.answer and hit.answer.field else (hit.answer, hit.matched_spans)
 
 
@@ -206,7 +206,7 @@ def field_line(answer: Span) -> str:
 
 
 def shown_part(text: str, answer: Span | None, max_chars: int) -> Span:
-    """The sentences around the answer; of a longer stretch, the beginning of the answer with some text before it.
+    """The sentences around the answer or, if they are too long, the beginning of the answer with some text before it.
 
     Args:
         text: The whole text.

@@ -16,13 +16,13 @@ class AsyncUpsertSession:
     Send at most ``max_unacked_batches`` before receiving an ack.
 
     Args:
-        stream: Opened.
+        stream: The open stream.
         opened: The server's first answer.
 
     Attributes:
         resume_token: Opens the same stream again after a broken connection.
         last_acked_sequence: Last batch that the server has stored; the next one continues from there.
-        max_unacked_batches: Most batches in progress.
+        max_unacked_batches: Maximum number of unacknowledged batches.
     """
 
     def __init__(self, stream: AsyncStream, opened: pb.UpsertStreamOpened) -> None:
@@ -52,7 +52,7 @@ class AsyncUpsertSession:
         return to_ack((await self._stream.receive()).ack, self.resume_token)
 
     async def finish(self) -> None:
-        """Ends the stream regularly, after the last ack."""
+        """Ends the stream normally, after the last ack."""
         await self._stream.finish()
 
     async def close(self) -> None:

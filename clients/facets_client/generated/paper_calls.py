@@ -41,7 +41,7 @@ from facets_client.papers.messages import (
 )
 from facets_client.papers.results import BulkCandidates, PaperOptions
 
-# Papers of one bulk request: few enough for the timeout, enough to look up candidates rarely.
+# Papers per bulk request: few enough for the timeout, enough to look up candidates rarely.
 _BULK_PAPERS = 128
 _PAPER_COUNTS = ("num_papers", "num_authors", "num_citing_papers", "num_unknown_citations")
 
@@ -56,8 +56,8 @@ class PaperCalls(Calls):
 
         Args:
             papers: At least one.
-            options: Which authors, and how they are scored; None: the defaults.
-            model: Name; empty: the server's default model of papers.
+            options: Candidate authors and their scoring; None: the defaults.
+            model: Name; empty: the server's default paper model.
 
         Returns:
             Entry i belongs to papers[i]; empty when no author is left.
@@ -71,8 +71,8 @@ class PaperCalls(Calls):
 
         Args:
             papers: At least one.
-            options: Which citing papers, and how they are scored; None: the defaults.
-            model: Name; empty: the server's default model of papers.
+            options: Candidate papers and their scoring; None: the defaults.
+            model: Name; empty: the server's default paper model.
 
         Returns:
             Entry i belongs to papers[i]; empty when no citing paper is left.
@@ -110,7 +110,7 @@ class PaperCalls(Calls):
             kind: ``authors`` or ``citations``.
             papers: At least one; sent in requests of 128.
             options: As in ``recommend_authors``.
-            model: Name; empty: the server's default model of papers.
+            model: Name; empty: the server's default paper model.
         """
         request = request_of(
             pb.RecommendBulkRequest,
@@ -145,19 +145,19 @@ class PaperCalls(Calls):
         """Papers for authors or citing papers, best first.
 
         Args:
-            kind: What the ids are: ``authors`` or ``citations``.
+            kind: Kind of the ids: ``authors`` or ``citations``.
             ids: At least one; NotFoundError with similar ids when one is unknown.
-            collection: Where the papers are; a document's payload has ``title``, ``abstract`` and ``year``, or the
+            collection: Collection of the papers; a document's payload has ``title``, ``abstract`` and ``year``, or the
                 first line of its text is the title.
-            papers: Instead, papers given by the caller.
+            papers: Papers to rank, instead of a collection.
             top_k: Papers for each id; None: 10.
             where: Condition on the payload of documents; for ``papers`` on the year only, e.g.
                 ``Range("year", gte=2015)``.
             excluded_ids: Ids of papers that are never listed.
-            facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
+            facet_weight: Share of facet similarity in the score, in [0, 1]; None: tuned for the model.
             evidence: Return evidence.
             min_revision: Read only this revision of the collection or a later one; 0: any.
-            model: Name; empty: the server's default model of papers.
+            model: Name; empty: the server's default paper model.
         """
         if bool(collection) == (papers is not None):
             raise ValueError("expected collection or papers, got " + ("both" if collection else "neither"))
@@ -204,8 +204,8 @@ class PaperCalls(Calls):
     def add_papers(self, papers: Sequence[Paper], *, model: str = "") -> AddedPapers:
         """Adds papers with their authors and citing papers, without training; durable on return.
 
-        Each request is stored whole or not at all. A long input takes several requests, and an error in a later one
-        leaves the earlier ones stored.
+        Each request is atomic. A long input takes several requests, and an error in a later one leaves the earlier
+        ones stored.
         """
         parts = self._call_parts(
             request_of(pb.AddPapersRequest, papers=paper_messages(papers), model=model),
@@ -216,7 +216,7 @@ class PaperCalls(Calls):
         return join([from_message(part, AddedPapers) for part in parts], added=_PAPER_COUNTS)
 
     def add_authors(self, authors: Sequence[NewAuthor], *, model: str = "") -> AddedAuthors:
-        """Adds authors by what they wrote, without training; durable on return, like ``add_papers``."""
+        """Adds authors by their papers, without training; durable on return, like ``add_papers``."""
         check_iterable("authors", authors)
         messages = [new_author_message(author) for author in authors]
         most_papers = max((len(author.papers) for author in messages), default=0) or 1
@@ -224,7 +224,7 @@ class PaperCalls(Calls):
             request_of(pb.AddAuthorsRequest, authors=messages, model=model),
             pb.AddAuthorsResponse,
             "authors",
-            # The limit of texts holds for the papers of all authors together.
+            # The limit on texts applies to the papers of all authors together.
             lambda limits: least(
                 max(1, (limits.max_texts_per_request or most_papers) // most_papers), limits.max_documents_per_upsert
             ),
@@ -239,8 +239,8 @@ class PaperCalls(Calls):
         Args:
             kind: ``authors`` or ``citations``.
             texts: Approximate ids or names.
-            top_k: Most candidates for each text; None: 10.
-            model: Name; empty: the server's default model of papers.
+            top_k: Maximum candidates per text; None: 10.
+            model: Name; empty: the server's default paper model.
         """
         parts = self._call_parts(
             request_of(pb.FindCandidatesRequest, kind=kind, texts=texts, top_k=top_k, model=model),

@@ -38,7 +38,7 @@ class RelationCalls(Calls):
         evidence: bool = False,
         model: str = "",
     ) -> list[TextRelations]:
-        """What texts assert about each two entities of a sentence.
+        """Relations that texts assert between pairs of entities in a sentence.
 
         Args:
             texts: At least one.
@@ -49,8 +49,8 @@ class RelationCalls(Calls):
             relations: Candidates by name or alias; empty: every relation.
             pair_limits: Which pairs are considered.
             include_unrelated: Also return pairs without an accepted relation.
-            max_relations_per_pair: Most accepted relations of two entities, both directions together; None: 1.
-            top_k: Return this many relations of each pair, accepted or not; None: the accepted ones.
+            max_relations_per_pair: Maximum accepted relations per entity pair, both directions together; None: 1.
+            top_k: Return this many relations per pair, accepted or not; None: only accepted ones.
             evidence: Report which facets matched, the relations near each facet, and the nearest training patterns.
             model: Name; empty: the server's default for relations.
         """
@@ -88,13 +88,13 @@ class RelationCalls(Calls):
         """Tail entities for heads and relations, best first.
 
         Args:
-            slots: ``(head, relation)`` of each; each is filled from all texts.
+            slots: ``(head, relation)`` pairs; each is filled from all texts.
             texts: At least one, and at most as many as fit in one request: tails are ranked over all of them.
             spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
             entity_source: As in ``extract_relations``; heads are found in addition.
             gazetteer: Names of entities to find.
             pair_limits: Which pairs are considered.
-            top_k: Most tails of a slot; None: 10.
+            top_k: Maximum tails per slot; None: 10.
             evidence: Report which facets matched.
             model: Name; empty: the server's default for relations.
         """
@@ -121,12 +121,12 @@ class RelationCalls(Calls):
         evidence: bool = False,
         model: str = "",
     ) -> list[PatternScore]:
-        """How well relations fit sentence patterns.
+        """Scores how well relations fit sentence patterns.
 
         Args:
             patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
             relations: Candidates by name or alias; empty: every relation.
-            top_k: Most relations of a pattern; None: all candidates, or 10 when ``relations`` is empty.
+            top_k: Maximum relations per pattern; None: all candidates, or 10 when ``relations`` is empty.
             evidence: Report which facets matched, and the relations near each facet.
             model: Name; empty: the server's default for relations.
         """
@@ -147,7 +147,7 @@ class RelationCalls(Calls):
         """Whether one sentence pattern entails another, in both directions.
 
         Args:
-            pairs: ``(premise, hypothesis)`` of each, patterns as in ``score_relations``.
+            pairs: ``(premise, hypothesis)`` pairs of patterns as in ``score_relations``.
             model: Name; empty: the server's default for relations.
         """
         parts = self._call_parts(
@@ -173,9 +173,9 @@ class RelationCalls(Calls):
         """Adds a relation by example patterns, without training; durable on return.
 
         Args:
-            name: AlreadyExistsError when the model knows a relation of this name.
+            name: Name of the relation; AlreadyExistsError when the model has one of this name.
             examples: Sentence patterns that express it.
-            threshold: Scores from this one on are accepted, in [-1, 1]; None: the server's choice.
+            threshold: Minimum accepted score, in [-1, 1]; None: the server's choice.
             model: Name; empty: the server's default for relations.
         """
         request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)

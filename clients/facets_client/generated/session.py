@@ -17,13 +17,13 @@ class UpsertSession:
     Send at most ``max_unacked_batches`` before receiving an ack.
 
     Args:
-        stream: Opened.
+        stream: The open stream.
         opened: The server's first answer.
 
     Attributes:
         resume_token: Opens the same stream again after a broken connection.
         last_acked_sequence: Last batch that the server has stored; the next one continues from there.
-        max_unacked_batches: Most batches in progress.
+        max_unacked_batches: Maximum number of unacknowledged batches.
     """
 
     def __init__(self, stream: BlockingStream, opened: pb.UpsertStreamOpened) -> None:
@@ -53,7 +53,7 @@ class UpsertSession:
         return to_ack((self._stream.receive()).ack, self.resume_token)
 
     def finish(self) -> None:
-        """Ends the stream regularly, after the last ack."""
+        """Ends the stream normally, after the last ack."""
         self._stream.finish()
 
     def close(self) -> None:

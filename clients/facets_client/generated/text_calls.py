@@ -18,7 +18,7 @@ from facets_client.generated.types import DTypeName, Method, Order, TextTopics
 from facets_client.texts.messages import SCORE_RANGES, document_message, pair_score
 from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
 
-# Most requests of an embedding stream in progress at the same time.
+# Maximum concurrent requests of an embedding stream.
 _STREAM_WINDOW = 4
 
 
@@ -41,7 +41,7 @@ class TextCalls(Calls):
             model: Name; empty: the server's default.
             normalize: Scale every facet to unit length.
             dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            spans: Also return where each facet stands in its text; only for models of passages.
+            spans: Also return the span of each facet in its text; only for passage models.
 
         Returns:
             Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
@@ -55,7 +55,7 @@ class TextCalls(Calls):
     def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
         """One vector per text, for tools without facets: ``[len(texts), dim]``.
 
-        Models of passages give vectors of unit length.
+        Passage models give vectors of unit length.
 
         Args:
             texts: At least one.
@@ -76,14 +76,14 @@ class TextCalls(Calls):
     ) -> Iterator[FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory.
 
-        Taking a result reads the input a few batches ahead.
+        Input is read a few batches ahead of the results.
 
         Args:
             texts: Any number.
             model: Name; empty: the server's default.
             normalize: Scale every facet to unit length.
             dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            batch_size: Texts of one request; the server's limit if that is smaller.
+            batch_size: Texts per request; the server's limit if that is smaller.
 
         Yields:
             One array ``[num_facets, dim]`` for each text, in order.
@@ -93,7 +93,7 @@ class TextCalls(Calls):
         batch_size = least(batch_size, limits.max_texts_per_request)
         window = least(_STREAM_WINDOW, limits.max_stream_window)
         source = iterate(texts)
-        offsets: deque[int] = deque()  # of the first text of each request in progress
+        offsets: deque[int] = deque()  # index of the first text of each request in progress
         num_taken = 0
         stream = reply = None
         has_more = True
@@ -155,16 +155,16 @@ class TextCalls(Calls):
         score_range: ScoreRange | None = None,
         num_words: int | None = None,
     ) -> Scores:
-        """How similar the two texts of each pair are; higher is more similar.
+        """Scores how similar the two texts of each pair are; higher is more similar.
 
         Args:
             pairs: At least one pair of texts.
-            method: How to score; the range of the score depends on it. None: the method that agrees best with human
+            method: Scoring method; the range of the score depends on it. None: the method that agrees best with human
                 judgements for the model; the reply names it.
             attention: Also weight words by their closest facet (word-based methods only).
-            model: Name, of sentences or passages; empty: the first one that supports the method.
+            model: Name of a sentence or passage model; empty: the first one that supports the method.
             explain: Report which facets matched.
-            calibrated: Also return the score that people would give.
+            calibrated: Also return the score on a human scale.
             score_range: Scale of the calibrated score, ``0..1`` or ``0..5``, from unrelated to equivalent; None:
                 ``0..1``.
             num_words: Nearest words for each facet of an explanation; None: the server's default.
@@ -199,8 +199,8 @@ class TextCalls(Calls):
 
         Args:
             documents: Each a raw text, or the list of its sentences.
-            num_sentences: Exactly this many, or all; the server takes 3 when neither limit is set.
-            max_words: Instead, at most this many words.
+            num_sentences: Number of sentences, or all if there are fewer; 3 when neither limit is set.
+            max_words: Maximum number of words, instead of ``num_sentences``.
             order: ``original`` (None): order of the document; ``selection``: most covering first.
             query: What the reader is looking for; empty: nothing in particular.
             model: Name; empty: the server's default.
@@ -235,12 +235,12 @@ class TextCalls(Calls):
         """Topics that may come next after each text, the likeliest first.
 
         Args:
-            texts: What is written so far; of a long text the end is read.
-            num_topics: Most topics of a text; None: all that the model has.
+            texts: The texts so far; only the end of a long text is read.
+            num_topics: Maximum topics per text; None: all topics of the model.
             num_words: Words that describe a topic; None: the server's default.
-            keep: Words and phrases that are chosen to follow.
+            keep: Words and phrases that the continuation will contain.
             avoid: Words and phrases whose topics are left out.
-            model: Name; empty: the server's default model of sentences.
+            model: Name; empty: the server's default sentence model.
         """
         request = request_of(
             pb.SuggestTopicsRequest,

@@ -1,1 +1,1 @@
-"""Long inputs: files as people have them, opened, read, cut into batches and worked through."""
+"""Bulk input: opens and reads common file formats, groups records into batches and processes them."""

@@ -1,4 +1,4 @@
-"""The file formats, detected from a file's name or its first bytes, and the files that arguments name."""
+"""File formats, detected from a file's name or its first bytes, and the files that the arguments name."""
 
 import codecs
 import glob
@@ -31,10 +31,10 @@ class Format:
     Attributes:
         name: Value of ``--format``.
         suffixes: Suffixes of file names, in lower case.
-        read: Reads the rows of an opened input.
-        holds: A table with columns that its author named, the pages of a document, or one text.
+        read: Function that reads the rows of an open input.
+        holds: Content: a table with named columns, the pages of a document, or one text.
         has_types: Whether values have types; otherwise they are strings.
-        needs: Extra that the reader needs and the modules of it; empty: none.
+        needs: Extra that the reader needs, and its modules; empty: none.
     """
 
     name: FormatName
@@ -73,12 +73,12 @@ FORMATS: dict[str, Format] = {
     )
 }
 _BY_SUFFIX = {suffix: form for form in FORMATS.values() for suffix in form.suffixes}
-# First bytes, white space aside.
+# First bytes, ignoring white space.
 _BY_HEAD = {b"{": "jsonl", b"[": "json", b"%PDF": "pdf", b"PAR1": "parquet", b"<": "html"}
 
 
 def format_of_name(name: str) -> Format | None:
-    """The format that a file's name says, without a suffix of compression; None if it says nothing."""
+    """The format by a file's name, ignoring a compression suffix; None if the name does not tell."""
     path = PurePath(name.lower())
     if path.suffix in _COMPRESSED_SUFFIXES:
         path = path.with_suffix("")
@@ -88,10 +88,10 @@ def format_of_name(name: str) -> Format | None:
 
 
 def format_of(source: Source, asked: FormatName | None) -> Format:
-    """The format of an opened input; detected unless it is given.
+    """The format of an open input; detected unless given.
 
     Raises:
-        InputError: Neither its name nor its content say what it is.
+        InputError: Neither its name nor its content tells the format.
     """
     form = FORMATS[asked] if asked else format_of_name(source.name)
     if form is not None:
@@ -112,7 +112,7 @@ def format_of(source: Source, asked: FormatName | None) -> Format:
 
 
 def _is_text(head: bytes) -> bool:
-    """Whether the beginning of a file is UTF-8 text; its last character may be cut."""
+    """Whether the beginning of a file is UTF-8 text; its last character may be cut off."""
     text = codecs.getincrementaldecoder("utf-8")("replace").decode(head)
     return "\ufffd" not in text and not any(character < " " and character not in "\t\n\r\f" for character in text)
 
@@ -122,11 +122,11 @@ class InputFile:
     """A file to read."""
 
     path: str  # ``-`` is standard input
-    label: str  # name, or path within the folder that was given; ids of its documents begin with it
+    label: str  # name, or path within the given folder; ids of its documents begin with it
 
 
 def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
-    """The files that arguments name, each once, in order; of folders those with a known suffix.
+    """The files that the arguments name, each once, in order; in folders, only files with a known suffix.
 
     Args:
         names: Files, folders, patterns (``data/**/*.csv``), or ``-``.
@@ -162,7 +162,7 @@ def _files_of_argument(name: str, options: ReadOptions) -> Iterator[InputFile]:
 
 
 def _files_of_folder(name: str, options: ReadOptions) -> Iterator[InputFile]:
-    """Files below a folder, without hidden ones."""
+    """Files below a folder, except hidden ones."""
     skipped: Counter[str] = Counter()
     num_found = 0
     for folder, subfolders, files in os.walk(name):
@@ -185,7 +185,7 @@ def _files_of_folder(name: str, options: ReadOptions) -> Iterator[InputFile]:
 
 
 def _with_unique_labels(files: list[InputFile]) -> list[InputFile]:
-    """Gives files of the same label their path within the folder they have in common."""
+    """Changes equal labels to the files' paths within their common folder."""
     counts = Counter(file.label for file in files)
     same = [os.path.abspath(file.path) for file in files if counts[file.label] > 1]
     if not same:

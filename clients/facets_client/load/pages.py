@@ -1,4 +1,4 @@
-"""Text, Markdown, HTML, Word and PDF files: one document per file, of a PDF one per page."""
+"""Text, Markdown, HTML, Word and PDF files: one document per file, or per page of a PDF."""
 
 import codecs
 import logging
@@ -13,9 +13,9 @@ from zlib import error as ZlibError
 from facets_client.load.rows import EXCERPT_CHARS, ReadOptions, Rejection, Row, Rows
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
-_MAX_FILE_BYTES = 64 * 2**20  # of a file that is read as one text
-_MAX_TABLE_CELL_CHARS = 300  # longer cells are taken for the columns of a page layout
-_MAX_DEPTH = 20  # of nested lists and quotations
+_MAX_FILE_BYTES = 64 * 2**20  # limit of a file that is read as one text
+_MAX_TABLE_CELL_CHARS = 300  # longer cells are treated as columns of a page layout
+_MAX_DEPTH = 20  # maximum, for nested lists and quotations
 
 
 def read_text(source: Source, options: ReadOptions) -> Rows:
@@ -41,7 +41,7 @@ _BADGE_URL = re.compile(r"shields\.io|badge", re.IGNORECASE)
 
 
 def read_markdown(source: Source, options: ReadOptions) -> Rows:
-    """The text of a Markdown file without inline marks. The title is that of the front matter or the first heading."""
+    """The text of a Markdown file without inline markup. The title is from the front matter or the first heading."""
     from markdown_it import MarkdownIt
 
     text = _read_decoded(source, options, "Markdown")
@@ -64,9 +64,9 @@ def _image_text(renderer: Any, tokens: Any, index: int, options: Any, environmen
 
 
 class _Blocks:
-    """Plain text with the marks that the server reads again.
+    """Plain text with the block markup that the server parses.
 
-    Headings get ``#``, list items ``-`` and an indentation, table rows bars, code fences, quotations ``>``.
+    Headings get ``#``, list items ``-`` and indentation, table rows bars, code blocks fences, quotations ``>``.
     """
 
     def __init__(self) -> None:
@@ -101,7 +101,7 @@ class _Blocks:
         return next((text.lstrip("# ") for kind, text in self._blocks if kind == "heading"), "")
 
     def text(self, first: int = 0, last: int | None = None) -> str:
-        """Some blocks with blank lines between them, except between items and between rows."""
+        """A range of blocks, separated by blank lines, except between list items and between table rows."""
         pieces: list[str] = []
         kind_before = ""
         for kind, text in self._blocks[first:last]:
@@ -153,19 +153,19 @@ def _ascii_superset(encoding: str) -> str:
 class _HtmlPage:
     """Target of an lxml parser that collects the blocks and the title of a page.
 
-    There is no tree, so the nesting of a page does not matter.
+    It builds no tree, so deep nesting is not a problem.
     """
 
     def __init__(self) -> None:
         self.title = ""
         self.blocks = _Blocks()
-        self._title_pieces: list[str] | None = None  # while the title is open
+        self._title_pieces: list[str] | None = None  # text of the title while its element is open
         self._pieces: list[str] = []  # text of the open block
         self._kind, self._level = "", 1
         self._cells: list[str] | None = None  # closed cells of the open row
         self._open: Counter[str] = Counter()  # open elements by tag
         self._depth = 0
-        self._skipped_depth = 0  # of the open element that is not text; 0: none
+        self._skipped_depth = 0  # depth of the open element that is skipped; 0: none
         self._main_parts: dict[str, tuple[int, int, int]] = {}  # depth, first block, last block (-1: open)
 
     def parse(self, html: str) -> None:
@@ -244,7 +244,7 @@ class _HtmlPage:
             self._flush()
 
     def _flush(self) -> None:
-        """Ends a block. Only the first block of an item or heading gets its mark."""
+        """Ends a block. Only the first block of a list item or heading gets its markup."""
         text, self._pieces = "".join(self._pieces), []
         kind = "code" if self._open["pre"] > 0 else self._kind
         self.blocks.add(text, kind=kind, depth=self._level, quote_depth=self._open["blockquote"])
@@ -256,13 +256,13 @@ _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
 _TITLE_PROPERTY = "{http://purl.org/dc/elements/1.1/}title"
 _FALLBACK = "{http://schemas.openxmlformats.org/markup-compatibility/2006}Fallback"
 _STYLE_NAME = re.compile(r"(heading|title|list ?(?:bullet|number)|toc)(?![a-z]) ?(\d?)")
-_CONTAINERS = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # of paragraphs and tables
+_CONTAINERS = ("body", "sdt", "sdtContent", "customXml", "ins", "tc")  # elements that contain paragraphs and tables
 
 
 def read_docx(source: Source, options: ReadOptions) -> Rows:
-    """The text of a Word document with headings, items and tables.
+    """The text of a Word document with headings, list items and tables.
 
-    Headers, footers, comments, tables of contents and deleted text are left out. The title is that of the document's
+    Headers, footers, comments, tables of contents and deleted text are left out. The title is from the document's
     properties or the first heading.
 
     Raises:
@@ -340,7 +340,7 @@ def _add_paragraph(blocks: _Blocks, paragraph: Any, style_names: Mapping[str, st
 
 
 def _text_of(element: Any) -> str:
-    """The text of a paragraph or table, without the second copy of a text box that is kept for older readers."""
+    """The text of a paragraph or table, without the duplicates of text boxes that exist for older readers."""
     text_tags = {f"{_W}{name}" for name in ("t", "tab", "br", "cr", "p")}
     pieces, stack = [], [element]
     while stack:
@@ -352,7 +352,7 @@ def _text_of(element: Any) -> str:
     return "".join(pieces)
 
 
-_PAGES_AT_A_TIME = 48  # searched together for running heads and feet
+_PAGES_AT_A_TIME = 48  # searched together for running headers and footers
 _PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?-", re.IGNORECASE)
 
 
@@ -405,7 +405,7 @@ def _page_text(reader: Any, index: int) -> str | Rejection:
 
 
 def _running_lines(pages: list[str]) -> frozenset[str]:
-    """First and last lines, without their numbers, that repeat on a third of the pages or more."""
+    """First and last lines, with numbers removed, that repeat on at least a third of the pages."""
     edges = [page.strip().splitlines() for page in pages]
     counts = Counter(
         key for lines in edges if len(lines) > 2 for key in {_without_numbers(lines[0]), _without_numbers(lines[-1])}
@@ -418,7 +418,7 @@ def _without_numbers(line: str) -> str:
 
 
 def _without_running_lines(page: str, running_lines: frozenset[str]) -> str:
-    """A page without running heads and feet and without its number."""
+    """A page without running headers, footers and page number."""
 
     def is_running(line: str) -> bool:
         return _without_numbers(line) in running_lines or _PAGE_NUMBER.fullmatch(line.strip()) is not None

@@ -1,4 +1,4 @@
-"""Rows of an input, and what a bulk run makes of them: records and rejections. Reads JSON lines and JSON arrays.
+"""Rows of an input, and the records and rejections made from them. Reads JSON lines and JSON arrays.
 
 One bad row must not stop a million good ones: a row that cannot be read becomes a ``Rejection`` with its line and its
 reason, never an exception.
@@ -29,7 +29,7 @@ class ReadOptions:
         format: Format of all files; None: detected for each file.
         encoding: Encoding of texts, as Python names it; empty: detected for each file.
         delimiter: Character between the values of a row; empty: detected for each file.
-        note: Called with what a person should know about a file.
+        note: Called with notes for the user about a file.
     """
 
     format: FormatName | None = None
@@ -51,18 +51,18 @@ class Row:
 class Rejection:
     """A row that cannot be used, and why."""
 
-    line: int  # as of a row; 0: the whole file
+    line: int  # as in ``Row``; 0: the whole file
     reason: str  # a stable word, e.g. invalid_json
     message: str  # what, expected, got
     id: str = ""
     excerpt: str = ""
     file: int = 0  # index of the file among the inputs
-    name: str = ""  # of the file, where there are several
+    name: str = ""  # name of the file, if there are several
 
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[ItemT]):
-    """A good row: what it holds, and where it stands in the input."""
+    """A valid row: its item, and its position in the input."""
 
     item: ItemT
     id: str
@@ -103,7 +103,7 @@ def read_jsonl(source: Source, options: ReadOptions | None = None) -> Rows:
 
 
 def _read_line(source: Source) -> tuple[bytes | None, int]:
-    """A line and its length; None in place of a line over the limit."""
+    """A line and its length; None instead of a line over the limit."""
     piece = source.stream.readline(MAX_ROW_BYTES + 1)
     if len(piece) <= MAX_ROW_BYTES or piece.endswith(b"\n"):
         return piece, len(piece)
@@ -133,7 +133,7 @@ def _json_row(raw: bytes, line: int) -> Row | Rejection:
 def _json_fault(error: Exception, start: int = 0) -> str:
     if isinstance(error, json.JSONDecodeError):
         return f"invalid JSON: {error.msg} at column {error.pos - start + 1}"
-    # A number of thousands of digits is a plain ValueError.
+    # A number with thousands of digits raises a plain ValueError.
     return "JSON is nested too deeply" if isinstance(error, RecursionError) else f"invalid JSON: {error}"
 
 
@@ -154,7 +154,7 @@ def type_name(value: object) -> str:
 
 
 def read_json(source: Source, options: ReadOptions) -> Rows:
-    """Objects of a JSON array; also of JSON lines in a file called ``.json``.
+    """Objects of a JSON array, or of JSON lines in a file named ``.json``.
 
     Raises:
         InputError: The input is neither.
@@ -184,7 +184,7 @@ def _check_is_lines(name: str, head: bytes) -> None:
 
 _ELEMENT = re.compile(r"[^\s,]")
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
-_MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory while the end of an element is looked for
+_MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory during the search for the end of an element
 
 
 class _ArrayReader:
@@ -244,7 +244,7 @@ class _ArrayReader:
         raise EOFError("something follows its end")
 
     def _decode(self) -> tuple[object, str]:
-        """The element at the position, which moves behind it, as a value and as text.
+        """The element at the position, as a value and as text; moves the position past it.
 
         Raises:
             ValueError, RecursionError: It cannot be decoded.
@@ -255,7 +255,7 @@ class _ArrayReader:
                 value, end = self._decoder.raw_decode(self._buffer, self._position)
             except json.JSONDecodeError as error:
                 num_chars = len(self._buffer) - self._position
-                # At the end of the buffer the element may only be incomplete.
+                # At the end of the buffer, the element may just be incomplete.
                 may_go_on = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - 16
                 if not (may_go_on and num_chars < _MAX_ELEMENT_CHARS and self._fill()):
                     raise
@@ -265,7 +265,7 @@ class _ArrayReader:
                 return value, raw
 
     def _fill(self) -> bool:
-        """Reads on; False at the end of the input."""
+        """Reads more input; False at its end."""
         kept = self._buffer[self._position :]
         more = self._stream.read(max(2**18, len(kept)))
         self._buffer, self._position = kept + more, 0
@@ -278,5 +278,5 @@ def _skip_separators(text: str, start: int) -> int:
 
 
 def has_undecodable(text: str) -> bool:
-    """Whether a text has bytes that are not of its encoding."""
+    """Whether a text has bytes that are invalid in its encoding."""
     return not text.isascii() and _UNDECODABLE.search(text) is not None

@@ -1,7 +1,7 @@
-"""Works through a long input batch by batch and survives interruptions.
+"""Processes a long input batch by batch and survives interruptions.
 
-What the state file says is done is done: durable, or listed as rejected. After a broken connection, a crash of the
-server, Ctrl-C or SIGKILL of this process, the run goes on from there; batches that were under way are sent again.
+Every record up to the position in the state file is durable, or listed as rejected. After a broken connection, a server
+crash, Ctrl-C or SIGKILL of this process, the run continues from there; batches in flight are sent again.
 Memory is bounded by the window, whatever the length of the input.
 """
 
@@ -31,23 +31,23 @@ from facets_client.load.state import Place, RejectedFile, StateFile
 ItemT = TypeVar("ItemT")
 ReplyT = TypeVar("ReplyT")
 
-FIRST_PAUSE_S = 0.5  # before the first retry of a server that is away or full; doubled each time
+FIRST_PAUSE_S = 0.5  # before the first retry if the server is unreachable or full; doubled each time
 LONGEST_PAUSE_S = 10.0
 SAVE_EVERY_S = 0.5
-_MAX_REJECTIONS = 1_000  # ends a batch, so that an input of nothing else moves on in bounded memory
+_MAX_REJECTIONS = 1_000  # ends a batch, so that memory is bounded even if every record is rejected
 _TRANSIENT = (UnavailableError, OverloadedError, DeadlineExceededError)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkSettings:
-    """How to work through an input.
+    """Settings of a bulk run.
 
     Attributes:
-        batch_size: Records of one batch; the server's limit if that is smaller.
-        window: Batches under way at the same time; the server's limit if that is smaller.
-        max_wait_s: Seconds without progress to wait for a server that is away or full.
+        batch_size: Records per batch; the server's limit if that is smaller.
+        window: Maximum number of batches in flight; the server's limit if that is smaller.
+        max_wait_s: Seconds without progress to wait for an unreachable or full server.
         limit: Stop after this many records; 0: no limit.
-        strict: Stop with the first rejected record.
+        strict: Stop at the first rejected record.
     """
 
     batch_size: int = 64
@@ -75,7 +75,7 @@ class Batch(Generic[ItemT]):
 
     @property
     def items(self) -> list[ItemT]:
-        """What the records hold."""
+        """The items of the records."""
         return [record.item for record in self.records]
 
     @property
@@ -92,14 +92,14 @@ def batches(
     max_records: int = 0,
     max_bytes: Callable[[], float] = lambda: math.inf,
 ) -> Iterator[Batch[ItemT]]:
-    """Groups the records after a place, in order.
+    """Groups the records after a position into batches, in order.
 
     Args:
-        records: The records after the place.
-        settings: Size of a batch, and where to stop.
-        place: The place.
-        max_records: The server's limit of a batch; 0: none.
-        max_bytes: Returns the most bytes of the next batch on the wire.
+        records: The records after the position.
+        settings: Batch size, and where to stop.
+        place: The position.
+        max_records: The server's limit per batch; 0: none.
+        max_bytes: Returns the maximum size of the next batch in bytes on the wire.
     """
     size = min(settings.batch_size, max_records or settings.batch_size)
     num_left = max(0, settings.limit - place.num_records) if settings.limit else None
@@ -128,14 +128,14 @@ def batches(
 
 @dataclass(frozen=True, slots=True)
 class Settled:
-    """What became of a batch: what the server refused, and what to count."""
+    """Result of a batch: the records that the server refused, and the counts to add."""
 
     rejections: Sequence[Rejection] = ()
     totals: Mapping[str, int] = field(default_factory=dict)
 
 
 class RejectedError(ValueError):
-    """A record was rejected in a strict run. Everything up to it is done."""
+    """A record was rejected in a strict run. All records before it are done."""
 
     def __init__(self, rejection: Rejection) -> None:
         file = f"{rejection.name}, " if rejection.name else ""
@@ -143,7 +143,7 @@ class RejectedError(ValueError):
 
 
 class _Patience:
-    """How long to wait for a server that is away or full: longer each time, up to ``max_wait_s`` without progress."""
+    """Growing pauses while the server is unreachable or full, up to ``max_wait_s`` in total without progress."""
 
     def __init__(self, max_wait_s: float) -> None:
         self._max_wait_s = max_wait_s
@@ -154,7 +154,7 @@ class _Patience:
         self._pause_s = FIRST_PAUSE_S
 
     def pause_s(self, error: FacetsClientError) -> float:
-        """Seconds to wait after an error; raises it if the server has been away for too long."""
+        """Seconds to wait after an error; raises it if the wait has been too long."""
         pause_s = max(self._pause_s, min(error.retry_after_s or 0.0, LONGEST_PAUSE_S))
         if time.monotonic() - self._last_progress + pause_s > self._max_wait_s:
             raise error
@@ -163,7 +163,7 @@ class _Patience:
 
 
 def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
-    """The reply of one call; waits for a server that is away or full as a run does.
+    """The reply of one call; waits for an unreachable or full server, as a run does.
 
     Args:
         call: Makes the call.
@@ -184,10 +184,10 @@ def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Calla
 
 
 class BulkTask(Protocol[ItemT]):
-    """What a run does with its batches. All methods may raise a ``FacetsClientError``."""
+    """Processes the batches of a run. All methods may raise a ``FacetsClientError``."""
 
     def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a place; called again if the server was away."""
+        """The batches after a position; called again after the connection was lost."""
 
     @property
     def resume_token(self) -> str:
@@ -195,16 +195,16 @@ class BulkTask(Protocol[ItemT]):
 
     @property
     def max_under_way(self) -> int:
-        """Batches to send at most before the oldest is settled."""
+        """Maximum number of batches to send before the oldest is settled."""
 
     def send(self, batch: Batch[ItemT]) -> None:
-        """Begins with a batch."""
+        """Starts processing a batch."""
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
-        """Waits until the oldest batch under way is durable."""
+        """Waits until the oldest batch in flight is durable."""
 
     def abandon(self) -> None:
-        """Drops what is under way: it will be sent again, or the run ends."""
+        """Drops the batches in flight: they will be sent again, or the run ends."""
 
     def finish(self) -> None:
         """Called after the last batch."""
@@ -212,7 +212,7 @@ class BulkTask(Protocol[ItemT]):
 
 @dataclass(frozen=True, slots=True)
 class BulkReport:
-    """The result of a run. The place includes earlier parts of an interrupted run."""
+    """The result of a run. The counts of ``place`` include earlier parts of an interrupted run."""
 
     place: Place
     duration_s: float
@@ -224,17 +224,17 @@ class BulkRunner(Generic[ItemT]):
     """One run over one input.
 
     Args:
-        task: What is done with the batches.
-        source: The opened input.
-        settings: How to work through it.
-        rejected: Where rejections go.
-        state_file: Where the place is saved; None: nowhere.
-        place: Where to begin.
-        on_progress: Called after each batch, and before each pause with the server's message, with the place and the
-            bytes of the input that were read up to it.
+        task: Processes the batches.
+        source: The open input.
+        settings: Settings of the run.
+        rejected: File for the rejections.
+        state_file: File in which the position is saved; None: not saved.
+        place: Position to start from.
+        on_progress: Called after each batch, and before each pause with the server's message, with the position and
+            the bytes of input read up to it.
 
     Attributes:
-        place: How far the run has come.
+        place: Position that the run has reached.
     """
 
     def __init__(
@@ -255,17 +255,17 @@ class BulkRunner(Generic[ItemT]):
         self._state_file = state_file
         self.place = place
         self._on_progress = on_progress
-        self._pending: deque[Batch[ItemT]] = deque()  # read and not settled; those that were sent come first
+        self._pending: deque[Batch[ItemT]] = deque()  # read but not settled; sent batches come first
         self._position = 0
         self._num_reconnects = 0
         self._saved_at = 0.0
 
     def run(self) -> BulkReport:
-        """Works to the end of the input and deletes the saved place.
+        """Processes the input to its end and deletes the saved position.
 
         Raises:
-            FacetsClientError: The server refuses, or stays away for ``max_wait_s``. The place is saved.
-            KeyboardInterrupt: Ctrl-C. The place is saved.
+            FacetsClientError: The server refuses, or is unreachable for ``max_wait_s``. The position is saved.
+            KeyboardInterrupt: Ctrl-C. The position is saved.
             InputError, StateError, OSError: A file cannot be read or written.
             RejectedError: The first rejected record of a strict run.
         """
@@ -285,7 +285,7 @@ class BulkRunner(Generic[ItemT]):
         return BulkReport(self.place, duration_s, speed, self._num_reconnects)
 
     def _work(self) -> None:
-        """Keeps the window full until the input ends; sends again what was under way when the connection broke."""
+        """Keeps the window full until the input ends; resends batches in flight after a broken connection."""
         source: Iterator[Batch[ItemT]] | None = None
         patience = _Patience(self._settings.max_wait_s)
         while True:
@@ -328,7 +328,7 @@ class BulkRunner(Generic[ItemT]):
             index += 1
 
     def _take(self, batch: Batch[ItemT], settled: Settled) -> None:
-        """Writes the rejections of a batch, then moves the place behind it."""
+        """Writes the rejections of a batch, then moves the position past it."""
         rejections = sorted((*batch.rejections, *settled.rejections), key=lambda item: (item.file, item.line))
         self._rejected.write(rejections)
         self.place = replace(
@@ -354,14 +354,14 @@ class BulkRunner(Generic[ItemT]):
 
 
 class CallTask(Generic[ItemT, ReplyT]):
-    """A task whose batches are calls, each in a thread of its own.
+    """A task that makes one call per batch, each in its own thread.
 
     Args:
         items_name: Name of the items in a request, e.g. ``papers``.
-        read: Returns the batches after a place.
-        call: Makes the call for some items.
-        take: Keeps a reply, durable on return; called in the order of the input.
-        window: Calls under way at the same time.
+        read: Returns the batches after a position.
+        call: Makes the call for a batch of items.
+        take: Stores a reply durably; called in the order of the input.
+        window: Number of concurrent calls.
         finish: Called after the last batch.
     """
 
@@ -386,11 +386,11 @@ class CallTask(Generic[ItemT, ReplyT]):
         self._under_way: deque[Background[_Answers[ItemT, ReplyT]]] = deque()
 
     def send(self, batch: Batch[ItemT]) -> None:
-        """Begins with the call of a batch."""
+        """Starts the call for a batch."""
         self._under_way.append(Background(partial(self._ask, list(batch.records))))
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
-        """Waits for the oldest call and keeps its reply."""
+        """Waits for the oldest call and stores its reply."""
         answers = self._under_way.popleft().result()
         rejections = list(answers.rejections)
         totals: Counter[str] = Counter()
@@ -401,11 +401,11 @@ class CallTask(Generic[ItemT, ReplyT]):
         return Settled(rejections, totals)
 
     def abandon(self) -> None:
-        """Drops the calls under way; closing the client ends them."""
+        """Drops the running calls; closing the client ends them."""
         self._under_way.clear()
 
     def _ask(self, records: list[Record[ItemT]]) -> "_Answers[ItemT, ReplyT]":
-        """Makes the call, again without the items that the server refuses."""
+        """Makes the call, and repeats it without any items that the server refuses."""
         rejections: list[Rejection] = []
         while records:
             try:
@@ -419,7 +419,7 @@ class CallTask(Generic[ItemT, ReplyT]):
                     raise
                 elif len(records) == 1:
                     return _Answers([], [*rejections, records[0].rejected("refused", error.details)])
-                else:  # one of them names an unknown paper, and only asking for each alone tells which
+                else:  # one of them names an unknown paper; only separate calls tell which
                     parts = [self._ask([record]) for record in records]
                     rejections += [rejection for part in parts for rejection in part.rejections]
                     return _Answers([reply for part in parts for reply in part.replies], rejections)

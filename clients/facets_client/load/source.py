@@ -1,4 +1,4 @@
-"""An opened input: a file or standard input, plain or compressed, read in one pass and in bounded memory."""
+"""An open input: a file or standard input, plain or compressed, read in one pass and in bounded memory."""
 
 import codecs
 import gzip
@@ -15,14 +15,14 @@ from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 from facets_client.core.extras import require_extra
 
-# Bytes read before the first row. Few of a stream, which may be slow.
+# Bytes read before the first row. Fewer for a stream, which may be slow.
 _FILE_HEAD_BYTES = 2**16
 _STREAM_HEAD_BYTES = 2**12
-# Bytes in which the encoding of a text is detected.
+# Bytes used to detect the encoding of a text.
 _FILE_TEXT_BYTES = 2**20
 _STREAM_TEXT_BYTES = 2**16
 _BUFFER_BYTES = 2**18
-_SPOOL_BYTES = 2**24  # larger inputs that must be read in any order go to a temporary file
+_SPOOL_BYTES = 2**24  # larger inputs that need random access go to a temporary file
 _DETECTION_BYTES = 2**16
 _COMPRESSIONS = {b"\x1f\x8b": "gzip", b"\xfd7zXZ\x00": "xz", b"\x28\xb5\x2f\xfd": "zstd"}
 _BYTE_ORDER_MARKS = {
@@ -42,12 +42,12 @@ _BINARY_FORMATS = {
     b"\xff\xd8\xff": "a picture",
     b"SQLite format 3": "a database",
 }
-# What reading damaged or cut-off data raises.
+# Exceptions raised by reading damaged or truncated data.
 DAMAGED = (EOFError, OSError, UnicodeError, zlib.error, lzma.LZMAError)
 
 
 class InputError(ValueError):
-    """The input cannot be read: it does not exist, is a folder, or is not what it is taken for.
+    """The input cannot be read: it does not exist, is a folder, or is not of the expected format.
 
     Attributes:
         hint: What to do about it; empty when the message says so.
@@ -79,7 +79,7 @@ class BulkSource(Protocol):
 
 
 class _Peekable(io.RawIOBase):
-    """A stream whose beginning can be looked at before it is read."""
+    """A stream whose beginning can be inspected before it is read."""
 
     def __init__(self, stream: Any) -> None:
         self._stream = stream
@@ -108,13 +108,13 @@ class _Peekable(io.RawIOBase):
 
 
 class Source:
-    """An opened input.
+    """An open input.
 
     The compression is detected from the first bytes, not from the name.
 
     Args:
         name: Path, or ``-`` for standard input.
-        stdin: Read in place of standard input.
+        stdin: Stream to read instead of standard input.
 
     Attributes:
         name: As given.
@@ -141,11 +141,11 @@ class Source:
 
     @property
     def position(self) -> int:
-        """Stored bytes that were read so far, out of ``size``."""
+        """Stored bytes read so far, out of ``size``."""
         return self._stored.position if self._share_read is None else int(self._share_read * (self.size or 0))
 
     def mark_read(self, share: float) -> None:
-        """Reports how much of an input that is not read in order was read, from 0 to 1."""
+        """Reports the share read, from 0 to 1, of an input that is not read in order."""
         self._share_read = share
 
     def peek(self, num_bytes: int) -> bytes:
@@ -166,7 +166,7 @@ class Source:
         return head
 
     def text(self, encoding: str) -> TextIO:
-        """The input as text with its own line ends; undecodable bytes become lone surrogates where possible."""
+        """The input as text with its original line ends; undecodable bytes become lone surrogates where possible."""
         errors = "replace" if encoding.startswith(("utf-16", "utf-32")) else "surrogateescape"
         return io.TextIOWrapper(self.stream, encoding, errors, newline="")
 
@@ -235,7 +235,7 @@ def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], No
     Args:
         name: Name of the file.
         head: Its first bytes.
-        asked: What the caller says it is; empty: detected.
+        asked: Encoding given by the caller; empty: detected.
         note: Called with what was detected, unless it is UTF-8.
 
     Raises:
@@ -271,7 +271,7 @@ def _guess_encoding(name: str, lines: Sequence[bytes]) -> str:
     matches = list(from_bytes(b"\n".join(lines)[:_DETECTION_BYTES]))
     if not matches:
         return "cp1252"
-    # Of encodings that read the lines equally well, the most common one.
+    # Among encodings that decode the lines equally well, the most common one.
     equal = [match for match in matches if match.chaos <= matches[0].chaos]
     names = {name for match in equal for name in (match.encoding, *match.could_be_from_charset)}
     return next((common for common in ("cp1252", "latin_1") if common in names), matches[0].encoding)

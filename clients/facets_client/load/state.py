@@ -1,6 +1,6 @@
-"""What a bulk run keeps on disk: the place it has reached, and its rejected records.
+"""Files that a bulk run keeps: the position it has reached, and its rejected records.
 
-The place is kept in a small file, so that a run goes on after any interruption.
+The position is kept in a small file, so that a run can continue after any interruption.
 """
 
 import hashlib
@@ -23,7 +23,7 @@ class StateError(ValueError):
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
-    """Yields a temporary path beside ``path`` and renames it to ``path`` at the end; after an error nothing is left."""
+    """Yields a temporary path beside ``path`` and renames it to ``path`` at the end; deletes it after an error."""
     target = Path(path)
     partial = target.with_name(f"{target.name}.partial")
     try:
@@ -35,13 +35,13 @@ def whole_file(path: str | Path) -> Iterator[Path]:
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """How far a run has come: every record up to here is stored, or written to the rejected file.
+    """Position that a run has reached: every record up to it is stored, or written to the rejected file.
 
     Attributes:
-        file: Files that are done.
-        line: Lines of the next file that are done.
-        num_records: Records that are done.
-        num_rejected: Those of them that were rejected.
+        file: Number of completed files.
+        line: Number of completed lines of the next file.
+        num_records: Records done, rejected ones included.
+        num_rejected: Records among them that were rejected.
         rejected_bytes: Length of the rejected file.
         totals: Other counts by name.
         resume_token: The server's name for the stream, where there is one.
@@ -62,11 +62,11 @@ class Place:
 
 
 class StateFile:
-    """The file that holds the place of a run.
+    """The file that holds the position of a run.
 
     Args:
         path: The file.
-        identity: JSON values that identify the input and the settings the place belongs to.
+        identity: JSON values that identify the input and the settings that the position belongs to.
     """
 
     def __init__(self, path: Path, identity: Mapping[str, object]) -> None:
@@ -74,17 +74,17 @@ class StateFile:
         self.identity = dict(identity)
 
     def load(self) -> tuple[Place, bool] | None:
-        """The saved place and whether it belongs to this input; None if nothing readable is saved."""
+        """The saved position and whether it belongs to this input; None if nothing readable is saved."""
         try:
             saved = json.loads(self.path.read_bytes())
             if saved["version"] != _VERSION:
                 return None
             return Place(**saved["place"]), saved["identity"] == self.identity
         except (OSError, ValueError, KeyError, TypeError):
-            return None  # starting over is always safe: storing a record twice changes nothing
+            return None  # starting over is always safe: storing a record again changes nothing
 
     def save(self, place: Place) -> None:
-        """Replaces what was saved.
+        """Replaces the saved position.
 
         Raises:
             StateError: The file cannot be written.
@@ -121,7 +121,7 @@ class RejectedFile:
         num_bytes: Length of the file.
 
     Raises:
-        OSError: An old file cannot be cut or deleted.
+        OSError: An old file cannot be truncated or deleted.
     """
 
     def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:

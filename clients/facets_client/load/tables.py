@@ -14,7 +14,7 @@ from facets_client.load.rows import EXCERPT_CHARS, MAX_ROW_BYTES, ReadOptions, R
 from facets_client.load.source import DAMAGED, InputError, Source, detect_encoding
 
 _DELIMITERS = ",;\t|"
-_MAX_RECORD_LINES = 20_000  # lines in which the end of an open quote is looked for
+_MAX_RECORD_LINES = 20_000  # lines to search for the end of an open quote
 _BATCH_ROWS = 1_024
 
 
@@ -63,7 +63,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
 
 
 def _column_names(values: list[str]) -> list[str]:
-    """Unique names of the columns: an empty one becomes its number, a repeated one gets a number."""
+    """Unique names of the columns: an empty one becomes its column number, a repeated one gets a suffix number."""
     names: list[str] = []
     for position, value in enumerate(values, start=1):
         name = value.strip() or f"column {position}"
@@ -84,9 +84,9 @@ class _Lines:
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
-        self._waiting: deque[str | int] = deque()  # lines to read again; of one over the limit its length
+        self._waiting: deque[str | int] = deque()  # lines to read again; only the length of a line over the limit
         self.record: list[str] = []  # lines of the current record
-        self.number = 0  # of the last line
+        self.number = 0  # number of the last line
         self._num_chars = 0
 
     def peek(self) -> str:
@@ -138,7 +138,7 @@ class _Lines:
 
 
 def _records(lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str], str] | Rejection]:
-    """Line, values and excerpt of each record that is not blank. Of a broken record only the first line is rejected."""
+    """Line, values and excerpt of each record that is not blank. Only the first line of a broken record is rejected."""
     reader = csv.reader(lines, delimiter=delimiter, strict=True)
     while True:
         lines.begin_record()
@@ -166,7 +166,7 @@ def _excerpt(line: str) -> str:
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a Parquet file, without columns of bytes, which a payload cannot hold.
+    """Rows of a Parquet file, without binary columns, which a payload cannot hold.
 
     Raises:
         InputError: It is not Parquet.
@@ -196,7 +196,7 @@ def read_parquet(source: Source, options: ReadOptions) -> Rows:
 
 
 def _plain(value: object) -> object:
-    """A value as JSON can hold it; a type that JSON lacks becomes a string."""
+    """A value that JSON can represent; values of other types become strings."""
     match value:
         case float():
             return value if math.isfinite(value) else None

@@ -1,7 +1,7 @@
 """Recommendations for a whole conference: the best candidates of every paper of a JSON lines file, as a CSV file.
 
-Batches are asked for in parallel and written in the order of the input. Rows go to ``OUT.part``, which becomes ``OUT``
-when it is complete. ``OUT.state`` says how far it has come, so that the same command goes on after an interruption.
+Batches are requested in parallel and written in the order of the input. Rows go to ``OUT.part``, which becomes ``OUT``
+when it is complete. ``OUT.state`` holds the position, so that the same command continues after an interruption.
 """
 
 import csv
@@ -24,14 +24,14 @@ from facets_client.papers.results import BulkCandidates, PaperOptions
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BulkPaperSettings:
-    """What to ask for.
+    """Settings of a bulk recommendation.
 
     Attributes:
         kind: ``authors`` or ``citations``.
-        options: Which candidates, how many, how they are scored.
-        model: Name; empty: the server's default model of papers.
-        own_excluded: Whether a paper's own authors are left out when authors are asked for.
-        conflicts: Id of a paper -> further candidates that are left out.
+        options: Candidates, their number and their scoring.
+        model: Name; empty: the server's default paper model.
+        own_excluded: Whether a paper's own authors are left out when ``kind`` is ``authors``.
+        conflicts: Id of a paper -> further candidates to leave out.
     """
 
     kind: CandidateKind = "authors"
@@ -51,15 +51,15 @@ class CandidatesFile:
 
     Args:
         path: The CSV file.
-        settings: What to ask for.
+        settings: Settings of the recommendation.
 
     Attributes:
         path: As given.
-        state_path: File that holds the place.
+        state_path: File that holds the position.
         unknown_candidates: The first entries of the candidates that the server does not know.
-        num_unknown_candidates: How many there are.
-        is_resumed: Whether an earlier run began the file.
-        unmatched_conflicts: Ids of the conflicts that no paper had so far.
+        num_unknown_candidates: Number of such candidates.
+        is_resumed: Whether an earlier run started the file.
+        unmatched_conflicts: Ids in the conflicts that no paper has had so far.
     """
 
     def __init__(self, path: Path, settings: BulkPaperSettings) -> None:
@@ -74,14 +74,14 @@ class CandidatesFile:
         self.unmatched_conflicts = set(settings.conflicts)
 
     def holds(self, place: Place) -> bool:
-        """Whether the rows up to a place exist."""
+        """Whether the rows up to a position exist."""
         try:
             return self._part.stat().st_size >= place.totals.get("out_bytes", 0) > 0
         except OSError:
             return False
 
     def task(self, client: FacetsClient, source: Source, bulk: BulkSettings) -> CallTask[Paper, BulkCandidates]:
-        """The task of the bulk runner that asks for the candidates of an input's papers."""
+        """The bulk runner's task, which requests candidates for the papers of an input."""
         asked = self._settings
 
         def read(place: Place) -> Iterator[Batch[Paper]]:
@@ -100,7 +100,7 @@ class CandidatesFile:
             self._stream.close()
 
     def _open(self, place: Place) -> None:
-        """Continues behind the rows of a place; cuts off what a crash has left behind them."""
+        """Continues after the rows of a position; cuts off later rows that a crash left."""
         num_bytes = place.totals.get("out_bytes", 0)
         self.is_resumed = bool(num_bytes)
         if num_bytes:
@@ -134,7 +134,7 @@ class CandidatesFile:
         return "paper", self._settings.kind.removesuffix("s"), "score"
 
     def _with_exclusions(self, record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:
-        """The paper with all that is left out among its candidates, and without what only AddPapers reads."""
+        """The paper with all its excluded candidates, and without fields that only AddPapers reads."""
         if isinstance(record, Rejection):
             return record
         paper = record.item

@@ -1,4 +1,4 @@
-"""Papers, authors and options as messages, and rankings from messages."""
+"""Converts papers, authors and options to messages, and messages to rankings."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -25,13 +25,13 @@ def paper_message(paper: Paper) -> pb.Paper:
 
 
 def paper_messages(papers: Sequence[Paper]) -> list[pb.Paper]:
-    """Papers as messages; raises as ``paper_message``."""
+    """Papers as messages; raises the errors of ``paper_message``."""
     check_iterable("papers", papers)
     return [paper_message(paper) for paper in papers]
 
 
 def new_author_message(author: NewAuthor) -> pb.NewAuthor:
-    """An author to add, as a message; raises as ``paper_message``."""
+    """An author to add, as a message; raises the errors of ``paper_message``."""
     return record_message(author, pb.NewAuthor, papers=paper_messages(author.papers))
 
 
@@ -43,7 +43,7 @@ def options_message(options: PaperOptions) -> pb.PaperOptions:
 
 
 def year_range(where: filters.Filter | None) -> tuple[int | None, int | None]:
-    """The first and the last year that meet a condition; None where it has no such bound.
+    """The first and the last year that meet a condition; None if it has no such bound.
 
     Raises:
         ValueError: The condition is about another field, or is not a range of years.
@@ -72,7 +72,7 @@ def _year(value: filters.Scalar) -> int:
 
 
 def bulk_candidates(replies: Sequence[pb.RecommendBulkResponse]) -> BulkCandidates:
-    """The replies to the parts of a call as one, in the order of the papers; each reply names all unknown ones."""
+    """Joins the replies to the parts of a call, in paper order; each reply names all unknown candidates."""
     parts = [from_message(reply, BulkCandidates, results=_bulk_results(reply)) for reply in replies]
     return replace(join(parts), unknown_candidates=parts[-1].unknown_candidates)
 
@@ -86,10 +86,10 @@ def _bulk_results(reply: pb.RecommendBulkResponse) -> tuple[tuple[tuple[str, flo
 
 
 def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | None) -> PaperRankings:
-    """The replies to the parts of a call as one, in the order of the ids.
+    """Joins the replies to the parts of a call, in the order of the ids.
 
     Args:
-        replies: For a few ids each.
+        replies: Replies for a few ids each.
         offset: Position of the request's first paper among the caller's; None: papers of a collection.
     """
     joined = join([from_message(reply, PaperRankings) for reply in replies])
@@ -101,9 +101,9 @@ def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | No
 
 
 def merge_rankings(parts: Sequence[PaperRankings], top_k: int) -> PaperRankings:
-    """Rankings of different papers for the same ids as one, best first, ties by position.
+    """Merges rankings of different papers for the same ids, best first, ties by position.
 
-    Papers are scored independently, so the best of all are among the best of each part.
+    Papers are scored independently, so the overall best are among the best of each part.
     """
     rankings = (
         sorted((item for ranking in same_id for item in ranking), key=lambda item: (-item.score, item.position or 0))

@@ -1,7 +1,7 @@
 """Papers and authors from JSON lines.
 
 A paper is ``{"id", "title", "abstract", "authors", "cited_by", "year", "excluded"}``; only the title is required, and
-an id where it is asked for. An author of a paper is a name or ``{"name", "id"}``. An author to add is ``{"name", "id",
+for some commands the id. An author of a paper is a name or ``{"name", "id"}``. An author to add is ``{"name", "id",
 "papers": [paper, ...], "paper_ids": [...]}``. Other fields are ignored.
 """
 
@@ -31,7 +31,7 @@ def read_papers(source: Source, *, need_id: bool) -> Iterator[Record[Paper] | Re
 
 
 def read_authors(source: Source) -> Iterator[Record[NewAuthor] | Rejection]:
-    """The authors of an input, in order. An author that came before is rejected."""
+    """The authors of an input, in order. A repeated author is rejected."""
 
     def read(fields: Mapping[str, object]) -> tuple[NewAuthor, str]:
         author = new_author_of(fields)
@@ -44,7 +44,7 @@ def read_authors(source: Source) -> Iterator[Record[NewAuthor] | Rejection]:
 def _read(
     source: Source, read: Callable[[Mapping[str, object]], tuple[ItemT, str]], kind: str, key_name: str
 ) -> Iterator[Record[ItemT] | Rejection]:
-    """What the rows hold. ``read`` returns an item and its key, which must be unique unless it is empty."""
+    """Records of the rows. ``read`` returns an item and its key, which must be unique unless it is empty."""
     lines: dict[str, int] = {}  # key -> line
     for row in read_jsonl(source):
         if isinstance(row, Rejection):

@@ -9,18 +9,18 @@ from facets_client.generated.types import ModelVersion, Timings
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PaperOptions:
-    """Which candidates are considered, and how they are scored.
+    """Choice and scoring of the candidates.
 
     Attributes:
         top_k: Candidates for each paper; None: 10.
         excluded_ids: Ids of candidates that are never recommended.
-        candidates: Only these ids; None: all. An empty list gives empty answers.
+        candidates: Ids of the only candidates; None: all. An empty list gives empty answers.
         where: Condition on the year of a paper of the author, or of the citing paper: ``Range("year", gte=2015)``.
             Candidates of unknown years are left out.
         positive_ids: Ids of example candidates; similar ones rank higher.
         negative_ids: Ids of example candidates; similar ones rank lower.
         example_weight: What a cosine of 1 to an example adds to the score; None: the model's weight.
-        facet_weight: Share of the facets in the score, in [0, 1]; None: tuned for the model.
+        facet_weight: Share of facet similarity in the score, in [0, 1]; None: tuned for the model.
         evidence: Return evidence; not for bulk calls.
         diversify: How much the candidates should differ, in [0, 1]; None: not at all. Not for bulk calls.
     """

@@ -1,4 +1,4 @@
-"""Texts with their entities as messages."""
+"""Converts texts with their entities to messages."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from facets_proto.v1 import relations_pb2 as pb
 from facets_client.core.requests import DEFAULT_TOP_K, check_iterable, least, request_of
 from facets_client.generated.types import EntityType, Limits
 
-# Of each text, the entities: (start, end) in characters, or (start, end, type).
+# Entities of each text: (start, end) in characters, or (start, end, type).
 Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
 
 
@@ -38,7 +38,7 @@ def _span(start: int, end: int, kind: EntityType = "") -> pb.EntitySpan:
 
 
 def max_patterns(limits: Limits, request: pb.ScoreRelationsRequest) -> int:
-    """Most patterns of a request, given how many relations are returned of each; 0: no limit."""
+    """Maximum patterns per request, given the number of relations returned for each; 0: no limit."""
     num_returned = least(request.top_k, len(request.relations)) or DEFAULT_TOP_K
     by_scores = limits.max_relation_scores and max(1, limits.max_relation_scores // num_returned)
     return least(limits.max_patterns_per_request, by_scores)

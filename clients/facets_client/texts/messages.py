@@ -1,4 +1,4 @@
-"""Texts as messages, and scores of pairs from messages."""
+"""Converts texts to messages, and messages to scores of pairs."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Results of the calls about texts, and how they look in a notebook and as plain text."""
+"""Results of text calls, and their notebook and plain-text output."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ from facets_client.generated.types import (
 
 ScoreRange = Literal["0..1", "0..5"]
 
-_MAX_OPACITY = 0.6  # of the shade behind a token, which must stay readable
+_MAX_OPACITY = 0.6  # of the shading behind a token, which must stay readable
 
 
 class Embeddings(EmbeddingsFields):
@@ -67,12 +67,12 @@ class PairScore:
 
     Attributes:
         score: Higher is more similar; the range depends on the method.
-        calibrated_score: As people would score it, on the requested scale; None unless requested.
+        calibrated_score: Score on the requested human scale; None unless requested.
         matches: Facets that matched, largest contribution first; empty unless requested.
         first_tokens: Tokens of the first text; empty unless requested.
         second_tokens: Tokens of the second text; empty unless requested.
         label: ``entails``, ``neutral`` or ``contradicts``; empty where the method does not decide.
-        differences: What the texts say differently about the same things, heaviest first.
+        differences: Points on which the texts differ about the same things, largest weight first.
     """
 
     score: float
@@ -143,7 +143,7 @@ class Summary(SummaryFields):
 
 
 def _shaded(tokens: Sequence[TokenAttention]) -> str:
-    """Tokens shaded by their weight in a score, or else their attention; the number is their tooltip."""
+    """Tokens shaded by their weight in a score, or else their attention; the value is shown as a tooltip."""
     strengths = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(strengths, default=0.0) or 1.0
     return "".join(

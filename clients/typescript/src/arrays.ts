@@ -8,7 +8,7 @@ export class Facets {
     readonly data: Float32Array,
   ) {}
 
-  /** One facet of one text: `dim` numbers, a view. */
+  /** A view of one facet of one text: `dim` numbers. */
   facet(text: number, facet: number): Float32Array {
     const [texts, facets, dim] = this.shape;
     if (!(text >= 0 && text < texts && facet >= 0 && facet < facets)) {
@@ -31,7 +31,7 @@ export function joinFacets(parts: readonly Facets[]): Facets {
   return new Facets([parts.reduce((total, part) => total + part.shape[0], 0), facets, dim], data);
 }
 
-/** Reads an array of the wire format, little-endian float32, on a machine of any byte order. */
+/** Reads an array in the wire format, little-endian float32, on machines of any byte order. */
 export function readFacets(array: FacetArray | undefined): Facets {
   const [texts = 0, facets = 0, dim = 0] = array?.shape ?? [];
   if (!array || array.dtype !== DataType.FLOAT32 || array.data.length !== 4 * texts * facets * dim) {

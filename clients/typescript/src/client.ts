@@ -17,7 +17,7 @@ import { retrying } from "./retry.js";
 const DEFAULT_PORT = 50051;
 
 export interface ConnectOptions {
-  /** Key for servers that ask for one. */
+  /** API key, for servers that require one. */
   apiKey?: string;
   /** True: TLS with Node's trusted roots; or certificates as PEM. Default: no TLS. */
   tls?: boolean | { ca?: string; cert?: string; key?: string };
@@ -39,7 +39,7 @@ export interface EmbedOptions extends CallOptions {
   model?: string;
   /** Scale every facet to unit length. */
   normalize?: boolean;
-  /** Texts of one request. Default 64. */
+  /** Texts per request. Default 64. */
   batchSize?: number;
 }
 
@@ -48,11 +48,11 @@ export interface SearchOptions extends CallOptions {
   topK?: number;
   /** Default `hybrid`: facets and words. */
   mode?: "hybrid" | "facets" | "lexical";
-  /** A document answers all facets of the query, or any; default: any for a text of several questions, else all. */
+  /** A document must answer all facets of the query, or any; default: any for several questions, else all. */
   combine?: "sum" | "any";
   /** Only documents whose payload matches. */
   where?: MessageInitShape<typeof FilterSchema>;
-  /** Only hits of at least this confidence, in [0, 1]. */
+  /** Only hits with at least this confidence, in [0, 1]. */
   minConfidence?: number;
   /** How much the hits should differ, in [0, 1]. */
   diversify?: number;
@@ -101,7 +101,7 @@ export class FacetsClient {
     this.streams = createClient(DocumentService, createGrpcTransport({ ...settings, interceptors: [withKey(options.apiKey)] }));
   }
 
-  /** Facets of any number of texts, `[texts, facets, dim]`, in their order. */
+  /** Facets of any number of texts, `[texts, facets, dim]`, in input order. */
   async embed(texts: readonly string[], options: EmbedOptions = {}): Promise<Facets> {
     rejectString(texts, "texts");
     const { model = "", normalize = false, batchSize = 64, ...call } = options;
@@ -114,7 +114,7 @@ export class FacetsClient {
     return joinFacets(parts);
   }
 
-  /** The best documents of a collection for each query, best first; `hit.answer?.text` is what answers. */
+  /** The best documents of a collection for each query, best first; `hit.answer?.text` is the answer. */
   async search(collection: string, queries: readonly string[], options: SearchOptions = {}): Promise<SearchHit[][]> {
     rejectString(queries, "queries");
     const { timeoutMs, signal, mode, combine, ...fields } = options;

@@ -1,7 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "./generated/google/rpc/error_details_pb.js";
 
-/** One field of a request that breaks its rule. */
+/** A request field that breaks its rule. */
 export interface FieldViolation {
   /** Path of the field, e.g. `texts[3]`. */
   field: string;

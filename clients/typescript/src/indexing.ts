@@ -11,9 +11,9 @@ export type NewDocument = MessageInitShape<typeof DocumentSchema>;
 type StreamRequest = MessageInitShape<typeof UpsertStreamRequestSchema>;
 
 export interface IndexOptions {
-  /** Documents of one batch; each batch has one acknowledgement. Default 64. */
+  /** Documents per batch; each batch has one acknowledgement. Default 64. */
   batchSize?: number;
-  /** Of an earlier acknowledgement, to continue with the documents that were not acknowledged. */
+  /** Token from an earlier acknowledgement, to continue with the unacknowledged documents. */
   resumeToken?: string;
   /** Milliseconds to wait for each acknowledgement. Default 120,000. */
   timeoutMs?: number;
@@ -23,7 +23,7 @@ export interface IndexOptions {
   signal?: AbortSignal;
 }
 
-/** One batch is durable, and so are all before it. */
+/** Acknowledges a batch: it and all earlier batches are durable. */
 export interface IndexAck {
   ack: UpsertStreamAck;
   /** Documents acknowledged so far, including rejected ones: where to continue after a crash of this program. */
@@ -42,7 +42,7 @@ type Documents = Iterable<NewDocument> | AsyncIterable<NewDocument>;
 /**
  * Stores any number of documents, over several connections if needed.
  *
- * Batches are numbered. Those that were sent and not acknowledged are kept and sent again after a broken connection;
+ * Batches are numbered. Unacknowledged batches are kept and sent again after a broken connection;
  * the server stores none of them twice.
  */
 export class IndexStream {
@@ -181,7 +181,7 @@ class Outbox implements AsyncIterable<StreamRequest> {
   }
 }
 
-/** The answer, or DEADLINE_EXCEEDED after so many milliseconds, which also aborts the stream. */
+/** The answer, or DEADLINE_EXCEEDED after the given milliseconds, which also aborts the stream. */
 async function within<T>(timeoutMs: number, stream: AbortController, answer: Promise<T>): Promise<T> {
   const late = new ConnectError(`no answer within ${timeoutMs} ms`, Code.DeadlineExceeded);
   const timer = setTimeout(() => stream.abort(late), timeoutMs);

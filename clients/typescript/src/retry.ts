@@ -6,10 +6,10 @@ const FIRST_PAUSE_MS = 100;
 const LONGEST_PAUSE_MS = 5000;
 
 /**
- * The error, if it may pass; else undefined.
+ * The error, if it is transient; else undefined.
  *
- * A connection that breaks during a call reads as CANCELED, as if the caller had cancelled. Unless the caller did, it
- * counts as UNAVAILABLE.
+ * A connection that breaks during a call is reported as CANCELED, as if the caller had cancelled. Unless the caller
+ * did, it counts as UNAVAILABLE.
  */
 export function transient(error: unknown, signal: AbortSignal | undefined): ConnectError | undefined {
   if (!(error instanceof ConnectError) || signal?.aborted) return undefined;
@@ -21,8 +21,8 @@ export function transient(error: unknown, signal: AbortSignal | undefined): Conn
 /**
  * Milliseconds to wait before attempt number `attempt` + 1; undefined: do not retry.
  *
- * The server's request counts (`grpc-retry-pushback-ms`, `RetryInfo`). Without one the pauses grow, with a random part
- * so that clients do not return at the same moment.
+ * A delay requested by the server takes precedence (`grpc-retry-pushback-ms`, `RetryInfo`). Without one, pauses grow
+ * with random jitter, so that clients do not retry at the same moment.
  */
 export function pauseBefore(error: ConnectError, attempt: number, random: () => number = Math.random): number | undefined {
   const requested = retryAfterMs(error);

@@ -22,15 +22,15 @@ collections_app = typer.Typer(invoke_without_command=True)
 documents_app = typer.Typer(invoke_without_command=True)
 
 NameArgument = Annotated[str, typer.Argument(help="Name of the collection.")]
-FacetsOption = Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON only).")]
-YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask.")]
+FacetsOption = Annotated[bool, typer.Option("--facets", help="Include facet embeddings (JSON only).")]
+YesOption = Annotated[bool, typer.Option("--yes", "-y", help="Do not ask for confirmation.")]
 
 
 @collections_app.callback()
 def collections(context: typer.Context) -> None:
     """List, create, show, reindex and delete collections.
 
-    Without a subcommand: list.
+    Without a subcommand, lists them.
 
     \b
     Examples:
@@ -92,14 +92,14 @@ def show_collection(context: typer.Context, name: NameArgument) -> None:
 def reindex_collection(
     context: typer.Context,
     name: NameArgument,
-    model: Annotated[str, typer.Option(help="The new model.  [default: the served revision of its own]")] = "",
+    model: Annotated[str, typer.Option(help="The new model.  [default: the served revision of the current one]")] = "",
     search_field: SearchFieldOption = None,
     progress: ProgressOption = None,
 ) -> None:
-    """Move a collection to another model, to the served revision of its own, or to other search fields.
+    """Move a collection to another model, to the served revision of its current one, or to other search fields.
 
-    All texts are encoded again. Until then the collection is searched and written as before. If this is interrupted,
-    run it again: it goes on where it stopped.
+    All texts are encoded again. Until that is done, the collection can be searched and written as before. If it
+    is interrupted, run it again to continue where it stopped.
 
     \b
     Examples:
@@ -204,7 +204,7 @@ def list_documents(
     context: typer.Context,
     collection: CollectionOption,
     where: WhereOption = None,
-    limit: Annotated[int, typer.Option(help="The most documents; 0: all.")] = 20,
+    limit: Annotated[int, typer.Option(help="Maximum number of documents; 0: all.")] = 20,
     facets: FacetsOption = False,
 ) -> None:
     """List documents in the order of their ids; with --json one object per line.
@@ -254,7 +254,7 @@ def delete_documents(
 ) -> None:
     """Delete documents by id or by conditions.
 
-    An unknown id is no error.
+    Unknown ids are ignored.
 
     \b
     Examples:

@@ -17,7 +17,7 @@ def diagnose(
 ) -> None:
     """Report duplicates, hubs and recall of a collection.
 
-    Recall is measured on --queries. Use real questions, not sentences of the documents.
+    Recall is measured on --queries. Use real questions, not sentences from the documents.
 
     \b
     Examples:

@@ -31,7 +31,7 @@ def export(
         str, typer.Argument(metavar="FILE", help=f"{', '.join(_SUFFIXES)}; -: JSON lines to standard output.")
     ],
     where: WhereOption = None,
-    facets: Annotated[bool, typer.Option("--facets", help="With facet embeddings (JSON lines and Parquet).")] = False,
+    facets: Annotated[bool, typer.Option("--facets", help="Include facet embeddings (JSON lines, Parquet).")] = False,
     force: Annotated[bool, typer.Option("--force", help="Replace an existing file.")] = False,
     progress: ProgressOption = None,
 ) -> None:
@@ -92,7 +92,7 @@ def _write(path: Path, suffix: str, documents: Callable[..., Iterator[Document]]
     with _text_file(path, is_compressed=suffix.endswith(".gz")) as out:
         if suffix.startswith(".jsonl"):
             return _write_json_lines(out, documents(), facets=facets)
-        # The columns are known when every document has been seen.
+        # The columns are known only after all documents have been read.
         names = dict.fromkeys(name for document in documents(is_counted=False) for name in _row(document))
         columns = [*_OWN_COLUMNS, *(name for name in names if name not in _OWN_COLUMNS)]
         return _write_csv(out, columns, documents())
@@ -106,7 +106,7 @@ def _text_file(path: Path, *, is_compressed: bool) -> Iterator[IO[str]]:
 
 
 def _row(document: Document) -> dict[str, object]:
-    """A document as columns.
+    """A document as one row of columns.
 
     Raises:
         InputError: Its payload has a field called id or text.

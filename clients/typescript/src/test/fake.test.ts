@@ -1,4 +1,4 @@
-/** The client with slow, full and unreachable servers, which run in this process. */
+/** Tests the client with slow, full and unreachable servers, which run in this process. */
 import assert from "node:assert/strict";
 import { test, type TestContext } from "node:test";
 import type { DescService } from "@bufbuild/protobuf";
@@ -11,7 +11,7 @@ import { BadRequestSchema, ErrorInfoSchema, RetryInfoSchema } from "../generated
 import { pauseBefore } from "../retry.js";
 import { serve } from "./fake.js";
 
-/** A client of a server that has these handlers of one service. */
+/** A client of a server with these handlers of one service. */
 async function fake<Service extends DescService>(
   context: TestContext, service: Service, handlers: Partial<ServiceImpl<Service>>, options: ConnectOptions = {},
 ): Promise<FacetsClient> {

@@ -3,7 +3,7 @@ import type { ConnectRouter } from "@connectrpc/connect";
 import { createServer } from "node:http2";
 import { connect as tcpConnect, createServer as createTcpServer, type AddressInfo, type Socket } from "node:net";
 
-/** A gRPC server of this process with the handlers that a test needs. */
+/** A gRPC server in this process with the handlers that a test needs. */
 export async function serve(routes: (router: ConnectRouter) => void): Promise<{ target: string; stop: () => void }> {
   const server = createServer(connectNodeAdapter({ routes, connect: false, grpcWeb: false }));
   await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));

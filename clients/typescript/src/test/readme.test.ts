@@ -1,4 +1,4 @@
-/** The example of the README is typed, and does what it says. */
+/** Checks the types and the behaviour of the README example. */
 import assert from "node:assert/strict";
 import { execFileSync } from "node:child_process";
 import { readFileSync, rmSync, writeFileSync } from "node:fs";

@@ -1,4 +1,4 @@
-/** The client against a real server, at FACETS_TARGET. */
+/** Tests the client against a real server, at FACETS_TARGET. */
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { connect, FacetsError, partOf, type FacetsClient, type NewDocument } from "../index.js";
@@ -10,7 +10,7 @@ let client: FacetsClient;
 before(() => (client = connect(target || undefined)));
 after(() => client.close());
 
-/** A new collection: the server may have those of an earlier run. */
+/** Name of a new collection: the server may still have those of an earlier run. */
 async function collection(purpose: string): Promise<string> {
   const name = `${purpose}-${Date.now()}`;
   await client.collections.createCollection({ name });
