@@ -7,7 +7,7 @@ of Chang 2022, eq. 3.1::
 
     min_m  ||F m - w||^2 + l1_weight * sum(m)      subject to  0 <= m <= 1
 
-It needs only the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half its gradient is ``H m - b +
+The solver needs only the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half its gradient is ``H m - b +
 l1_weight / 2``. Coordinate descent minimises exactly over one coefficient at a time, so it needs no step size and
 converges in a few sweeps. All targets of all texts take each step together.
 """
@@ -164,7 +164,7 @@ def reconstruction_error(
         gram_BKK: ``[B, K, K]``.
         correlations_BKN: ``[B, K, N]``.
         weights_BN: Weight of each target, ``[B, N]``; 0 for padding.
-        squared_norms_BN: ``||w||^2``, 1 for unit vectors.
+        squared_norms_BN: ``||w||^2``, ``[B, N]``; 1 for unit vectors.
 
     Returns:
         ``[B]`` errors, >= 0.

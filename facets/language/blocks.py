@@ -1,7 +1,7 @@
-"""Blocks of a text: paragraphs, headings, items of lists, rows of tables, code and quotations.
+"""Blocks of a text: paragraphs, headings, list items, table rows, code and quotations.
 
-A text is read in three steps. Marks (fences, rules, tags, directives) show code, rows and headings. The other lines are
-joined to paragraphs (:mod:`facets.language.wrapping`). Then items, labels, roles and headings without marks are found.
+A text is read in three steps. Marks (fences, rules, tags, directives) identify code, rows and headings. Other lines are
+joined into paragraphs (:mod:`facets.language.wrapping`). Then items, labels, roles and unmarked headings are found.
 """
 
 import re
@@ -20,15 +20,15 @@ Role = Literal["", "field", "greeting", "farewell", "signature", "speaker", "nav
 
 
 class Block(NamedTuple):
-    """A paragraph, heading, item or the like; no sentence crosses its borders."""
+    """A paragraph, heading, list item or similar unit; no sentence crosses its borders."""
 
     kind: Kind
     start: int  # offset of the first character, marks included ("# ", "- ")
-    end: int  # offset behind the last character, marks included
-    level: int  # of a heading from 1 (highest) to 6; nesting of an item or quotation from 1; else 0
-    said_start: int  # offset of the content, behind the mark
-    said_end: int  # offset behind the content
-    role: Role = ""  # the function of a block beside the actual text, such as a greeting
+    end: int  # offset after the last character, marks included
+    level: int  # heading level from 1 (highest) to 6; nesting depth of an item or quotation from 1; else 0
+    said_start: int  # offset of the content, after the mark
+    said_end: int  # offset after the content
+    role: Role = ""  # the function of a block outside the main text, such as a greeting
 
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
@@ -57,13 +57,13 @@ CHAPTER = re.compile(
     r"(?i:chapter|part|book|section|article|appendix|annex)\s+(?:\d{1,3}|[IVXLC]{1,6}|[A-Z])(?:[.:\u2013\u2014 \t-]|$)"
 )
 _DIGITS = re.compile(r"\d+")
-_COMMENT = re.compile(r"/\*+$|\*+/$")  # its first or last line
+_COMMENT = re.compile(r"/\*+$|\*+/$")  # the first or last line of a comment
 _COMMENTS = frozenset(("#", "//", "--", ";", "%", "*"))
 _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
-# Characters with which a text of one line may begin when it is no paragraph.
+# Characters that may begin a one-line text that is not a paragraph.
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
 _SHORT = 80  # characters of a line that may be a heading
-_MOST_WORDS = 12  # of a heading
+_MOST_WORDS = 12  # most words of a heading
 _ENDS = re.compile(r"[.!?,;:\u2026\u3002\uff01\uff1f\uff0c\uff1a\u060c\u061f]$")
 _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
@@ -98,7 +98,7 @@ _COPYRIGHT = re.compile(
     re.IGNORECASE,
 )
 _INITIAL = re.compile(r"[A-Z]\. ")
-_MOST_SHORT = 3  # short lines in succession that may be headings
+_MOST_SHORT = 3  # most successive short lines that may be headings
 
 
 def blocks(text: str) -> list[Block]:
@@ -113,7 +113,7 @@ def blocks(text: str) -> list[Block]:
     outline = [] if is_plain_line(text) else _Outline(text).blocks()
     if outline or not stripped:
         return outline
-    start = len(text) - len(text.lstrip())  # one line, or marks alone, which are then the content
+    start = len(text) - len(text.lstrip())  # one line, or only marks, which then count as the content
     return [Block("paragraph", start, start + len(stripped), 0, start, start + len(stripped))]
 
 
@@ -124,16 +124,16 @@ def is_plain_line(text: str) -> bool:
 
 @dataclass(slots=True)
 class Run:
-    """Lines that are one block."""
+    """Lines that form one block."""
 
     kind: Kind | Literal[""]  # empty while it is unknown
     first: int  # index of the first line
     last: int  # index of the last line
     level: int = 0  # as in `Block`
-    end: int = 0  # offset behind further marks, such as the rule below a heading
+    end: int = 0  # offset after further marks, such as the rule below a heading
     role: Role = ""  # as in `Block`
     skipped: int = 0  # length of the mark before the content
-    gap: int = 0  # what separates it from the run before, see `Line`; 1 also where lines were left out
+    gap: int = 0  # what separates it from the previous run, see `Line`; 1 also where lines were left out
 
 
 class _Outline:
@@ -143,7 +143,7 @@ class _Outline:
         self._runs, self._lines = runs_of(text)
 
     def blocks(self) -> list[Block]:
-        """The blocks. Items, roles and headings are found in this order, because each depends on those before."""
+        """The blocks. Items, roles and headings are found in this order, because each step depends on the previous."""
         runs = self._runs
         self._find_items(runs)
         _find_roles(runs, self._lines)
@@ -164,7 +164,7 @@ class _Outline:
 
     def _find_items(self, runs: list[Run]) -> None:
         """Finds items with their depth, quotations, and labels with the entries below them."""
-        indents: list[int] = []  # of the enclosing items
+        indents: list[int] = []  # indents of the enclosing items
         label = -1  # indent of the label above, -1 without one
         for number, run in enumerate(runs):
             line = self._lines[run.first]
@@ -190,7 +190,7 @@ class _Outline:
                     run.kind, run.level, label = "heading", 4, line.indent
 
     def _mark_of_item(self, line: Line, *, is_entry: bool) -> int:
-        """Length of the mark of an item; -1 if the line begins no item."""
+        """Length of an item's mark; -1 if the line does not begin an item."""
         item = ITEM.match(line.said)
         if item and not _INITIAL.match(line.said):
             return item.end()
@@ -202,7 +202,7 @@ class _Outline:
         return run.first == run.last and (is_listed or (below.indent > line.indent and not after.gap))
 
     def _is_numbered_heading(self, number: int, runs: list[Run]) -> bool:
-        """Whether "3. Title" is a heading: short, set apart, without a stop, and not an item of a numbered list."""
+        """Whether "3. Title" is a heading: short, set apart, without a full stop, and not part of a numbered list."""
         run, line = runs[number], self._lines[runs[number].first]
         found = _NUMBERED.match(line.said)
         after = runs[number + 1] if number + 1 < len(runs) else None
@@ -236,7 +236,7 @@ class _Outline:
 
     def _find_headings(self, runs: list[Run]) -> None:
         """Finds headings without marks: numbered, in capitals, or short lines between empty lines, above prose."""
-        is_below = False  # whether prose or a heading follows the short lines below
+        is_below = False  # whether the short lines below are followed by prose or a heading
         num_short = 0
         for number in range(len(runs) - 1, -1, -1):
             run = runs[number]
@@ -249,7 +249,7 @@ class _Outline:
                 run.kind, run.level = "heading", level
 
     def _level(self, number: int, runs: list[Run]) -> int:
-        """Level of a short line as a heading; 0 if it is none, as when the next line begins in lower case."""
+        """Heading level of a short line; 0 if it is not a heading, as when the next line begins in lower case."""
         run, said = runs[number], self._lines[runs[number].first].said
         after = runs[number + 1] if number + 1 < len(runs) else None
         if after and not after.gap and self._lines[after.first].said[0].islower():
@@ -314,7 +314,7 @@ def _find_roles(runs: list[Run], lines: list[Line]) -> None:
 
 
 def _is_trail(line: str) -> bool:
-    """Whether a line is a menu or a path through a site: "Home | News | Contact"."""
+    """Whether a line is a menu or breadcrumb trail: "Home | News | Contact"."""
     cells = _TRAIL.split(line)
     return len(cells) > 2 and all(len(cell) <= 25 and cell[-1:] not in ".!?" for cell in cells)
 
@@ -330,13 +330,13 @@ def runs_of(text: str) -> tuple[list[Run], list[Line]]:
 
 
 class _Marked:
-    """The lines of a text and the runs that their marks show."""
+    """The lines of a text and the runs that their marks identify."""
 
     def __init__(self, text: str) -> None:
         self._text = text
         self._hyphens = Hyphens(text)
         self.lines = _said_lines(text)
-        self._adornments: dict[tuple[str, bool], int] = {}  # level of headings by the rule below them
+        self._adornments: dict[tuple[str, bool], int] = {}  # heading level by the kind of rule below
         self._closing: dict[str, list[int]] = {"`": [], "~": []}  # fences that may close code
         for number, line in enumerate(self.lines):
             if line.said[:3] in ("```", "~~~") and not line.said.strip(line.said[0]):
@@ -358,7 +358,7 @@ class _Marked:
         return runs
 
     def _marked(self, place: int, runs: list[Run]) -> tuple[list[Run], int]:
-        """The runs that begin with a line, and the index of the line behind them."""
+        """The runs that begin at a line, and the index of the line after them."""
         line = self.lines[place]
         if line.prefix:
             return self._prefixed(place)
@@ -422,7 +422,7 @@ class _Marked:
             return [], place + 1
         if name not in _TEXT_DIRECTIVES:
             return [], behind
-        if directive[2]:  # the text behind the directive may continue in the next line
+        if directive[2]:  # the text after the directive may continue on the next line
             start = line.end - len(line.said) + directive.start(2)
             indent = self.lines[place + 1].indent if behind > place + 1 else line.indent
             first_word = directive[2].split()[0]
@@ -469,7 +469,7 @@ class _Marked:
         return None
 
     def _front_matter(self) -> int:
-        """Index of the line behind the front matter; 0 if there is none."""
+        """Index of the line after the front matter; 0 if there is none."""
         for number, line in enumerate(self.lines[1:100], start=1):
             if line.said in ("---", "..."):
                 return number + 1 if number > 1 else 0
@@ -481,7 +481,7 @@ class _Marked:
         return place
 
     def parted(self, runs: list[Run]) -> list[Run]:
-        """Joins lines of prose to paragraphs and items, and finds code and rows without marks."""
+        """Joins lines of prose into paragraphs and items, and finds code and rows without marks."""
         parts = [piece for stretch in self._stretches(runs) for piece in self._pieces(stretch)]
         prose = [self.lines[part[0].first : part[-1].last + 1] if not part[0].kind else [] for part in parts]
         found: list[Run] = []
@@ -497,7 +497,7 @@ class _Marked:
         return found
 
     def _stretches(self, runs: list[Run]) -> Iterator[list[Run]]:
-        """Consecutive lines of prose, of one comment or quotation; other runs one by one."""
+        """Groups consecutive lines of prose, or of one comment or quotation; other runs stand alone."""
         stretch: list[Run] = []
         for run in runs:
             if stretch and (
@@ -513,7 +513,7 @@ class _Marked:
             yield stretch
 
     def _pieces(self, stretch: list[Run]) -> Iterator[list[Run]]:
-        """A stretch of lines as code, rows, and prose between them."""
+        """Splits a stretch of lines into code, rows, and the prose between them."""
         lines = [self.lines[run.first] for run in stretch]
         if stretch[0].kind or lines[0].prefix:
             yield stretch
@@ -571,7 +571,7 @@ def _is_statement(line: Line) -> bool:
 
 
 def _row_key(line: str) -> tuple[str, int]:
-    """What the rows of a table have in common; an empty name if the line is no row."""
+    """What the rows of a table have in common; an empty name if the line is not a row."""
     if "\t" in line:
         return "tab", 0
     if num := line.count(" | "):
@@ -614,9 +614,9 @@ def _in_comments(text: str, lines: list[Line]) -> set[int]:
 
 
 def _running(text: str, lines: list[Line]) -> set[int]:
-    """First and last lines of pages that are numbers, or equal except for numbers on at least half of the pages.
+    """First and last lines of pages that are page numbers, or that recur, except for numbers, on at least half of them.
 
-    The heading of a chapter, which is on one page alone, does not count.
+    The heading of a chapter, which is on only one page, does not count.
     """
     firsts = [0, *(number for number, line in enumerate(lines) if line.gap == 2)]
     edges = [(number, _DIGITS.sub("0", lines[number].said)) for number in firsts]

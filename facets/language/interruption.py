@@ -1,6 +1,6 @@
-"""Stops long work when its caller no longer waits, and a lock that is granted in the order of requests.
+"""Stops long work when its caller has stopped waiting; also a lock that is granted in order of request.
 
-A server sets a check for its work; loops over texts call it now and then.
+A server sets a check for its work; loops over texts call it periodically.
 """
 
 import threading
@@ -14,7 +14,7 @@ _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None
 
 @contextmanager
 def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work is to stop.
+    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work must stop.
 
     Example:
         >>> def check():
@@ -32,7 +32,7 @@ def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
 
 
 def check_interrupted() -> None:
-    """Calls the check of the current work, if there is one; it raises when the work is to stop."""
+    """Calls the check of the current work, if there is one; the check raises when the work must stop."""
     check = _CHECK.get()
     if check is not None:
         check()

@@ -48,7 +48,7 @@ NOT = _words(
 )
 # These stand for "all ... not" and "somewhere ... not": they negate the whole clause.
 WHOLE_CLAUSE = _words("no nobody none nothing neither nor nowhere")
-# Pairs of tokens that look like a negation and are none.
+# Pairs of tokens that look like a negation but are not.
 NOT_NEGATIVE = frozenset(
     tuple(pair.split())
     for pair in (
@@ -56,7 +56,7 @@ NOT_NEGATIVE = frozenset(
         *("no later", "no more", "no less", "no sooner"),
     )
 )
-# Verbs and adjectives that say of their complement that it did not happen or does not hold.
+# Verbs and adjectives that imply that their complement did not happen or does not hold.
 NEGATIVE_IMPLICATIVES = _words(
     "forget forgets forgot forgotten forgetting fail fails failed failing refuse refuses refused refusing decline "
     "declines declined neglect neglects neglected avoid avoids avoided avoiding prevent prevents prevented preventing "
@@ -190,12 +190,12 @@ OPPOSITE_PREPOSITIONS = {
         *("on under", "towards away", "before since", "in outside", "within outside"),
     )
 }
-# Agent and patient change places with the verb: "sold to" and "bought from".
+# Verb pairs that swap agent and patient: "sold to" and "bought from".
 CONVERSE = {
     frozenset(pair.split())
     for pair in ("buy sell", "borrow lend", "teach learn", "give receive", "send receive", "give get", "lend borrow")
 }
-# They say the same of both arguments.
+# They say the same about both arguments.
 MUTUAL = frozenset(
     "meet marry differ equal resemble cooperate collaborate border be and talk speak chat married met similar "
     "different near between sister cousin friend neighbour neighbor colleague partner dance play fight argue agree "
@@ -207,7 +207,7 @@ INDEFINITE = _words("a an some there no nobody someone somebody people")
 SAME_PAST = _words("beat hit cut put let hurt cost set shut quit bet")
 PHRASE_BORDERS = BORDERS | RELATIVE | BE | MODALS | {"and", "or"}
 FUNCTION_WORDS = DETERMINERS | BE | HAVE | DO | MODALS | FILLERS | PREPOSITIONS | NOT | frozenset(QUANTIFIERS)
-# They exclude each other for one person, but a text about one seldom denies a text about the other.
+# They exclude each other for one person, but a text about one seldom contradicts a text about the other.
 COUNTERPARTS = _words(
     "man woman men women boy girl boys girls male female brother sister mother father son daughter lady gentleman "
     "uncle aunt king queen husband wife guy kid child adult day night"

@@ -1,4 +1,4 @@
-r"""Removes newlines, hyphens at line ends and marks of Markdown, HTML and reStructuredText from a text.
+r"""Removes newlines, end-of-line hyphens and Markdown, HTML and reStructuredText marks from a text.
 
 Each pattern stops at the next mark of its kind, so that hostile texts take linear time too.
 """
@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from functools import cached_property
 
-LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # those of str.splitlines
+LINE_ENDS = "\n\r\v\f\x1c\x1d\x1e\x85\u2028\u2029"  # line ends of str.splitlines
 # Marks before every line of a comment or a quoted mail.
 PREFIX = r"(?:>[ >]*|//+|#+|;+|--|%+)[ \t]+"
 _TAGS = (
@@ -57,7 +57,7 @@ _FIELD = re.compile(r":(?:(?:param|arg|argument|key|keyword|var|ivar|cvar)\s+(?:
 WIDE = re.compile("[\u2e80-\u9fff\uf900-\ufaff\uff00-\uffef]")
 _WORD = re.compile(r"[^\W\d_]+(?:-[^\W\d_]+)*")
 _HEAD, _TAIL = re.compile(r"[^\W\d_]+$"), re.compile(r"[^\W\d_]+")
-# First parts of words that are written with a hyphen.
+# First parts of hyphenated words.
 _COMPOUND = frozenset(
     "all anti application back best better big black case class cross data day deep device double eight end error even"
     " event ever far fast fine first five four free front full general good half hand hard hash head heavy high home"
@@ -70,7 +70,7 @@ _COMPOUND = frozenset(
 
 
 class Hyphens:
-    """Decides whether a hyphen at the end of a line belongs to the word, by the other words of the text."""
+    """Decides from the other words of the text whether a hyphen at the end of a line belongs to the word."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -80,7 +80,7 @@ class Hyphens:
         return frozenset(match.group().lower() for match in _WORD.finditer(self._text))
 
     def stays(self, head: str, tail: str) -> bool:
-        """Whether ``head-`` and ``tail`` on two lines are a word with a hyphen: "well-known", "Jean-Paul"."""
+        """Whether ``head-`` and ``tail`` on two lines form a hyphenated word: "well-known", "Jean-Paul"."""
         if not tail[:1].islower():
             return True
         head, tail = head.lower(), tail.lower()
@@ -90,7 +90,7 @@ class Hyphens:
 
 
 def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
-    r"""A part of a text as it is read: on one line, without marks, with words joined, and cells separated by a bar.
+    r"""Part of a text as it is read: on one line, without marks, with split words joined and cells separated by a bar.
 
     Example:
         >>> wrapped = "See the **manual** of the [har-\nbour](https://harbour.example)."

@@ -1,4 +1,4 @@
-"""Finds similar names, for "did you mean": with other letters, reordered words or missing words."""
+"""Finds similar names for "did you mean": names with different letters, reordered words or missing words."""
 
 import re
 import unicodedata
@@ -7,7 +7,7 @@ from functools import cached_property
 
 from rapidfuzz import fuzz, process, utils
 
-_POOL = 100  # candidates of each of the two measures
+_POOL = 100  # candidates from each of the two measures
 _MIN_LIKENESS = 50.0
 _INNER_CAPITAL = re.compile(r"_|(?<=[a-z\d])(?=[A-Z])")
 
@@ -42,7 +42,7 @@ class NearNames:
             for likeness in (fuzz.token_sort_ratio, fuzz.token_set_ratio)
             for _, _, place in process.extract(wanted, plain, scorer=likeness, limit=_POOL + top_k)
         }
-        # Among names with the same words those in the same order come first.
+        # Among names with the same words, those in the same word order come first.
         scored = sorted((-_likeness(wanted, plain[place]), -fuzz.ratio(wanted, plain[place]), place) for place in pool)
         return [place for likeness, _, place in scored[:top_k] if -likeness >= _MIN_LIKENESS]
 
@@ -52,6 +52,6 @@ def _likeness(wanted: str, name: str) -> float:
 
 
 def _plain(name: str) -> str:
-    """Lower-case letters and digits without accents, and spaces for the rest: ``birthPlace`` is "birth place"."""
+    """Lower-case letters and digits without accents, and spaces for the rest: ``birthPlace`` becomes "birth place"."""
     decomposed = unicodedata.normalize("NFKD", _INNER_CAPITAL.sub(" ", name))
     return utils.default_process("".join(char for char in decomposed if not unicodedata.combining(char)))

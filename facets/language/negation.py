@@ -1,8 +1,8 @@
-"""Negation cues and what they negate, by explicit cues with a scope as in NegEx (Chapman et al. 2001).
+"""Negation cues and what they negate: explicit cues with a scope, as in NegEx (Chapman et al. 2001).
 
 A cue ("not", "never", "without") negates the words up to the end of its clause. Verbs that imply that their complement
 did not happen are cues too ("forgot to", "failed to"; implicatives, Karttunen 1971). Phrases that only look like a
-negation ("not only") are no cues, "neither ... nor" is one cue, and in "no room without a balcony" the two cancel out.
+negation ("not only") are not cues, "neither ... nor" is one cue, and in "no room without a balcony" the two cancel out.
 """
 
 from collections.abc import Sequence
@@ -25,7 +25,7 @@ class Negation:
 def negations(forms: Sequence[str]) -> list[Negation]:
     """Finds the negations of a sentence, in order.
 
-    ``forms``: its tokens in lower case.
+    ``forms``: the sentence's tokens in lower case.
 
     Example:
         >>> forms = "she failed to lock the doors , but not the gate".split()
@@ -56,7 +56,7 @@ def negations(forms: Sequence[str]) -> list[Negation]:
 
 
 def clause_end(forms: Sequence[str], token: int) -> int:
-    """Index of the next border of a clause behind a token; the number of tokens when there is none."""
+    """Index of the next clause border after a token; the number of tokens if there is none."""
     borders = (end for end in range(token + 1, len(forms)) if forms[end] in _CLAUSE_BORDERS)
     return next(borders, len(forms))
 
@@ -67,11 +67,11 @@ def _clause_start(forms: Sequence[str], token: int) -> int:
 
 
 def _phrase_end(forms: Sequence[str], token: int) -> int:
-    """Index behind the noun phrase that follows a preposition."""
+    """Index after the noun phrase that follows a preposition."""
     ends = lexicon.BORDERS | lexicon.PREPOSITIONS | {"and"}
     return next((end for end in range(token + 1, len(forms)) if forms[end] in ends), len(forms))
 
 
 def _has_complement(form: str, following: str) -> bool:
-    """Whether the verb says of what follows that it did not happen: "failed to", "avoided paying", "lacks"."""
+    """Whether the verb implies that what follows did not happen: "failed to", "avoided paying", "lacks"."""
     return following in lexicon.COMPLEMENT or following.endswith("ing") or form.startswith(("lack", "miss", "prevent"))

@@ -1,4 +1,4 @@
-"""The reading of a whole text, and the place of each of its characters in the original."""
+"""The reading of a whole text, and the position of each of its characters in the original."""
 
 from functools import lru_cache
 from typing import NamedTuple
@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from facets.language.blocks import blocks, is_plain_line
 from facets.language.markup import Hyphens, replaced
 
-_LONGEST_KEPT = 20_000  # characters; shorter readings are cached, as facets and words need them one after the other
+_LONGEST_KEPT = 20_000  # characters; shorter readings are cached, because facets and words need them in turn
 _NUM_KEPT = 256
 
 
@@ -24,12 +24,12 @@ class Reading(NamedTuple):
     headings: NDArray[np.int64] = np.empty((0, 2), dtype=np.int64)
 
     def headings_above(self, spans_N2: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Index and end of the last heading before the start of each span of the original; -1 where there is none."""
+        """Index and end of the last heading before each span of the original starts; -1 where there is none."""
         above_N = np.searchsorted(self.headings[:, 0], spans_N2[:, 0], side="right") - 1
         return above_N, np.append(self.headings[:, 1], -1)[above_N]
 
     def original(self, spans_N2: NDArray[np.integer]) -> NDArray[np.integer]:
-        """Converts spans of ``text`` (start and end, ``[N, 2]``) to spans of the original; empty spans stay."""
+        """Converts spans of ``text`` (start and end, ``[N, 2]``) to spans of the original; empty spans stay empty."""
         if self.places is None or self.origins is None:
             return spans_N2
         firsts_N, lasts_N = spans_N2[:, 0], np.maximum(spans_N2[:, 1] - 1, spans_N2[:, 0])
@@ -42,7 +42,7 @@ class Reading(NamedTuple):
 
 
 def read(text: str) -> Reading:
-    r"""Reads a text.
+    r"""The text as it is read, with offsets into the original.
 
     Example:
         >>> reading = read("# Milk\n\nThe **cow** gives\nmilk.")

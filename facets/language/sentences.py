@@ -1,4 +1,4 @@
-"""Splits a text into sentences, by its blocks and by rules on the words around a stop."""
+"""Splits a text into sentences, using its blocks and rules about the words around a full stop."""
 
 import re
 from collections.abc import Iterator
@@ -9,24 +9,24 @@ from spacy.lang.en.stop_words import STOP_WORDS
 from facets.language.blocks import Block, Kind, Role, blocks, is_plain_line
 from facets.language.markup import LINE_ENDS, PREFIX, Hyphens, said
 
-# Followed by a name or a number, so their stop never ends a sentence.
+# Followed by a name or a number, so their full stop never ends a sentence.
 _TITLES = frozenset(
     "mr mrs ms mx dr prof sen rep gov gen col maj capt lt cmdr cpl sgt adm hon rev fr sr msgr pres supt"
     " mt messrs mmes".split()
 )
-# The same; in capitals they are other words ("in Dublin, IE. Paul wrote").
+# The same, but in capitals they are different words ("in Dublin, IE. Paul wrote").
 _CONNECTIVES = frozenset("vs v cf e.g i.e eg ie viz".split())
-# Their stop ends a sentence unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
+# Their full stop ends a sentence unless a number follows: "p. 5", "No. 7", "Jan. 3", "ca. 1900".
 _BEFORE_NUMBERS = frozenset(
     "p pp no nos vol vols fig figs eq eqs sec sect ch chap art ca c approx op ed eds para ver"
     " jan feb mar apr jun jul aug sep sept oct nov dec b d r est".split()
 )
-# Their stop ends a sentence if a word follows that often begins a sentence.
+# Their full stop ends a sentence if the next word often begins a sentence.
 _EITHER = frozenset(
     "inc ltd co corp bros jr sr etc dept univ assn ave blvd rd st ft ph.d b.a m.a b.sc m.sc m.d a.d b.c u.s u.k"
     " u.n approx min max tel est esp".split()
 )
-# Words with a capital that begin sentences far more often than they belong to a name.
+# Capitalised words that begin sentences far more often than they belong to a name.
 _STARTERS = (
     STOP_WORDS
     | {"mr", "mrs", "dr"}
@@ -51,7 +51,7 @@ _LABELS = frozenset(
     " schedule section serie series site stage step subgroup subtype table team terminal theorem title type unit"
     " variable variant version vitamin volume war zone".split()
 )
-# They follow an hour within a sentence: "5 p.m. Friday", "10 a.m. Eastern time".
+# Words that follow an hour within a sentence: "5 p.m. Friday", "10 a.m. Eastern time".
 _AFTER_HOURS = frozenset(
     "est edt cst cdt mst mdt pst pdt et ct mt pt gmt utc bst cet cest ist jst eastern central mountain pacific"
     " greenwich london local monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays"
@@ -69,7 +69,7 @@ _OPENERS = "\"'([{\u2018\u201c\u00ab\u00bf\u00a1*-\u2013\u2014"
 _FULL_WIDTH = "\u3002\uff01\uff1f"
 _LOOK_BACK_CHARS = 24
 # A stop, closing quotation marks, then white space; full-width stops need no white space.
-# Possessive, and only at the first stop of a run, so that endless runs of stops take linear time.
+# Possessive quantifiers, and only at the first stop of a run, so that endless runs of stops take linear time.
 _CANDIDATE = re.compile(
     "(?<![.!?\u2026\u061f\u06d4\u0964])[.!?\u2026\u061f\u06d4\u0964]++[\"')\\]}\u2019\u201d\u00bb*]*+(?=\\s|<br|</)"
     "|[\u3002\uff01\uff1f]+[\u300d\u300f\u201d]*"
@@ -81,20 +81,20 @@ class Sentence(NamedTuple):
 
     text: str  # ``source[start:end]``
     start: int  # offset of the first character
-    end: int  # offset behind the last character
-    said: str  # as it is read: on one line, without marks, with hyphenated words joined
-    kind: Kind = "paragraph"  # of its block
-    role: Role = ""  # of its block
+    end: int  # offset after the last character
+    said: str  # text as it is read: on one line, without marks, with words split at line ends joined
+    kind: Kind = "paragraph"  # kind of its block
+    role: Role = ""  # role of its block
 
 
 def sentences_of(text: str) -> list[Sentence]:
     """The sentences of a text, in order; at least one if there is anything but white space.
 
-    The end of a block ends a sentence, a newline inside a block does not. A stop followed by white space ends a
+    The end of a block ends a sentence; a newline inside a block does not. A stop followed by white space ends a
     sentence, unless it belongs to an abbreviation, an initial or a number, or lower case follows. A heading and a short
     row of a table are one sentence each, and so is each line of code.
     """
-    if is_plain_line(text):  # most texts
+    if is_plain_line(text):  # true of most texts
         start, sentences = 0, []
         for cut in _cuts(text, 0, len(text)):
             if (span := _stripped(text, start, cut)) is not None:
@@ -114,7 +114,7 @@ def sentences_of(text: str) -> list[Sentence]:
                 start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it always matches
     if not sentences and (span := _stripped(text, 0, len(text))):
         part = text[slice(*span)]
-        sentences.append(Sentence(part, *span, part))  # marks alone
+        sentences.append(Sentence(part, *span, part))  # only marks
     return sentences
 
 
@@ -171,7 +171,7 @@ def _ends_after_word(word: str, context: str, following: str, character: str) ->
     """Whether the stop after a word ends a sentence.
 
     ``context``: the characters before the word. ``following``: the next word in lower case, or an empty string.
-    ``character``: the next character that is not white space or an opening quote; no lower-case letter.
+    ``character``: the next character that is not white space or an opening quote; never a lower-case letter.
     """
     key = word.lower()
     if key in _TITLES or (key in _CONNECTIVES and not word.isupper()):
@@ -190,7 +190,7 @@ def _ends_after_word(word: str, context: str, following: str, character: str) ->
 
 
 def _ends_after_letter(letter: str, context: str, following: str) -> bool:
-    """A single capital is an initial, unless it is a label, or the next word begins sentences and is no surname."""
+    """A single capital is an initial, unless it is a label or the next word begins sentences and is not a surname."""
     found = _LAST_WORD.search(context)
     before = found.group().lower() if found else ""
     if before in _LABELS:

@@ -22,7 +22,7 @@ _STOP_WORDS = frozenset(
     "on or s should such t that the their then there these they this to was were what when where which who whom whose "
     "why will with would you your".split()
 )
-_MAX_PHRASES = 32  # distinct phrases of a query that must match; of further ones only the words count
+_MAX_PHRASES = 32  # most distinct phrases of a query that must match; further ones count only as words
 _stemmers = threading.local()  # a stemmer must not be shared between threads
 
 
@@ -30,7 +30,7 @@ _stemmers = threading.local()  # a stemmer must not be shared between threads
 class QueryTerms:
     """The terms of a query."""
 
-    words: tuple[tuple[str, str], ...]  # terms and their words; stop words only if there are no others
+    words: tuple[tuple[str, str], ...]  # terms and the words they stem from; stop words only if there are no others
     phrases: tuple[tuple[str, ...], ...]  # terms of the first 32 distinct quoted phrases, stop words included
 
 
@@ -45,7 +45,7 @@ def terms(text: str) -> list[str]:
 
 
 def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int, int]]:
-    """Terms of ``text[start:end]`` with the offsets of their words in the text; identifiers only as parts.
+    """Terms of ``text[start:end]`` with the offsets of their words in the text; identifiers appear only as their parts.
 
     Example:
         >>> located_terms("The engines stalled.", 4)

@@ -1,6 +1,6 @@
-"""Tokens by spaCy's English tokenizer, which needs no downloaded pipeline; and checks of texts.
+"""Tokenizes with spaCy's English tokenizer, which needs no downloaded pipeline, and checks texts.
 
-spaCy splits a text at white space first and then each piece on its own. So the tokens of a piece can be cached, which
+spaCy splits a text at white space first and then each piece separately. So the tokens of a piece can be cached, which
 makes tokenizing about 40 times as fast and gives the same tokens.
 """
 
@@ -17,13 +17,13 @@ from facets.language.interruption import FifoLock, check_interrupted
 from facets.language.sentences import Sentence, sentences_of
 
 _PIECE = re.compile(r"\S+")
-# Halves of UTF-16 characters, which spaCy cannot store.
+# UTF-16 surrogates, which spaCy cannot store.
 _SURROGATE = re.compile("[\ud800-\udfff]")
-# Longer pieces are cut, because spaCy needs quadratic time for one endless "word".
+# Longer pieces are cut, because spaCy needs quadratic time for an endless "word".
 _MAX_PIECE_CHARS = 128
 _MAX_CACHED_PIECE_CHARS = 48
 MAX_CACHED_PIECES = 500_000
-# Characters that a thread splits before others get their turn: some milliseconds, or some ten for the slowest texts.
+# Characters that a thread splits before yielding to others: a few milliseconds, or about ten for the slowest texts.
 _TURN_CHARS = 2_000
 
 KeyT = TypeVar("KeyT")
@@ -56,7 +56,7 @@ class Tokenizer:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Tokens of each text with character offsets, in order; white space is no token.
+        """Tokens of each text with character offsets, in order; white space is not a token.
 
         Raises:
             TypeError: ``texts`` is a single ``str``.
@@ -67,7 +67,7 @@ class Tokenizer:
     def words(self, texts: Sequence[str], *, most: int | None = None) -> list[list[str]]:
         """The tokens of each text in lower case, without offsets: the fast path for encoding.
 
-        ``most``: most words of a text; further ones cost no time.
+        ``most``: maximum number of words per text; further words cost no time.
 
         Raises:
             TypeError: ``texts`` is a single ``str``.
@@ -124,9 +124,9 @@ class Tokenizer:
 
 
 def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int, str]]]:
-    """Parts of pieces in turns, each with the key of its piece and its offset there.
+    """Yields turns: lists of parts of pieces, each part with its piece's key and its offset in that piece.
 
-    A turn is short enough that no thread waits long for spaCy; before each turn the work may be interrupted.
+    A turn is short enough that no thread waits long for spaCy; the work may be interrupted before each turn.
     """
     parts = (
         (key, start, piece[start : start + _MAX_PIECE_CHARS])
@@ -139,7 +139,7 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
 
 
 def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Groups of items, in order, of total size ``most`` or less; a larger item is a group of its own.
+    """Groups of items, in order, of total size ``most`` or less; a larger item forms a group by itself.
 
     Example:
         >>> list(grouped(["a", "bc", "defg", "h"], 3, size=len))
@@ -169,11 +169,11 @@ def check_sequence(texts: Sequence[str], method: str) -> None:
 
 
 def check_text(text: str, path: ErrorPath) -> None:
-    """Rejects an empty or blank text; ``path``: its place in the caller's input.
+    """Rejects an empty or blank text; ``path``: where the text is in the caller's input.
 
     Raises:
-        TypeError: It is no string.
-        InvalidInputError: It is empty or blank.
+        TypeError: The text is not a string.
+        InvalidInputError: The text is empty or blank.
     """
     if not isinstance(text, str):
         raise TypeError(f"{path_text(path)} must be a str, got {type(text).__name__}")

@@ -1,4 +1,4 @@
-"""Static word vectors: the target space of sentences and phrases, nearest words, and storage in one byte a number."""
+"""Static word vectors: the target space of sentences and phrases, nearest words, and storage as 1 byte per number."""
 
 import hashlib
 from collections.abc import Callable
@@ -24,11 +24,11 @@ _SCALES = "vectors.scales"
 _VECTORS_FILE = "vectors.safetensors"
 _VOCABULARY_FILE = "vocabulary.tsv"
 QUERIES_AT_A_TIME = 16
-_WORDS_AT_A_TIME = 4096  # fit a cache
-_GROUP = 64  # numbers with a common scale
+_WORDS_AT_A_TIME = 4096  # few enough to fit the CPU cache
+_GROUP = 64  # numbers that share a scale
 _LARGEST = 127
 _SMALLEST_SCALE = float(np.finfo(np.float16).tiny)
-# Loaded words by the hashes of their files, so that models share equal words.
+# Loaded word vectors by the hashes of their files, so that models share equal ones.
 _loaded: "WeakValueDictionary[bytes, WordVectors]" = WeakValueDictionary()
 
 
@@ -37,7 +37,7 @@ class WordVectors:
 
     Attributes:
         vocabulary: The ``V`` words.
-        vectors: ``[V, D]`` float32, C-contiguous. It is computed at each access if the words were stored in bytes.
+        vectors: ``[V, D]`` float32, C-contiguous. Computed on each access if the vectors were stored as bytes.
 
     Example:
         >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
@@ -72,7 +72,7 @@ class WordVectors:
 
     @property
     def dim(self) -> int:
-        """Dimensions of a vector."""
+        """Number of dimensions of a vector."""
         return int(self._kept[0].shape[1])
 
     @property
@@ -92,14 +92,14 @@ class WordVectors:
         """
         is_piece_V1, vectors_VD, scales = self.vocabulary.is_piece[:-1, None], self.vectors, self._kept[1]
         lengths_V1 = np.where(is_piece_V1, np.float32(1.0), np.linalg.norm(vectors_VD, axis=1, keepdims=True))
-        out = None if scales is None else vectors_VD  # a new array, which may be overwritten
+        out = None if scales is None else vectors_VD  # a new array, so it may be overwritten
         units_VD = np.divide(vectors_VD, np.where(lengths_V1 > 0, lengths_V1, np.float32(1.0)), out=out)
-        if scales is not None:  # units and lengths replace the bytes
+        if scales is not None:  # unit vectors and lengths replace the bytes
             self._kept = units_VD, np.repeat(lengths_V1, scales.shape[1], axis=1)
         return units_VD
 
     def without_pieces(self) -> "WordVectors":
-        """The vectors of whole words, with which corpora are packed; itself if there are no pieces."""
+        """Only the vectors of whole words, as used to pack corpora; ``self`` if there are no pieces."""
         is_piece = self.vocabulary.is_piece[:-1]
         if not is_piece.any():
             return self
@@ -108,11 +108,11 @@ class WordVectors:
     def nearest(
         self, queries: NDArray[np.floating], top_k: int, *, exclude_stop_words: bool = False
     ) -> list[list[tuple[str, float]]]:
-        """Whole words with the highest cosines with each query, best first, ties in vocabulary order.
+        """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 
         Args:
             queries: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word.
-            top_k: Most words for a query, >= 1.
+            top_k: Maximum number of words per query, >= 1.
             exclude_stop_words: Leave out stop words and tokens without a letter or digit.
 
         Raises:
@@ -133,7 +133,7 @@ class WordVectors:
 
     @cached_property
     def _codes(self) -> "tuple[NDArray[np.int64], Tensor, Tensor, float]":
-        """Rows of the W whole words, codes ``[W, D]`` of one byte, inverse norms ``[W]``, and error of a cosine."""
+        """Rows of the W whole words, 1-byte codes ``[W, D]``, inverse norms ``[W]``, and the error of a cosine."""
         import torch
 
         from facets.index.exact import document_codes
@@ -144,7 +144,7 @@ class WordVectors:
             some = slice(start, start + _WORDS_AT_A_TIME)
             coded = document_codes(unit_rows(self._rows(rows[some]))[:, None])
             codes[some], inverse[some], error = coded[0][:, 0], coded[1][:, 0], max(error, coded[2])
-        # 1e-5 allows for sums of floats.
+        # 1e-5 allows for rounding in float sums.
         return rows, torch.from_numpy(codes), torch.from_numpy(inverse), error + 1e-5
 
     def _nearest_block(
@@ -167,7 +167,7 @@ class WordVectors:
         for scores, codes, inverse in zip(*parts, strict=True):
             torch.mul(query.times(codes).T, inverse, out=scores)
         scores_NW[:, torch.from_numpy(excluded)] = -torch.inf
-        # All words that may be as good as the k-th best are compared again, as floats.
+        # All words that may be as good as the k-th best are compared again in float.
         kth_N1 = scores_NW.topk(top_k).values[:, -1:]
         is_near_NW = scores_NW >= kth_N1 - 2 * (error + torch.from_numpy(query.error))
         result = []
@@ -181,7 +181,7 @@ class WordVectors:
         return result
 
     def save(self, folder: Path, *, quantized: bool = False) -> None:
-        """Writes ``vectors.safetensors`` and ``vocabulary.tsv``; ``quantized``: one byte a number instead of two."""
+        """Writes ``vectors.safetensors`` and ``vocabulary.tsv``; ``quantized``: one byte per number instead of two."""
         folder.mkdir(parents=True, exist_ok=True)
         if quantized:
             values, scales = quantize(self.vectors)

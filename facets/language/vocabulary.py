@@ -11,14 +11,14 @@ from spacy.lang.en.stop_words import STOP_WORDS
 from facets.errors import CheckpointError, InvalidInputError
 from facets.storage import write_whole
 
-PIECE_MARK = "##"  # "goat##" begins a word, "##herd" continues one
+PIECE_MARK = "##"  # marks pieces: "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"
-# The most frequent words also serve as beginnings of other words, if they have three letters: "goat" needs no "goat##".
+# The most frequent words of three or more letters also serve as word beginnings: "goat" needs no "goat##".
 _NUM_BEGINNINGS = 25_000
 _MIN_BEGINNING = 3
-# Words outside the vocabulary whose pieces are cached.
+# Number of words outside the vocabulary whose pieces are cached.
 _MAX_CACHED_SPLITS = 100_000
-_NU = 1e-4  # of eq. B.4
+_NU = 1e-4  # nu in eq. B.4
 
 
 class Vocabulary:
@@ -30,7 +30,7 @@ class Vocabulary:
     Attributes:
         words: The ``V`` words, usually the most frequent first, and pieces at the end.
         counts: Occurrences in the corpus, ``[V]`` int64.
-        total_count: Tokens of the whole corpus, with those outside the vocabulary.
+        total_count: Tokens in the whole corpus, including those outside the vocabulary.
         probabilities: ``counts / total_count``, ``[V]`` float64: p(w) of eq. 3.6 and of SIF.
         is_stop: ``[V + 1]``, True for stop words, tokens without a letter or digit, and the unknown row.
         is_piece: ``[V + 1]``, True for pieces.
@@ -83,7 +83,7 @@ class Vocabulary:
         return len(self.words) - int(np.count_nonzero(self.is_piece))
 
     def without_pieces(self) -> "Vocabulary":
-        """The vocabulary of whole words, with which corpora are packed; itself if it has no pieces.
+        """The vocabulary of whole words, as used to pack corpora; ``self`` if it has no pieces.
 
         Example:
             >>> Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1])).without_pieces().words
@@ -109,7 +109,7 @@ class Vocabulary:
         return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
 
     def split(self, token: str) -> tuple[int, ...]:
-        """Row of a token, rows of its pieces, or ``unknown_row``.
+        """Row of a token, or rows of its pieces, or ``unknown_row``.
 
         Example:
             >>> vocabulary = Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1]))
@@ -151,11 +151,11 @@ class Vocabulary:
         return row if row is not None and row < _NUM_BEGINNINGS else None
 
     def split_rows(self, tokens: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """``split`` of all tokens: rows ``[M]`` int64, and the number of rows of each token, ``[N]``, >= 1."""
+        """``split`` for all tokens: rows ``[M]`` int64, and the number of rows per token, ``[N]``, >= 1."""
         rows = self.rows(tokens)
         odd = np.flatnonzero(self.is_piece[rows] | (rows == self.unknown_row))
         counts = np.ones(len(rows), dtype=np.int64)
-        if not len(odd):  # the common case, without a call for each token
+        if not len(odd):  # the common case, which needs no call per token
             return rows, counts
         splits = [self.split(tokens[i]) for i in odd.tolist()]
         counts[odd] = [len(split) for split in splits]

@@ -1,6 +1,6 @@
-"""Relations between two words by WordNet: synonyms, hypernyms, opposites.
+"""Relations between two words according to WordNet: synonyms, hypernyms, opposites.
 
-The table beside this file holds the single words of WordNet 3.0 (Princeton University, see NOTICE) with their most
+The table next to this file holds the single words of WordNet 3.0 (Princeton University, see NOTICE) with their most
 frequent senses; ``scripts/make_wordnet.py`` writes it. No maintained package contains the database itself.
 """
 
@@ -23,13 +23,13 @@ _ENDINGS = {
     ],
     "v": [("s", ""), ("ies", "y"), ("es", "e"), ("es", ""), ("ed", "e"), ("ed", ""), ("ing", "e"), ("ing", "")],
 }
-# Factors for each rarer sense, and for each step up.
+# Factors for each rarer sense, and for each step up the hierarchy.
 _SENSE = 0.85
 _STEP = 0.8
 _MAX_STEPS = 5
 _NUM_SENSES = 5
-_DERIVED = 0.8  # govern, governor
-_BY_SYNONYM = 0.6  # an opposite of a synonym
+_DERIVED = 0.8  # derived words: govern, governor
+_BY_SYNONYM = 0.6  # opposites of a synonym
 _CACHED = 100_000
 
 
@@ -83,7 +83,7 @@ class WordNet:
         return best
 
     def _find_hypernymy(self, word: str, other: str) -> float:
-        """How surely a word is a kind of the other, entails or causes it ("kill" and "harm"); 0 for synonyms."""
+        """Certainty that a word is a kind of the other, entails it or causes it ("kill" and "harm"); 0 for synonyms."""
         best = 0.0
         for first in self.lemmas(word):
             reached = self._reached(first)
@@ -157,7 +157,7 @@ class WordNet:
 
 @cache
 def wordnet() -> WordNet:
-    """The table of the library, read once.
+    """The table that ships with the library, read once.
 
     Raises:
         CheckpointError: The installation is damaged.

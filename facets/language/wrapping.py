@@ -1,8 +1,8 @@
-"""Lines of a text, and which of them continue in the next line because the text was wrapped.
+"""Lines of a text, and which of them continue on the next line because the text was wrapped.
 
-Licences, mails, docstrings and PDF pages wrap their lines: a newline there is a space. In lists, tables, headings,
-verse and logs it is a border. A line continues in the next one if the first word of that one would not have fitted, by
-the width of the lines around it, and nothing says that something new begins.
+In licences, mails, docstrings and PDF pages, which wrap their lines, a newline is a space. In lists, tables, headings,
+verse and logs it is a border. A line continues on the next one if that line's first word would not have fitted, judging
+by the width of the surrounding lines, and there is no sign that something new begins.
 """
 
 import re
@@ -15,20 +15,20 @@ from facets.language.markup import LINE_ENDS, PREFIX, WIDE
 
 _LINE = re.compile(f"[^{LINE_ENDS}]+")
 _NARROWEST, _WIDEST = 24, 160  # characters; prose is not wrapped into narrower or wider lines
-_LONGEST_WORD = 30  # a longer one (an address, a path) sticks out of its line and says nothing about the width
+_LONGEST_WORD = 30  # a longer one (an address, a path) overflows its line and says nothing about the width
 _PREFIX = re.compile(PREFIX)
 _PREFIX_IN_COMMENT = re.compile(r"\*[ \t]+")  # between /* and */
 _BLANK = re.compile(r"(?:>[ >]*|//+|#+|\*)$")  # an empty line of a quotation or a comment
 _MARK = r"[-*+\u2022\u2023\u25aa\u25e6\u2013\u2014]|\(?(?:\d{1,3}|[A-Za-z]|[ivx]{1,4})[.)]"
 ITEM = re.compile(rf"(?:{_MARK})\s+")
-ENTRY = re.compile(r"[\w*`][\w.*`-]*(?: \([^()]*\))?: ")  # "name: what it is"; like an item it may hang
+ENTRY = re.compile(r"[\w*`][\w.*`-]*(?: \([^()]*\))?: ")  # "name: what it is"; may have a hanging indent
 INFO = re.compile(r":(?:[\w-]+)(?: [\w *.]+)?:\s")  # ":param name: what it is"
 # The beginning of something new: an item, a heading, a row, a fence, a rule, a field ("Subject: ...").
 _BEGINS = re.compile(
     rf"(?:{_MARK})\s|#{{1,6}}\s|[|~=<>{{]|[-_*=~]{{3,}}|`{{3}}|@\w|(?:[A-Z][\w.-]*\s)?[A-Z][\w.-]*:(?:\s|$)|:\w+"
     r"|\*{0,2}\w+(?:, \*{0,2}\w+)* : \S"
 )
-# Marks that are also words of prose: initials and dashes. They begin an item only below another item.
+# Marks that also occur in prose: initials and dashes. They begin an item only below another item.
 _WEAK_MARK = re.compile(r"[A-Z]\.\s|[\u2013\u2014]\s")
 # Words that do not end a sentence.
 _NEVER_LAST = frozenset(
@@ -36,30 +36,30 @@ _NEVER_LAST = frozenset(
     " his her our your my this these those between into than but if when while because"
     " unless until although though whether nor via per upon without within during whose whom every".split()
 )
-_ENDS_NOTHING = frozenset("a an the of and or".split())  # do not even end an item, as "things to look at" does
+_ENDS_NOTHING = frozenset("a an the of and or".split())  # do not end even an item, unlike "to look at"
 _HYPHENS = "-\u00ad\u2010"
-_WIDEST_INDENT = 20  # of the first line of a paragraph; a wider one is a centred title
-# In wrapped texts some 80 % of the full lines are followed by a line in lower case, in lists hardly any.
+_WIDEST_INDENT = 20  # columns before the first line of a paragraph; a wider indent means a centred title
+# In wrapped texts about 80 % of full lines are followed by a line in lower case; in lists hardly any are.
 _LEAST_CONTINUED = 0.25
 
 
 class Line(NamedTuple):
-    """A line that is not empty."""
+    """A non-empty line."""
 
     start: int  # offset of its first character that is not white space
-    end: int  # offset behind its last one
+    end: int  # offset after its last such character
     indent: int  # columns before the first character; a tab counts as four
     said: str  # the line without its prefix
     prefix: str  # mark of a comment or quotation, or an empty string
-    first_word: str  # of `said`
-    last_word: str  # of `said`, in lower case
+    first_word: str  # first word of `said`
+    last_word: str  # last word of `said`, in lower case
     longest: int  # length of the longest word
     width: int  # columns of the line with its indent
-    gap: int  # what separates it from the line before: 0 a newline, 1 an empty line, 2 the end of a page
+    gap: int  # what separates it from the previous line: 0 a newline, 1 an empty line, 2 the end of a page
 
 
 def lines_of(text: str) -> list[Line]:
-    """The lines of a text that are not empty; an empty line of a quotation counts as empty."""
+    """The non-empty lines of a text; an empty line inside a quotation counts as empty."""
     lines: list[Line] = []
     behind, gap, in_comment = 0, 0, False
     for match in _LINE.finditer(text):
@@ -93,7 +93,7 @@ def _line(text: str, stripped: str, offset: int, *, gap: int, in_comment: bool) 
 def paragraph_ends(stretches: Sequence[Sequence[Line]]) -> list[list[int]]:
     """Indexes of the last lines of the paragraphs in each stretch.
 
-    ``stretches``: all prose of a text, as lines without an empty line between them.
+    ``stretches``: all prose of a text, as groups of lines without an empty line between them.
     """
     full = [_full_lines(lines) for lines in stretches]
     pairs = [(lines[i], lines[i + 1]) for lines, places in zip(stretches, full, strict=True) for i in sorted(places)]
@@ -126,7 +126,7 @@ def _full_lines(lines: Sequence[Line]) -> set[int]:
         for i, line in enumerate(lines[:-1])
         if width <= _WIDEST and line.width + 1 + len(lines[i + 1].first_word) > width
     }
-    # In wrapped text few lines are short, except for the last ones of sentences, items and the like.
+    # In wrapped text few lines are short, except at the end of sentences, items and the like.
     num_short = sum(
         line.said[-1].isalnum()
         and not _ends_mid_sentence(line, after)
@@ -140,7 +140,7 @@ def _full_lines(lines: Sequence[Line]) -> set[int]:
 
 
 def _continues_surely(line: Line, after: Line) -> bool:
-    """Whether a line certainly continues: in lower case, behind "of the", or within a script without case."""
+    """Whether a line certainly continues: before lower case, after "of the", or within a script without case."""
     if after.said[:1].islower() or line.last_word in _NEVER_LAST:
         return True
     return unicodedata.category(after.said[0]) == "Lo" and unicodedata.category(line.said[-1]) == "Lo"
@@ -149,7 +149,7 @@ def _continues_surely(line: Line, after: Line) -> bool:
 def _breaks_off(line: Line, after: Line, *, is_wrapped: bool) -> bool:
     """Whether a line ends within a sentence although it had room for more: its author pressed return.
 
-    In a text that is not wrapped only a line as long as prose whose last word ends nothing does.
+    In unwrapped text, only a prose-length line whose last word cannot end anything breaks off.
     """
     if not is_wrapped:
         return line.width >= _NARROWEST and line.last_word in _ENDS_NOTHING
@@ -165,7 +165,7 @@ def _ends_mid_sentence(line: Line, after: Line) -> bool:
 
 
 def _may_continue(lines: Sequence[Line], first: int, i: int) -> bool:
-    """Whether nothing says that the line behind ``i`` begins something new; ``first`` began the paragraph of ``i``."""
+    """Whether nothing shows that the line after ``i`` begins something new; ``first`` began the paragraph of ``i``."""
     line, after = lines[i], lines[i + 1]
     if line.prefix != after.prefix:
         return False

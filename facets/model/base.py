@@ -21,7 +21,7 @@ NetworkT = TypeVar("NetworkT", bound=nn.Module)
 SettingsT = TypeVar("SettingsT", bound=ModelSettings)
 RowT = TypeVar("RowT", bound=Sized)
 
-# Tokens of one forward pass, padding included: large enough for full matrix products, small enough for the cache.
+# Tokens per forward pass, padding included: enough for efficient matrix products, few enough for the CPU cache.
 _BATCH_TOKENS = 4096
 
 
@@ -39,7 +39,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
         network: The PyTorch module, in evaluation mode.
         words: Vocabulary and word vectors.
         tokenizer: Splits texts into sentences and tokens.
-        revision: Hash of everything that decides an answer.
+        revision: Hash of everything that affects the model's output.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
 
     @property
     def space(self) -> str:
-        """Name of the vector space, which belongs to this revision of the model alone."""
+        """Name of the vector space, which is unique to this revision of the model."""
         return f"{self.name}@{self.revision}"
 
     @staticmethod
@@ -78,7 +78,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
     def _batches(
         self, rows: Sequence[NDArray[np.integer]], max_tokens: int = _BATCH_TOKENS
     ) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
-        """Batches of similar length, longest first: indexes in ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
+        """Batches of similar length, longest first: indexes into ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
         lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
         order_B = np.argsort(-lengths_B, kind="stable")
         start = 0

@@ -5,7 +5,7 @@ r"""The checkpoint folder: everything a model needs, loaded offline from its pat
     config.json          format, name, task, network settings, where the word vectors are
     model.safetensors    weights, half precision
     vocabulary.tsv       words and counts                 \\  or `words` in config.json names another
-    vectors.safetensors  word vectors, one byte a number  /  checkpoint folder, relative to this one
+    vectors.safetensors  word vectors, 1 byte per number  /  checkpoint folder, relative to this one
     README.md            model card
     modules.json, config_sentence_transformers.json
                          so that it also opens as a sentence-transformers MultiVectorEncoder
@@ -50,7 +50,7 @@ class CheckpointConfig(Settings):
     name: Name  # the model's name, unique among the models of a server
     task: str  # `sentences` or `papers`
     model: FacetModelConfig  # shape of the network
-    l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same
+    l1_weight: NonNegative = 0.4  # lambda of eq. 3.1 in training; scoring uses the same value
     words: str = "."  # folder of the word vectors, relative to the checkpoint; `.` is the checkpoint itself
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
@@ -66,7 +66,7 @@ class CheckpointConfig(Settings):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read; the rest is cut."""
+        """Maximum number of tokens read of a text; the rest is cut."""
         return self.model.max_tokens
 
 
@@ -97,19 +97,19 @@ class FilesRead:
         """The content of a file.
 
         Raises:
-            OSError: It cannot be read.
+            OSError: The file cannot be read.
         """
         content = path.read_bytes()
         self._digests[path] = hashlib.sha256(content).digest()
         return content
 
     def revision(self, *files: Path) -> str:
-        """Twelve hexadecimal digits, a hash of the content of these files, which must have been read."""
+        """Hash of the content of these files, which must have been read, as twelve hexadecimal digits."""
         return hashlib.sha256(b"".join(self._digests[file] for file in files)).hexdigest()[:12]
 
 
 def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
-    """The tensors of ``model.safetensors``, floating point ones as float32.
+    """The tensors of ``model.safetensors``, with floating point converted to float32.
 
     Raises:
         CheckpointError: The file is missing or damaged.
@@ -140,7 +140,7 @@ def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> W
 
 
 def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
-    """The files that decide the answers of a model: configuration, weights and words."""
+    """The files that determine a model's output: configuration, weights and words."""
     own, words = ("config.json", "model.safetensors"), ("vectors.safetensors", "vocabulary.tsv")
     return [*(folder / name for name in own), *(borrowed_folder(folder, config.words) / name for name in words)]
 
@@ -171,8 +171,8 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
             network = build()
         network.load_state_dict(tensors)
         use_half_weights(network)
-    except RuntimeError as error:  # also a network too large for the memory
-        problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a line of its own
+    except RuntimeError as error:  # also raised if the network does not fit into memory
+        problem = " ".join(str(error).split())[:300]  # PyTorch reports every tensor on a separate line
         raise CheckpointError(f"{folder}: the weights do not fit config.json: {problem}") from error
     return network
 

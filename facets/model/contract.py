@@ -1,7 +1,7 @@
 """The interface of models: what the library and the server may ask of them.
 
 ``ModelInfo`` describes a model, ``Model`` is common to all tasks, and ``TextModel`` adds what the tasks about texts
-need. A task that needs more extends ``Model`` in its own room.
+need. A task that needs more extends ``Model`` in its own package.
 """
 
 import re
@@ -25,7 +25,7 @@ class ModelSettings(Protocol):
 
     @property
     def task(self) -> str:
-        """What it was trained for, a key of ``facets.model.loading.TASKS``."""
+        """The task it was trained for, a key of ``facets.model.loading.TASKS``."""
 
     @property
     def num_facets(self) -> int:
@@ -37,7 +37,7 @@ class ModelSettings(Protocol):
 
     @property
     def max_tokens(self) -> int:
-        """Tokens of a text that are read; the rest is cut. A passage model reads windows of this size, and all."""
+        """Most tokens read of a text; the rest is cut. A passage model reads everything, in windows of this size."""
 
 
 class ModelInfo(ModelSettings, Protocol):
@@ -45,7 +45,7 @@ class ModelInfo(ModelSettings, Protocol):
 
     @property
     def revision(self) -> str:
-        """Content hash: equal revisions give equal answers."""
+        """Content hash: models with equal revisions give equal results."""
 
     @property
     def space(self) -> str:
@@ -72,21 +72,21 @@ class Model(ModelInfo, Protocol):
 
 
 class TextEncoder(Protocol):
-    """Encodes texts: the model itself, or in a server the queue before it."""
+    """Encodes texts: the model itself or, in a server, the queue in front of it."""
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; zero rows where a text has fewer than K facets."""
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text: the mean of the encoder's contextual states, ``[len(texts), H]``."""
+        """One vector per text: the mean of the encoder's contextual states, ``[len(texts), H]``."""
 
 
 class TextModel(Model, TextEncoder, Protocol):
-    """What the tasks about texts need of a model."""
+    """What text tasks need from a model."""
 
     @property
     def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """Unit directions ``[D]`` that SIF removes, by ``plain`` and ``attention``; may be empty."""
+        """Unit directions ``[D]`` that SIF removes, under the keys ``plain`` and ``attention``; may be empty."""
 
     @property
     def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
@@ -108,7 +108,7 @@ FOREIGN = (
 )
 _LATIN_LETTER = re.compile(r"[A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
 _OTHER_LETTER = re.compile(r"[^\W\d_A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff]")
-_FEW_KNOWN = 0.2  # share of the words
+_FEW_KNOWN = 0.2  # share of words in the vocabulary below which a text may be foreign
 _EXAMINED_CHARS = 8_000
 
 

@@ -37,7 +37,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
     """Turns texts into K facet embeddings each; implements ``facets.model.contract.SentenceModel``.
 
     Attributes:
-        common_components: Directions ``[D]`` that SIF removes, by ``plain`` and ``attention``; may be empty.
+        common_components: Directions ``[D]`` that SIF removes, keyed ``plain`` and ``attention``; may be empty.
         score_curves: Calibration curve ``[2, N]`` of each similarity method; may be empty.
     """
 
@@ -81,8 +81,8 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         """Token rows of each text, the input of ``encode_rows``.
 
         Returns:
-            One int64 array ``[L]`` a text, L <= ``max_tokens``. A word that the vocabulary lacks becomes its pieces;
-            row ``len(words)`` stands for an unknown word. With a backbone the rows are ids of its word pieces.
+            One int64 array ``[L]`` per text, L <= ``max_tokens``. A word missing from the vocabulary becomes pieces;
+            row ``len(words)`` stands for an unknown word. With a backbone, rows are ids of the backbone's word pieces.
 
         Raises:
             TypeError: ``texts`` is a single ``str``.
@@ -114,7 +114,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One embedding a text: the mean of the encoder's contextual states of its tokens, without <eos>.
+        """One embedding per text: the mean of the contextual states of its tokens, without <eos>.
 
         A backbone gives its own sentence embedding, as its sentence-transformers model would.
 
@@ -132,7 +132,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         embeddings_BH = np.empty((len(rows), self.config.model.hidden_dim), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):
             embedded_BH = self._embed(rows_BL, lengths_B).float().cpu().numpy()
-            if embedded_BH.shape[1] != embeddings_BH.shape[1]:  # a backbone has a width of its own
+            if embedded_BH.shape[1] != embeddings_BH.shape[1]:  # a backbone may have a different width
                 embeddings_BH = np.empty((len(rows), embedded_BH.shape[1]), dtype=np.float32)
             embeddings_BH[batch] = embedded_BH
         return embeddings_BH

@@ -1,7 +1,7 @@
-"""Reduces many facets of a text to few, and merges facets that say the same.
+"""Reduces many facets of a text to few, and merges near-duplicate facets.
 
-Groups of similar facets become their centres. Facets unlike all others stay as they are: centres alone would lose the
-one sentence about something else.
+Groups of similar facets are replaced by their centres. Facets unlike all others stay unchanged: centres alone would
+lose the one sentence about something else.
 
 Shape suffixes: B texts, K facets, M facets before the reduction, S facets set apart, D dimensions.
 """
@@ -13,15 +13,15 @@ from numpy.typing import NDArray
 
 from facets.language.vectors import unit_rows
 
-# Two facets of a text with a higher cosine say the same. Without what all facets of a text share, this is 0.9.
+# Two facets of a text with a higher cosine are near-duplicates. Without the part that all facets share, this is 0.9.
 ALIKE = 0.95
 
 
 class Merged(NamedTuple):
-    """Facets of which no two say the same, in the order of ``closest``."""
+    """Facets without near-duplicates, in the order of ``closest``."""
 
     facets: NDArray[np.float32]  # `[B, K, D]` float32, unit norm; zero rows at the end
-    members: NDArray[np.bool_]  # the facets that each was made of, `[B, K, K]`
+    members: NDArray[np.bool_]  # the facets that each was merged from, `[B, K, K]`
     closest: NDArray[np.int64]  # the original facet that each is closest to, `[B, K]`
 
 
@@ -50,9 +50,9 @@ def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float3
 
 
 def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Groups of facets that say the same: merges the two most similar groups while their cosine is above ``ALIKE``.
+    """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``ALIKE``.
 
-    A group stands for its weighted mean at unit length, so no two merged facets are above the bound either.
+    A group is represented by its weighted mean at unit length, so merged facets stay below the bound too.
 
     ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet. Returns
     ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is empty where facet k is unused or
@@ -67,7 +67,7 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
     used_BK = weights_BK > 0
     members_BKK = np.eye(num_facets, dtype=np.bool_) & used_BK[:, None]
     sums_BKD = facets_BKD * weights_BK[:, :, None]
-    # The inner products of the sums of groups are all that the cosines of their means need.
+    # The cosines of group means need only the inner products of group sums.
     products_BKK = sums_BKD @ sums_BKD.transpose(0, 2, 1)
     left_B = np.arange(len(facets_BKD))
     while len(left_B):
@@ -86,7 +86,7 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
 
 
 def _cosines(products_BKK: NDArray[np.float32], used_BK: NDArray[np.bool_]) -> NDArray[np.float32]:
-    """Cosines of all pairs of groups; minus infinity where there is no pair."""
+    """Cosines of all pairs of groups; minus infinity for invalid pairs."""
     norms_BK = np.sqrt(np.maximum(np.diagonal(products_BKK, axis1=1, axis2=2), 1e-12))
     is_pair_BKK = used_BK[:, :, None] & used_BK[:, None] & ~np.eye(used_BK.shape[1], dtype=np.bool_)
     cosines_BKK = products_BKK / (norms_BK[:, :, None] * norms_BK[:, None])
@@ -94,7 +94,7 @@ def _cosines(products_BKK: NDArray[np.float32], used_BK: NDArray[np.bool_]) -> N
 
 
 _NUM_STEPS = 8
-# At most a quarter of the reduced facets are single facets set apart, and at most one in 15 of the original ones.
+# At most a quarter of the reduced facets, and one in 15 of the original ones, are kept as single facets.
 _REDUCED_PER_APART = 4
 _ORIGINAL_PER_APART = 15
 
@@ -104,7 +104,7 @@ class Reduced(NamedTuple):
 
     facets: NDArray[np.float32]  # `[K, D]` float32, unit norm
     closest: NDArray[np.int64]  # the original facet that each is closest to, `[K]`, distinct
-    weights: NDArray[np.float32]  # how much each stands for, `[K]`; the sum is that of the original weights
+    weights: NDArray[np.float32]  # how much each stands for, `[K]`; they sum to the same total as the original weights
 
 
 def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:

@@ -1,4 +1,4 @@
-"""Loads models by the task that their checkpoint names."""
+"""Loads models according to the task that their checkpoint names."""
 
 from dataclasses import dataclass
 from importlib import import_module
@@ -17,11 +17,11 @@ from facets.model.shipped import find_model
 class TaskEntry:
     """How the models of a task are loaded."""
 
-    model: str  # "module:class"; a name, because the rooms of the tasks import this module
-    default: str  # the shipped model used when none is named
+    model: str  # "module:class"; a string, because the task packages import this module
+    default: str  # the shipped model used when the caller names none
 
 
-# A new task with a model of its own is a line here.
+# A new task with its own model class needs a line here.
 TASKS = {
     "sentences": TaskEntry("facets.model.facet_model:FacetModel", "facets-en"),
     "passages": TaskEntry("facets.model.passage_model:PassageModel", "facets-passages-small-en"),

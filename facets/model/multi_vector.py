@@ -1,11 +1,11 @@
-"""Modules for sentence-transformers (extra ``backbone``): checkpoints in its pipelines.
+"""Modules for sentence-transformers (extra ``backbone``), which run checkpoints in its pipelines.
 
 Every checkpoint folder of a sentence model names ``FacetModule`` in its ``modules.json``, so that ::
 
     MultiVectorEncoder("models/facets-en", trust_remote_code=True)
 
-gives K unit vectors a text. ``trust_remote_code`` is needed because the class is not one of sentence-transformers; no
-code of the folder runs. A passage model gives one vector a text, or its facets:
+gives K unit vectors per text. ``trust_remote_code`` is needed because the class is not part of sentence-transformers;
+no code from the folder runs. A passage model gives one vector per text, or its facets:
 
 >>> from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule
 >>> from sentence_transformers import MultiVectorEncoder, SentenceTransformer
@@ -41,14 +41,14 @@ class _Module(InputModule):  # type: ignore[misc]  # untyped, see pyproject.toml
     def __init__(self, model: FacetModel | PassageModel) -> None:
         super().__init__()
         self.model: Any = model
-        self.network = model.network  # tells the pipeline the device
+        self.network = model.network  # tells the pipeline which device to use
 
     def save(self, output_path: str, *_args: object, **_settings: object) -> None:
         """Writes the whole checkpoint."""
         self.model.save(Path(output_path))
 
     def get_embedding_dimension(self) -> int:
-        """D."""
+        """D, the width of a facet."""
         return int(self.model.dim)
 
 
@@ -71,7 +71,7 @@ class _PassageModule(_Module):
 
 
 class PassageVectorModule(_PassageModule):
-    """One vector a text, for ``SentenceTransformer(modules=[...])``; give the pipeline the same device."""
+    """One vector per text, for ``SentenceTransformer(modules=[...])``; give the pipeline the same device."""
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
         """Adds ``sentence_embedding`` ``[B, D]``, unit norm."""
@@ -81,7 +81,7 @@ class PassageVectorModule(_PassageModule):
 class PassageFacetsModule(_PassageModule):
     """Facets of documents and queries, for ``MultiVectorEncoder(modules=[...])``; give the pipeline the same device.
 
-    Query facets are scaled by their weights, so MaxSim is the score of a search by facets.
+    Query facets are scaled by their weights, so MaxSim equals the score of a facet search.
     """
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
@@ -107,7 +107,7 @@ class FacetModule(_Module):
     """Token rows in, K facets as the "token" embeddings out."""
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
-        """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts, each behind the prompt.
+        """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts, each preceded by the prompt.
 
         Raises:
             InvalidInputError: A text has no words.
@@ -129,7 +129,7 @@ class FacetModule(_Module):
         """Opens a checkpoint folder; nothing is downloaded.
 
         Raises:
-            InvalidInputError: The model is not one of sentences.
+            InvalidInputError: The model is not a sentence model.
         """
         model = load(model_name_or_path)
         if not isinstance(model, FacetModel):

@@ -1,7 +1,7 @@
 """The network: text -> encoder -> K input maps -> facet decoder -> K facets (Chang 2022, eq. 3.3, 3.4).
 
 An encoder takes token rows ``[B, L]``, padded at the end, with the lengths of the texts. It appends <eos> to each text
-itself and returns contextual states ``[B, L + 1, H]``, of which the one at ``length`` is that of <eos>.
+itself and returns contextual states ``[B, L + 1, H]``; the state at index ``length`` is that of <eos>.
 
 Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K facets, D dimensions of the target
 space, H hidden width, W width of a backbone.
@@ -65,8 +65,8 @@ class Attention(nn.Module):
 def attend(queries_BNQE: Tensor, keys_BNLE: Tensor, values_BNLE: Tensor, mask_B11L: Tensor | None) -> Tensor:
     """Softmax attention ``[B, N, Q, E]``.
 
-    On a CPU the backward pass of PyTorch's fused kernel takes eight times as long as the formula at the lengths of
-    sentences (20 tokens, bfloat16), so training on a CPU uses the formula.
+    On a CPU, at sentence length (20 tokens, bfloat16), the backward pass of PyTorch's fused kernel takes eight times as
+    long as the plain formula, so training on a CPU uses the formula.
     """
     if queries_BNQE.is_cuda or not torch.is_grad_enabled():
         return functional.scaled_dot_product_attention(queries_BNQE, keys_BNLE, values_BNLE, attn_mask=mask_B11L)
@@ -112,7 +112,7 @@ class Block(nn.Module):
 class TokenEmbedding(nn.Module):
     """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1).
 
-    The word vectors are also the target space, so they are stored beside the network and not in its weights.
+    The word vectors are also the target space, so they are stored separately from the network's weights.
     """
 
     word_vectors: Tensor
@@ -185,7 +185,7 @@ _LAYER_PARTS = {
 
 
 def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Converts weights of a BERT to those of a :class:`SentenceEncoder`.
+    """Converts BERT weights to those of a :class:`SentenceEncoder`.
 
     ``weights``: named as in the ``transformers`` library; others (the pooler) are ignored. ``layers``: the layers to
     take, counted from 0.
@@ -208,7 +208,7 @@ def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str,
 
 
 class Backbone:
-    """Tokenizer and weights of a sentence-transformers model of BERT's form, read without that library.
+    """Tokenizer and weights of a BERT-like sentence-transformers model, read without that library.
 
     Args:
         name: Name of a packaged model, or a folder; nothing is downloaded.
@@ -253,7 +253,7 @@ class Backbone:
         return network.eval()
 
     def ids(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.uint16]]:
-        """Piece ids of each text, special pieces included; a text is cut before its closing piece."""
+        """Piece ids of each text, special pieces included; a long text is cut, but keeps its closing piece."""
         first, last = self.pieces.first_id, self.pieces.last_id
         return [np.array([first, *row[: max_tokens - 2], last], dtype=np.uint16) for row in self.pieces.ids(texts)]
 
@@ -274,7 +274,7 @@ class BackboneEncoder(nn.Module):
 
     Raises:
         ImportError: The package of the backbone is not installed.
-        CheckpointError: The folder holds no BERT.
+        CheckpointError: The folder holds no BERT model.
     """
 
     def __init__(self, config: FacetModelConfig) -> None:
@@ -331,7 +331,7 @@ class FacetDecoder(nn.Module):
         super().__init__()
         self.num_facets = config.num_facets
         self.input_maps = nn.Linear(config.hidden_dim, config.num_facets * config.hidden_dim)
-        # With small biases the facets stay copies of each other for long.
+        # With small biases the facets would stay near-copies of each other for a long time.
         nn.init.uniform_(self.input_maps.bias, -0.5, 0.5)
         self.blocks = nn.ModuleList(
             Block(
@@ -355,7 +355,7 @@ class FacetDecoder(nn.Module):
         return facets_BKD
 
 
-_SMALL_TOKENS = 256  # largest batch that is recorded, see `Traced`
+_SMALL_TOKENS = 256  # tokens of the largest batch that is recorded, see `Traced`
 
 
 class FacetNetwork(nn.Module):

@@ -1,12 +1,12 @@
-r"""The checkpoint folder of a passage model; complete in itself.
+r"""The checkpoint folder of a passage model, which is self-contained.
 
 ::
 
     config.json          format, name, task, space, shape of the network, windows
-    model.safetensors    weights: matrices of one byte a number with scales, the rest in half precision
+    model.safetensors    weights: matrices with one byte per number and scales, the rest in half precision
     tokenizer.json       word pieces
     vocabulary.tsv       words and counts      \\  words with vectors in the space of the facets
-    vectors.safetensors  one byte a number     /
+    vectors.safetensors  1 byte per number     /
     README.md            model card
 """
 
@@ -35,12 +35,12 @@ class PassageModelConfig(Settings):
 
     name: Name  # the model's name, unique among the models of a server
     task: Literal["passages"] = TASK
-    space: Name  # name of the vector space; models of one space search each other's collections
+    space: Name  # name of the vector space; models with the same space can search each other's collections
     network: PassageNetworkConfig = PassageNetworkConfig()  # shape of the network
-    window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, the two special ones included
+    window_tokens: Annotated[int, Field(ge=3)] = 256  # tokens read at once, including the two special ones
     window_overlap: NonNegativeInt = 32  # tokens that two windows of a longer text share
-    max_facets: AtLeastOne = 128  # most facets that a document keeps of a text with more than K sentences; >= K
-    tokens_per_long_facet: AtLeastOne = 8  # tokens of such a text for each facet that the document keeps
+    max_facets: AtLeastOne = 128  # most facets kept for a document with more than K sentences; >= K
+    tokens_per_long_facet: AtLeastOne = 8  # tokens per facet that is kept for such a document
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for human readers
 
     @model_validator(mode="after")
@@ -53,7 +53,7 @@ class PassageModelConfig(Settings):
 
     @property
     def num_facets(self) -> int:
-        """K, the most facets of a text."""
+        """K, the maximum number of facets of a text."""
         return self.network.num_facets
 
     @property
@@ -67,21 +67,21 @@ class PassageModelConfig(Settings):
         return self.window_tokens
 
     def facets_kept(self, num_tokens: int) -> int:
-        """Most facets that a document of a text of ``num_tokens`` keeps."""
+        """Maximum number of facets kept for a document of ``num_tokens`` tokens."""
         return min(self.max_facets, max(self.network.num_facets, -(-num_tokens // self.tokens_per_long_facet)))
 
 
 def write_passage_checkpoint(
     folder: Path, config: PassageModelConfig, weights: Mapping[str, Tensor], *, pieces: WordPieces, words: WordVectors
 ) -> None:
-    """Writes a checkpoint without its README, each file atomically."""
+    """Writes a checkpoint, except its README, each file atomically."""
     write_parts(folder, config, packed_weights(weights))
     write_whole(folder / "tokenizer.json", pieces.to_json())
     words.save(folder, quantized=True)
 
 
 def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
-    """Weights of the network, float32.
+    """Weights of the network, as float32.
 
     Raises:
         CheckpointError: The file is missing or damaged.
@@ -117,7 +117,7 @@ def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile
 
 
 def packed_weights(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
-    """Weights as ``read_passage_weights`` reads them: matrices of one byte a number with scales, others as halves."""
+    """Weights in the form ``read_passage_weights`` reads: matrices as bytes with scales, others in half precision."""
     packed: dict[str, Tensor] = {}
     for name, tensor in weights.items():
         if tensor.ndim == 2:

@@ -1,8 +1,8 @@
-"""Encodes passages of any length: facets with the spans that they attend to, and one vector a text.
+"""Encodes passages of any length: facets with the spans that they attend to, and one vector per text.
 
 A facet stands for what one sentence says. States of short sentences that are read together are hard to tell apart, so
-each sentence is read by itself, and each facet also has a share of the mean of all states of its text. A long text is
-cut between sentences into runs, and the facets of all runs are reduced to fewer. The vector of a text is that of the
+each sentence is encoded separately, and each facet mixes in a share of the mean state of its whole text. A long text is
+cut between sentences into runs, and the facets of all runs are reduced to fewer. The vector of a text comes from the
 sentence encoder, which reads the whole text, window by window.
 
 Shape suffixes: N texts, R runs, B runs of a batch, K facets, M facets of a part of a text, S sentences, L pieces,
@@ -30,10 +30,10 @@ from facets.model.word_pieces import Pieces, WordPieces
 logger = logging.getLogger(__name__)
 
 NUM_SPECIAL = 2  # special pieces around everything that is read
-_SHORTEST_SENTENCE = 2  # pieces that are no marks; a shorter sentence ("Yes.", "3.") is read with the next one
-_LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without stops) is read in parts
-_BATCH_TOKENS = 2048  # of one forward pass: enough for full matrix products, few enough for the cache
-_CHUNK_TOKENS = 16_384  # of runs whose sentences are sorted by length together
+_SHORTEST_SENTENCE = 2  # pieces, not counting punctuation; a shorter sentence ("Yes.", "3.") is read with the next one
+_LONGEST_SENTENCE = 128  # pieces; a longer one (a table, a list without full stops) is read in parts
+_BATCH_TOKENS = 2048  # per forward pass: enough for efficient matrix products, few enough for the CPU cache
+_CHUNK_TOKENS = 16_384  # tokens of the runs whose sentences are sorted by length together
 # Runs encoded at once. A longer text is reduced section by section, which bounds the memory for its facets.
 _SECTION_RUNS = 256
 _SLICE_RUNS = 1024
@@ -41,11 +41,11 @@ _SECTION_FACETS = 256
 
 
 def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *, longest: int) -> NDArray[np.int64]:
-    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones in equal parts.
+    """Bounds of the sentences as they are read: very short ones joined with the next, very long ones split evenly.
 
-    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece of the text is more than a
-    mark; at least one piece. ``longest``: most pieces read at once. Returns the first piece of each sentence, and the
-    number of pieces.
+    ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece is more than a punctuation
+    mark; at least one piece. ``longest``: most pieces read at once. Returns the first piece of each sentence, followed
+    by the number of pieces.
 
     Example:
         >>> sentence_bounds(np.array([0, 2, 9]), np.ones(30, dtype=bool) & (np.arange(30) != 1), longest=12).tolist()
@@ -70,11 +70,11 @@ class SentenceRun:
     """Whole sentences of one text whose facets are made together."""
 
     text: int  # index of the text
-    bounds: NDArray[np.int64]  # first piece of each sentence, and the piece behind the last sentence
+    bounds: NDArray[np.int64]  # first piece of each sentence, then one past the last piece
 
     @property
     def sentences(self) -> NDArray[np.int64]:
-        """Tokens of each sentence, special pieces included."""
+        """Number of tokens of each sentence, special pieces included."""
         return np.diff(self.bounds) + NUM_SPECIAL
 
     def __len__(self) -> int:
@@ -113,7 +113,7 @@ class Window:
 
     text: int  # index of the text
     first: int  # first piece
-    last: int  # the piece behind the last
+    last: int  # one past the last piece
 
     def __len__(self) -> int:
         return self.last - self.first
@@ -138,7 +138,7 @@ def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> li
 
 
 def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
-    """Batches of texts of similar length, the longest first, as indexes of the texts."""
+    """Batches of texts of similar length, longest first, as indexes of the texts."""
     lengths_B = np.asarray(lengths, dtype=np.int64)
     order_B = np.argsort(-lengths_B, kind="stable")
     ends_B = np.cumsum(lengths_B[order_B])
@@ -151,7 +151,7 @@ def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: 
 
 
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
-    """The shortest run of pieces with a facet's heaviest piece and the given share of its weight.
+    """The shortest run of pieces that includes a facet's heaviest piece and holds the given share of its weight.
 
     ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. ``share``: in
     (0, 1]. Returns first and last piece of each run, int64 ``[B, K]`` each, first <= last; among equally short runs the
@@ -168,7 +168,7 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
     peaks_BK1 = weights_BKL.argmax(dim=2, keepdim=True)
     ends_BKL = weights_BKL.cumsum(dim=2)
     wanted_BK1 = share * ends_BKL[:, :, -1:] * (1 - 1e-9)
-    # A run from i ends at the first j with sum(0..j) >= sum(0..i-1) + wanted, and not before the peak.
+    # A run from i ends at the first j, not before the peak, with sum(0..j) >= sum(0..i-1) + wanted.
     lasts_BKL = torch.searchsorted(ends_BKL, ends_BKL - weights_BKL + wanted_BK1)
     is_whole_BKL = (places_L <= peaks_BK1) & (lasts_BKL < num_pieces)
     lasts_BKL = torch.maximum(lasts_BKL, peaks_BK1)
@@ -206,7 +206,7 @@ class TextFacets:
 
     facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm or zero rows
     spans: NDArray[np.int32]  # `[N, K, 2]` int32 offsets of characters; (0, 0) for zero rows
-    # Facets `[M, D]` and spans `[M, 2]` of long texts whose documents keep more than K, by index of the text.
+    # Facets `[M, D]` and spans `[M, 2]` of long texts, whose documents keep more than K facets, by text index.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
@@ -236,7 +236,7 @@ class _Section:
         return _Section(few.facets, self.spans[few.closest], few.weights)
 
     def merged(self) -> "_Section":
-        """Merges facets that say the same."""
+        """Merges near-duplicate facets."""
         found = merged_facets(self.facets[None], self.weights[None])
         kept = found.closest[0][found.facets[0].any(axis=1)]
         weights = (found.members[0] * self.weights).sum(axis=1)[: len(kept)]
@@ -249,8 +249,8 @@ class _RunBatch:
 
     batch: RaggedBatch  # their tokens, with special pieces around every sentence
     pieces: NDArray[np.int64]  # index of each token among the pieces of all runs, `[T]`; -1 for special pieces
-    characters: NDArray[np.int32]  # first character of each piece in its text, and the one behind, `[pieces, 2]`
-    slots: Slots  # where facets start to look
+    characters: NDArray[np.int32]  # start and end offset of each piece in its text, `[pieces, 2]`
+    slots: Slots  # where facets start looking
     sentences: NDArray[np.int64]  # the sentence of each slot, `[B, K]`
 
 
@@ -305,7 +305,7 @@ class PassageEncoder:
 
     @torch.inference_mode()
     def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
-        """Unit vectors ``[N, D]`` of texts given as piece ids; for a text of several windows their mean."""
+        """Unit vectors ``[N, D]`` of texts given as piece ids; the mean over windows for long texts."""
         vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
         for sections in _slices(len(texts), lambda text: self._windows(text, len(texts[text]))):
             windows = [window for section in sections for window in section]
@@ -320,9 +320,9 @@ class PassageEncoder:
 
     @torch.inference_mode()
     def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
-        """Unit vectors ``[P, D]`` of parts of texts: the mean of a part read by itself and read within its text.
+        """Unit vectors ``[P, D]`` of parts of texts: the mean of the part encoded separately and within its text.
 
-        ``texts``: at least one piece each. ``bounds``: for each text the first piece of each part, and its number of
+        ``texts``: at least one piece each. ``bounds``: for each text, the first piece of each part, then the number of
         pieces.
         """
         rows = [pieces.ids[a:b] for pieces, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut.tolist())]
@@ -364,7 +364,7 @@ class PassageEncoder:
             chunk_runs = [runs[i] for i in chunk]
             facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
             if not np.isfinite(facets_RKD[chunk]).all():
-                # Rare, and never twice for the same texts: a matter of kernels, not of weights or texts.
+                # Rare, and never twice for the same texts: caused by kernels, not by weights or texts.
                 logger.warning("facets of %d runs were not finite, reading them again", len(chunk))
                 facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
         return facets_RKD, spans_RK2
@@ -386,7 +386,7 @@ class PassageEncoder:
         return facets_RKD, spans_RK2
 
     def _states(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> Tensor:
-        """States ``[T, D]`` of the sentences of runs, each read by itself."""
+        """States ``[T, D]`` of the sentences of runs, each encoded separately."""
         rows = [texts[run.text].ids[a:b] for run in runs for a, b in pairwise(run.bounds.tolist())]
         lengths_S = np.array([len(row) + NUM_SPECIAL for row in rows], dtype=np.int64)
         firsts_S = torch.from_numpy(lengths_S.cumsum() - lengths_S).to(self._device)
@@ -425,7 +425,7 @@ class PassageEncoder:
     def _merged(
         self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Merged facets and their spans; the span of a facet merged from several sentences lies in its closest one."""
+        """Merged facets and their spans; a facet merged from several sentences has its span in the closest one."""
         facets = facets_BKD.float().cpu().numpy()
         begin_BK = (read.slots.firsts + 1) * read.slots.used
         used_BK, short = facets.any(axis=2), facets.shape[1] - begin_BK.shape[1]
@@ -441,7 +441,7 @@ class PassageEncoder:
         return merged.facets, spans_BK2 * merged.facets.any(axis=2, keepdims=True)
 
     def _of_pieces(self, flags_V: NDArray[np.bool_], batch: RaggedBatch) -> Tensor:
-        """Flags of the pieces of a batch ``[B, L]``, from those of the vocabulary."""
+        """Flags of the pieces of a batch ``[B, L]``, looked up in the flags of the vocabulary."""
         flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
         return batch.pad(flags_T[:, None])[:, :, 0]
 
@@ -449,7 +449,7 @@ class PassageEncoder:
         """Characters that facets attend to, ``[B, K, 2]``; the piece ``begin_BK`` for facets without weight."""
         batch = read.batch
         places_BL = batch.pad(torch.from_numpy(read.pieces).to(self._device)[:, None] + 1)[:, :, 0] - 1
-        # A span must not begin with the stop of the sentence before.
+        # A span must not begin with the full stop of the previous sentence.
         unshown_BL = (places_BL < 0) | self._of_pieces(self._pieces.is_mark, batch)
         shown_BKL = weights_BKL.masked_fill(unshown_BL[:, None], 0.0)
         firsts_BK, lasts_BK = attended_runs(shown_BKL)
@@ -468,7 +468,7 @@ class PassageEncoder:
 
 
 def _slices(num_texts: int, parts_of: Callable[[int], list[PartT]]) -> Iterator[list[list[PartT]]]:
-    """Slices of the work: lists of sections, each with windows or runs of one text."""
+    """Splits the work into slices: lists of sections, each with windows or runs of one text."""
     sections: list[list[PartT]] = []
     size = 0
     for text in range(num_texts):

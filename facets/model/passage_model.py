@@ -1,7 +1,7 @@
-"""The model of passages: texts in; facets, their spans, and sentence vectors of one space out.
+"""The passage model: turns texts into facets, their spans, and sentence vectors, all in one space.
 
-A short query is one vector. A long query, and several questions, have a vector for each sentence: the mean of the
-sentence read by itself and read within the query.
+A short query becomes one vector. A long query, or one with several questions, gets one vector per sentence: the mean
+of the sentence encoded separately and within the query.
 
 Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries, K facets, H headings, D dimensions.
 """
@@ -38,10 +38,10 @@ from facets.model.word_pieces import Pieces, WordPieces
 
 _FIRST_CHARS = 200  # nearly every text without letters has a word piece here
 _WORD_CHARACTER = re.compile(r"\w")
-_SHORT_PIECES = 64  # most pieces of a query that is one vector
+_SHORT_PIECES = 64  # most pieces of a query that becomes one vector
 _SHORTEST_PART = 12  # pieces; a shorter sentence is joined with the next
 _SHORTEST_QUESTION = 4
-_HEADING_SHARE = 0.35  # of a facet; chosen on the six files of docs/use/search.md, 0.3 to 0.4 do as well
+_HEADING_SHARE = 0.35  # share in a facet; chosen on the six files of docs/use/search.md, where 0.3 to 0.4 do as well
 MAX_QUERY_FACETS = 16
 
 
@@ -55,10 +55,10 @@ class QueryFacets:
 
 
 def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
-    """Cuts a query into the parts that have a facet each: its questions, or the sentences of a long query.
+    """Cuts a query into parts that get one facet each: its questions, or the sentences of a long query.
 
     ``pieces``: the query, at least one piece. ``sentences``: its sentences, in order. Returns the first piece of each
-    part, and the number of pieces; at most ``MAX_QUERY_FACETS`` parts.
+    part, then the number of pieces; at most ``MAX_QUERY_FACETS`` parts.
     """
     several = are_questions(sentences)
     if len(pieces) <= _SHORT_PIECES and not several:
@@ -82,7 +82,7 @@ def are_questions(sentences: Sequence[Sentence]) -> bool:
 
 
 def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
-    """Word pieces of the readings of texts, with offsets in the original texts."""
+    """Word pieces of the texts as they are read, with offsets in the original texts."""
     check_sequence(texts, "encode")
     readings = [read(text) for text in texts]
     all_pieces = encoder.encode([reading.text for reading in readings])
@@ -117,7 +117,7 @@ class PassageFacets:
     # `[N, K, 2]` int32, characters `[start, end)` of the text that each facet attends to; (0, 0) for zero rows only.
     spans: NDArray[np.int32]
     num_tokens: NDArray[np.int64]  # `[N]` int64, word pieces of each text; all of them are read
-    # Facets `[M, D]` and spans `[M, 2]` of long texts whose documents keep more than K, by index of the text.
+    # Facets `[M, D]` and spans `[M, 2]` of long texts, whose documents keep more than K facets, by text index.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
     def document(self, text: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
@@ -125,7 +125,7 @@ class PassageFacets:
         return self.kept.get(text, (self.facets[text], self.spans[text]))
 
 
-# Loaded models by folder, device, and time and size of the files.
+# Loaded models by folder, device, and the files' modification time and size.
 _shared: "WeakValueDictionary[tuple[object, ...], PassageModel]" = WeakValueDictionary()
 _loading = threading.Lock()
 
@@ -133,8 +133,8 @@ _loading = threading.Lock()
 class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     """Turns passages into facets and queries into vectors of the same space; implements ``TextModel``.
 
-    A text has the same facets alone and in a batch, up to rounding: cosines of at least 0.9998 on processors with
-    bfloat16. Others run the encoder in integers; cosines with float32 are then 0.998.
+    A text has the same facets alone and in a batch, up to rounding: cosines are at least 0.9998 on processors with
+    bfloat16. Other processors run the encoder in integers; cosines with the float32 results are then 0.998.
 
     Attributes:
         pieces: The word-piece tokenizer.
@@ -161,12 +161,12 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     @property
     def space(self) -> str:
-        """Name of the vector space; models of one space search each other's collections."""
+        """Name of the vector space; models with the same space can search each other's collections."""
         return self.config.space
 
     @property
     def common_components(self) -> dict[str, NDArray[np.float32]]:
-        """Empty: SIF is for word vectors."""
+        """Empty, because SIF applies to word vectors only."""
         return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
@@ -188,9 +188,9 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
         """Facet embeddings of documents, and the characters that each facet attends to.
 
-        A text of more than K sentences or of several windows is read in runs. Their facets are reduced to K, and for
-        the document to one in ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to
-        it. Facets under a heading have a share of the heading's vector.
+        A text of more than K sentences or several windows is read in runs. The runs' facets are reduced to K, and for
+        the document to one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to
+        it. Facets under a heading include a share of the heading's vector.
 
         Raises:
             InvalidInputError: A text has no words.
@@ -221,7 +221,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             return
         headings = [texts[text][a:b] for text, reading in readings.items() for a, b in reading.headings.tolist()]
         ids = [pieces.ids for pieces in _read_pieces(self.pieces, headings)]
-        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # zero for a heading of marks alone
+        vectors_HD = np.zeros((len(ids), self.dim), dtype=np.float32)  # zero for a heading that is only punctuation
         with_words = [i for i, row in enumerate(ids) if len(row)]
         vectors_HD[with_words] = self._encoder.vectors([ids[i] for i in with_words])
         ends = np.cumsum([len(reading.headings) for reading in readings.values()])
@@ -238,8 +238,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         """Facets of queries of any length.
 
         Returns:
-            See ``QueryFacets``: the vector of a short query, those of the sentences of a long one, or those of several
-            questions.
+            See ``QueryFacets``: one vector for a short query, else one per sentence of a long query or per question.
 
         Raises:
             InvalidInputError: A text has no words.
@@ -258,7 +257,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return join_parts(vectors_PD, [len(parts) - 1 for parts in bounds], [are_questions(own) for own in sentences])
 
     def problem(self, text: str) -> str:
-        """Why the model cannot read a text that is not blank, as the rule of an error; empty when it can.
+        """Why the model cannot read a non-blank text, as the rule of an error; empty if it can.
 
         A text without letters and digits, such as one of invisible characters, may have no word pieces.
         """
@@ -274,7 +273,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return np.unique(starts[starts < len(pieces)])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector a text: that of the sentence encoder.
+        """One vector per text, from the sentence encoder.
 
         Returns:
             ``[len(texts), D]`` float32, unit norm, in the order of the texts.
@@ -286,13 +285,13 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return self._encoder.vectors(self._nonempty([pieces.ids for pieces in _read_pieces(self.pieces, texts)]))
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder without its README."""
+        """Writes a checkpoint folder, except its README."""
         weights = self.network.state_dict()
         write_passage_checkpoint(folder, self.config, weights, pieces=self.pieces, words=self.words)
 
     @classmethod
     def shared(cls, folder: Path, *, device: str = "cpu") -> "PassageModel":
-        """``from_folder``, but shares one read-only model while it is in use and its files are unchanged."""
+        """Like ``from_folder``, but shares one read-only model while it is in use and its files are unchanged."""
         folder = folder.resolve()
         files = [(folder / name).stat() for name in PASSAGE_FILES if (folder / name).exists()]
         key = (folder, device, *((file.st_mtime_ns, file.st_size) for file in files))

@@ -1,11 +1,11 @@
 """The passage network: an encoder without padding, and facets as soft spans of its states.
 
-The encoder is a transformer like MiniLM. The tokens of all texts of a batch are concatenated, so linear layers, which
-do nearly all of the work, see no padding; only attention is padded.
+The encoder is a transformer like MiniLM. The tokens of all texts in a batch are concatenated, so linear layers, which
+do nearly all of the work, process no padding; only attention is padded.
 
 The contexts of a passage are the sentences it holds and the questions it answers, as vectors of a sentence encoder.
-Facets are the predicted centres of these (Chang 2022, section 3.2.1, with another target space). A sentence vector is
-itself a mean of token states, so a facet starts as the mean of a segment and learns which tokens belong together.
+Facets are the predicted centres of these contexts (Chang 2022, section 3.2.1, with another target space). A sentence
+vector is a mean of token states, so a facet starts as the mean of a segment and learns which tokens belong together.
 
 Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
 """
@@ -25,14 +25,14 @@ from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.model.precision import Int8Linear, Traced
 
 _LAYER_NORM_EPSILON = 1e-12  # BERT's
-_LEAST_GELU = -0.17  # its minimum, at -0.75
-# Half-precision products keep a kernel of 3 MB for every shape they have met. So the number of rows is rounded up: to a
-# multiple of 16 for a single query, and of 64 for a batch, which makes 70 shapes in all.
+_LEAST_GELU = -0.17  # minimum of GELU, at -0.75
+# Half-precision products cache a 3 MB kernel for every shape they have seen. So the number of rows is rounded up to a
+# multiple of 16 for a single query and of 64 for a batch, which makes 70 shapes in all.
 _ROWS_STEP = 64
 _FEW_ROWS = 128
 _FEW_ROWS_STEP = 16
-_SMALL_TOKENS = 256  # largest batch that is recorded, see `Traced`
-_ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice the time of 32, over 17 as long
+_SMALL_TOKENS = 256  # tokens of the largest batch that is recorded, see `Traced`
+_ATTENTION_STEP = 16  # tokens; attention over 31 tokens takes twice as long as over 32, and over 17 as long as over 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,7 +86,7 @@ class SentenceEncoder(nn.Module):
         self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
     def use_int8(self) -> None:
-        """Makes the layers multiply integers where no gradients are needed; the weights stay."""
+        """Makes the layers multiply integers where no gradients are needed; the weights stay unchanged."""
         for layer in self.modules():
             if isinstance(layer, _Layer):
                 layer.attention_in, layer.attention_out = (
@@ -123,7 +123,7 @@ class PaddedPlaces:
 
     @classmethod
     def of(cls, batch: RaggedBatch, *, num_rows: int, dtype: torch.dtype) -> "PaddedPlaces":
-        """Indexes for ``num_rows`` rows, those without a token last; ``dtype``: of the bias."""
+        """Indexes for ``num_rows`` rows, those without a token last; ``dtype``: type of the bias."""
         length = -(-batch.max_length // _ATTENTION_STEP) * _ATTENTION_STEP
         unseen_BL = functional.pad(~batch.mask, (0, length - batch.max_length), value=True)
         places_T = batch.text_numbers * length + batch.positions
@@ -176,18 +176,18 @@ def average_states(states_TW: Tensor, batch: RaggedBatch) -> Tensor:
     return functional.normalize(totals.index_add(0, batch.text_numbers, states_TW.float()), dim=1)
 
 
-_NUM_WAVES = 16  # sines and cosines that encode the place of a facet
+_NUM_WAVES = 16  # sines and cosines that encode the position of a facet
 _SHIFT_SCALE = 0.3  # shift of a facet per unit of the shift layer's output, as a fraction of the text's length
 _LENGTH_STEP = 32  # keeps the number of different shapes low, see `_ROWS_STEP`
 
 
 class Slots(NamedTuple):
-    """Where the facets of texts start to look; unused facets come last."""
+    """Where the facets of texts start looking; unused facets come last."""
 
     centres: Tensor  # middle of the segment that a facet starts from, in (0, 1) of its text, `[B, K]` float32
-    counts: Tensor  # number of segments of that length in the text, `[B, K]` float32
+    counts: Tensor  # number of segments of the same length that fit the text, `[B, K]` float32
     firsts: Tensor  # first token that a facet may look at, `[B, K]` int64
-    lasts: Tensor  # the token behind the last, `[B, K]` int64
+    lasts: Tensor  # one past the last token, `[B, K]` int64
     used: Tensor  # whether the text has this facet, `[B, K]`; always True for the first
 
     def padded(self, num_texts: int, num_facets: int) -> "Slots":
@@ -215,11 +215,11 @@ def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
 def sentence_slots(
     sentences_BS: NDArray[np.int64], config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
 ) -> tuple[Slots, NDArray[np.int64]]:
-    """Equal segments of the sentences of texts: at least one each, and as many in a text as ``equal_slots`` gives.
+    """Equal segments of sentences: at least one per sentence, and as many per text as ``equal_slots`` gives.
 
     Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
-    most K sentences a text, 0 behind the last one. Returns slots that look at their sentence only, and the index of the
-    sentence of each slot, ``[B, K]``.
+    most K sentences per text, 0 after the last one. Returns slots that look only at their own sentence, and the index
+    of each slot's sentence, ``[B, K]``.
 
     Example:
         >>> slots, sentences = sentence_slots(np.array([[6, 30]]), PassageNetworkConfig())
@@ -253,7 +253,7 @@ class FacetPooling(nn.Module):
     """Pools token states into facets.
 
     A text of n tokens has ``ceil(n / tokens_per_facet)`` facets, at most K, which start as equal segments of the text
-    or of its sentences. The query of a facet is made of its place and the vector of the text and goes through a decoder
+    or of its sentences. The query of a facet combines its position and the text's vector and passes through a decoder
     layer over the text. A softmax of a content score and a Gaussian over positions then weights the tokens.
     """
 
@@ -280,7 +280,7 @@ class FacetPooling(nn.Module):
         """Facets and their weights over tokens.
 
         ``states_TW``: contextual states of the batch. ``vectors_BW``: unit vectors of the texts. ``slots``: where
-        facets start to look; None: equal segments of the texts. Returns facets of unit norm ``[B, K, W]``, zero rows
+        facets start looking; None: equal segments of the texts. Returns facets of unit norm ``[B, K, W]``, zero rows
         where a text has fewer, and weights ``[B, K, L]``, which sum to 1 over the tokens of the text.
         """
         slots = slots or equal_slots(batch.lengths, self.config)
@@ -309,7 +309,7 @@ class FacetPooling(nn.Module):
         queries_KBW = self.decoder(
             queries_KBW, states_LBW, tgt_key_padding_mask=~slots.used, memory_key_padding_mask=unseen_BL
         )
-        # A tensor that is not contiguous would make a copy of the weights for every text.
+        # A non-contiguous tensor would cause a copy of the weights for every text.
         queries_BKW = queries_KBW.transpose(0, 1).contiguous()
         # Mapping the few facets is cheaper than mapping the many tokens; the bias is the same for all tokens.
         asked_BKW = self.asks(queries_BKW) @ self.answers.weight
@@ -320,13 +320,13 @@ class FacetPooling(nn.Module):
         weights_BKL = (content_BKL.float() + near_BKL).masked_fill(elsewhere_BKL, -torch.inf).softmax(dim=2)
         seen_BKW = weights_BKL.to(states_BLW.dtype) @ states_BLW
         pooled_BKW = functional.normalize((seen_BKW + self.correction(seen_BKW)).float(), dim=2)
-        # A share of the text's own vector, as if that counted in every score.
+        # Add a share of the text's own vector, as if it counted in every score.
         shared_B1W = self.config.own_vector_weight * vectors_BW.float()[:, None]
         facets_BKW = functional.normalize(pooled_BKW + shared_B1W, dim=2)
         return facets_BKW * slots.used[:, :, None], weights_BKL * slots.used[:, :, None]
 
     def _nearness(self, queries_BKW: Tensor, slots: Slots, positions_BL: Tensor) -> Tensor:
-        """Log of the Gaussian of each facet at each token, up to a constant, ``[B, K, L]``."""
+        """Log of each facet's Gaussian at each token, up to a constant, ``[B, K, L]``."""
         moved_BK = slots.centres + _SHIFT_SCALE * self.shift(queries_BKW).squeeze(2).float()
         widths_BK = torch.exp(self.log_width(queries_BKW).squeeze(2).float()) * 0.5 / slots.counts
         return -0.5 * ((positions_BL[:, None] - moved_BK[:, :, None]) / widths_BK[:, :, None]).square()
@@ -362,7 +362,7 @@ def _zero_linear(inputs: int, outputs: int) -> nn.Linear:
 
 
 def _waves(places: Tensor) -> Tensor:
-    """Sines and cosines of places in (0, 1), at multiples of half a turn, ``[..., 2 * _NUM_WAVES]``."""
+    """Sines and cosines of positions in (0, 1), at multiples of half a turn, ``[..., 2 * _NUM_WAVES]``."""
     turns = torch.arange(1, _NUM_WAVES + 1, device=places.device) / 2
     angles = 2 * math.pi * places[..., None] * turns
     return torch.cat([angles.sin(), angles.cos()], dim=-1)

@@ -1,13 +1,13 @@
 """Makes networks fast on a CPU: number formats, products with packed weights, and recorded functions.
 
-Passage networks run in bfloat16 where the CPU multiplies it. On other CPUs (AVX2, or AVX-512 without BF16) their
-encoder multiplies integers of 7 and 8 bits (:class:`Int8Linear`) in little more than half the time of float32. The
+Passage networks run in bfloat16 where the CPU supports it. On other CPUs (AVX2, or AVX-512 without BF16) their
+encoder multiplies 7-bit and 8-bit integers (:class:`Int8Linear`) in little more than half the time of float32. The
 weights of other checkpoints are half precision anyway, so they are packed for FBGEMM (:class:`HalfWeightLinear`)
-without loss; products and sums stay float32. PyTorch's own float32 products are MKL's, which on AMD take twice as long,
-and four times for a single text.
+without loss; products and sums stay float32. PyTorch's own float32 products use MKL, which takes twice as long on AMD,
+and four times as long for a single text.
 
-For a single text most of the time would be spent in Python. So :class:`Traced` records what a network does and lets
-PyTorch's interpreter run it.
+For a single text most of the time would be spent in Python, so :class:`Traced` records the network's operations and
+lets PyTorch's interpreter run them.
 
 Shape suffixes: T rows, X inputs, Y outputs.
 """
@@ -29,7 +29,7 @@ def fastest_precision(device: torch.device) -> torch.dtype:
     """bfloat16 where the device multiplies it natively, else float32.
 
     CPUs with AMX or AVX-512 BF16 multiply bfloat16 two to eight times as fast as float32; others emulate it at a
-    hundredth of the speed. oneDNN is asked too, because it can be limited (``ONEDNN_MAX_CPU_ISA=AVX2``).
+    hundredth of the speed. oneDNN is queried too, because it can be restricted (``ONEDNN_MAX_CPU_ISA=AVX2``).
     """
     if device.type == "cuda":
         return torch.bfloat16 if torch.cuda.is_bf16_supported(including_emulation=False) else torch.float32
@@ -40,7 +40,7 @@ def fastest_precision(device: torch.device) -> torch.dtype:
 
 
 def wants_int8(device: torch.device) -> bool:
-    """Whether the device multiplies integers fastest: a CPU with AVX2 and without bfloat16."""
+    """Whether integer products are fastest on the device: a CPU with AVX2 but without bfloat16."""
     is_plain = device.type == "cpu" and fastest_precision(device) == torch.float32
     return is_plain and _has_packed_products() and hasattr(torch.ops.quantized, _INT8_PRODUCT)
 
@@ -52,24 +52,24 @@ def _has_packed_products() -> bool:
 
 
 class PackedLinear(nn.Linear):
-    """An ``nn.Linear`` with the same weights, which multiplies packed ones where no gradients are needed.
+    """An ``nn.Linear`` with the same weights, which multiplies by packed copies where no gradients are needed.
 
-    Weights are packed again after they have changed.
+    Weights are packed again after a change.
     """
 
     def __init__(self, linear: nn.Linear) -> None:
-        """Shares the weights of a layer."""
+        """Wraps a layer and shares its weights."""
         super().__init__(linear.in_features, linear.out_features, bias=linear.bias is not None, device="meta")
         self.weight, self.bias = linear.weight, linear.bias
         self.train(linear.training)
         self._packed: Any = None
-        self._packed_of: tuple[int, int] | None = None  # weights that the packed ones were made of
+        self._packed_of: tuple[int, int] | None = None  # identifies the weights that were packed
 
     def forward(self, inputs: Tensor) -> Tensor:
         """``[..., X]`` to ``[..., Y]``."""
         if inputs.dtype != torch.float32 or inputs.is_cuda or torch.is_grad_enabled() or torch.compiler.is_compiling():
             return functional.linear(inputs, self.weight, self.bias)
-        if not _is_tracing():  # the weights are packed by a call before
+        if not _is_tracing():  # an earlier call has packed the weights
             state = (self.weight.data_ptr(), 0 if self.weight.is_inference() else self.weight._version)
             if state != self._packed_of:
                 self._packed, self._packed_of = self._pack(self.weight.detach()), state
@@ -100,12 +100,12 @@ class HalfWeightLinear(PackedLinear):
 class Int8Linear(PackedLinear):
     """Integer products: 127 levels for each row of inputs, 255 for each row of weights, exact sums.
 
-    Each row has a scale of its own, so a text gives the same result alone and in a batch. Inputs have seven bits
-    because products of eight bits overflow the 16 bits in which AVX2 adds them; so every CPU computes the same sums.
+    Each row has its own scale, so a text gives the same result alone and in a batch. Inputs have seven bits because
+    AVX2 adds products in 16 bits, which 8-bit inputs would overflow; with seven, every CPU computes the same sums.
     """
 
     def __init__(self, linear: nn.Linear, *, least: float | None = None) -> None:
-        """Shares the weights of a layer.
+        """Wraps a layer and shares its weights.
 
         ``least``: lower bound of the inputs, below 0, as after GELU; None: inputs are symmetric around 0.
         """
@@ -117,7 +117,7 @@ class Int8Linear(PackedLinear):
         steps_Y = (weight_YX.abs().amax(dim=1) / 127).clamp_min(1e-12).double()
         zeros_Y = torch.zeros(len(steps_Y), dtype=torch.long)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", UserWarning)  # quantized tensors will be created differently in future
+            warnings.simplefilter("ignore", UserWarning)  # about the future API for quantized tensors
             whole_YX = torch.quantize_per_channel(weight_YX, steps_Y, zeros_Y, 0, torch.qint8)
         return torch.ops.quantized.linear_prepack(whole_YX, None)
 
@@ -153,11 +153,11 @@ def _is_half(weight: Tensor) -> bool:
 
 
 class Traced:
-    """A function of tensors and of a network's weights, recorded at its first small call and then run without Python.
+    """A function of tensors and a network's weights, recorded on its first small call and then run without Python.
 
-    The results are equal to the last bit, a single text takes a third of the time, and other threads can run Python.
+    Results are bit-identical, a single text takes a third of the time, and other threads can run Python.
     On a GPU, in training, in mixed precision and with gradients the function itself is called. It is recorded again
-    when a weight has changed.
+    after a weight has changed.
 
     Its control flow may depend on which arguments are None, but not on values in a tensor or on sizes.
     """
@@ -197,7 +197,7 @@ class Traced:
             values = tuple(value for value in inputs if value is not None)
             self._function(*inputs)  # packs weights
             with warnings.catch_warnings():
-                warnings.simplefilter("ignore")  # about control flow (see the class) and deprecations
+                warnings.simplefilter("ignore")  # warnings about control flow (see the class) and deprecations
                 module = _Recorded(self._network, self._function, given)
                 whole = torch.jit.trace(module, values, check_trace=False)  # type: ignore[no-untyped-call]
                 self._recorded[given] = torch.jit.freeze(whole)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
 
-ScoreCurves = Mapping[str, NDArray[np.float64]]  # by method, such as sif+attention: [2, N], see apply_curve
+ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, such as sif+attention -> curve [2, N], see apply_curve
 
 _FILE_NAME = "calibration.json"
 
@@ -62,7 +62,7 @@ def _parse(content: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
 def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, source: str) -> Path:
     """Writes ``calibration.json`` atomically and returns its path.
 
-    ``revision``: of the model that the curves were fitted on. ``source``: origin of the human scores, for people.
+    ``revision``: revision of the model the curves were fitted on. ``source``: origin of the human scores, for readers.
 
     Raises:
         CheckpointError: A curve is not monotone or not in [0, 1].

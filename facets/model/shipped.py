@@ -7,10 +7,10 @@ from pathlib import Path
 from facets.errors import NotFoundError
 from facets.extras import DISTRIBUTION
 
-# Group of entry points of packages with models: model = "module whose folder holds a folder of that name".
+# Entry point group of model packages: model = "module whose folder holds a folder of that name".
 PACKAGE_GROUP = "facets.models"
 
-# The models that have a package of their own.
+# The models that have their own package.
 SHIPPED = (
     "facets-en",
     "facets-minilm-en",
@@ -36,7 +36,7 @@ def find_model(name_or_path: str | Path) -> Path:
     """Folder of a model: the path itself, or the model of that name in a checkout's ``models/`` or in a package.
 
     Raises:
-        NotFoundError: There is neither. The message says what to install, or which models are available.
+        NotFoundError: No such path or model. The message says what to install, or which models are available.
     """
     path = Path(name_or_path)
     if path.is_dir():
@@ -49,10 +49,10 @@ def find_model(name_or_path: str | Path) -> Path:
 
 
 def borrowed_folder(folder: Path, place: str) -> Path:
-    """Folder of another model that a model uses parts of.
+    """Folder of another model whose parts a model uses.
 
-    ``folder``: the model that borrows. ``place``: path of the other model relative to it, as in its ``config.json``.
-    If there is no such folder, as between packages, the model of that name is used instead.
+    ``folder``: the borrowing model. ``place``: path of the other model relative to it, as in its ``config.json``.
+    If there is no such folder, as with separately installed packages, the model of that name is used instead.
 
     Raises:
         NotFoundError: The other model is not available; the message says what to install.
@@ -65,12 +65,12 @@ def borrowed_folder(folder: Path, place: str) -> Path:
 
 
 def _available() -> dict[str, Path]:
-    """Folders of the models of a checkout and of installed packages, by name; the checkout wins."""
+    """Folders of the models in a checkout and in installed packages, by name; the checkout takes precedence."""
     folders: dict[str, Path] = {}
     for entry in entry_points(group=PACKAGE_GROUP):
         try:
             folder = Path(str(files(entry.module))) / entry.name
-        except ModuleNotFoundError:  # half of the package was removed
+        except ModuleNotFoundError:  # the package was only partly removed
             continue
         if (folder / "config.json").is_file():
             folders.setdefault(entry.name, folder)

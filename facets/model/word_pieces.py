@@ -16,12 +16,12 @@ from facets.errors import CheckpointError
 from facets.language.tokenizer import check_sequence, grouped
 from facets.language.vocabulary import PIECE_MARK
 
-# The tokenizers library keeps much for each piece, so long texts are cut into parts and few parts are tokenized at
+# The tokenizers library uses much memory per piece, so long texts are cut into parts and few parts are tokenized at
 # once.
 _PART_CHARS = 20_000
 _BATCH_CHARS = 1_000_000
 _SPACE = re.compile(r"\s")
-# Halves of UTF-16 characters, which UTF-8 cannot store.
+# UTF-16 surrogates, which UTF-8 cannot encode.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
 _loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
@@ -33,7 +33,7 @@ class Pieces:
 
     ids: NDArray[np.int32]  # `[L]` int32
     starts: NDArray[np.int32]  # offset of the first character of each piece in the text, `[L]` int32
-    ends: NDArray[np.int32]  # offset behind its last character, `[L]` int32
+    ends: NDArray[np.int32]  # offset after its last character, `[L]` int32
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -44,7 +44,7 @@ class Pieces:
 
 
 class WordPieces:
-    """A word-piece tokenizer as its ``tokenizer.json`` describes it; may be shared by threads."""
+    """A word-piece tokenizer loaded from ``tokenizer.json``; may be shared by threads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
         """Wraps a tokenizer and switches off its truncation and padding.
@@ -62,14 +62,14 @@ class WordPieces:
         """Reads ``tokenizer.json``; models with equal content share one object.
 
         Raises:
-            CheckpointError: It is damaged, or is no word-piece tokenizer.
+            CheckpointError: It is damaged or not a word-piece tokenizer.
         """
         key = hashlib.sha256(content).digest()
         if (loaded := _loaded.get(key)) is not None:
             return loaded
         try:
             tokenizer = Tokenizer.from_str(content.decode("utf-8"))
-        except Exception as error:  # the library raises nothing narrower
+        except Exception as error:  # the library raises nothing more specific
             raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
         _loaded[key] = loaded = cls(tokenizer)
         return loaded
@@ -138,7 +138,7 @@ class WordPieces:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A part of a text, with its place."""
+    """A part of a text and its position."""
 
     text_position: int
     start: int
@@ -156,7 +156,7 @@ def _joined(parts: Sequence[Pieces]) -> Pieces:
 
 
 def _parts(position: int, text: str) -> Iterator[_Part]:
-    """The parts of a text: cut at white space, or anywhere if there is none for long."""
+    """The parts of a text: cut at white space, or anywhere in a long stretch without any."""
     start = 0
     while start == 0 or start < len(text):
         end = min(len(text), start + _PART_CHARS)

@@ -1,4 +1,4 @@
-"""Papers: who would write and who would cite a paper without citations (Chang 2022, section 3.4)."""
+"""Papers: likely authors and citing papers of a paper that has no citations yet (Chang 2022, section 3.4)."""
 
 from facets.papers.engine import PaperEngine
 from facets.papers.records import (

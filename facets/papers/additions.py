@@ -1,4 +1,4 @@
-"""Papers and authors added at run time: checked, fitted, stored, then part of the state that readers see."""
+"""Papers and authors added at run time: checked, fitted, stored, then added to the state that readers see."""
 
 import logging
 from collections.abc import Iterator, Mapping, Sequence, Set
@@ -21,7 +21,7 @@ from facets.storage import NO_NEWS, News, RecordFollower, SqlDatabase
 logger = logging.getLogger(__name__)
 
 _ENCODED_AT_A_TIME = 1024
-# The state is rebuilt when this many rows, and a quarter of all papers, have become dead since it was last built.
+# The state is rebuilt once at least this many rows, and a quarter of all papers, have died since the last build.
 _REBUILT_AFTER = 20_000
 
 Vectors = Mapping[str, NDArray[np.float32]]
@@ -40,8 +40,8 @@ class Additions(RecordFollower[AdditionStore]):
     _added: AddedPapers
     _growth: StateGrowth
     _num_dead = 0  # dead rows when the state was last built
-    _is_behind = False  # the store holds something that `_state` does not show
-    _foreign = ""  # revision of the model with which another server has taken over the additions
+    _is_behind = False  # whether the store holds something that `_state` does not show
+    _foreign = ""  # model revision with which another server has taken over the additions
 
     def __init__(self, model: PaperModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AdditionStore(place, model.name))
@@ -79,7 +79,7 @@ class Additions(RecordFollower[AdditionStore]):
         given: set[tuple[str, str]] = set()
         for new in authors:
             for paper in new.papers:
-                # A paper without an id belongs to this author alone.
+                # A paper without an id belongs only to this author.
                 paper_id = paper.id or f"{new.author.key}/{paper.title}"
                 papers[paper_id] = paper if paper.id else Paper(paper.title, paper.abstract, paper_id, year=paper.year)
                 given.add((new.author.key, paper_id))
@@ -100,7 +100,7 @@ class Additions(RecordFollower[AdditionStore]):
 
     def take(self, news: News) -> None:
         """Applies what was written to the store, by this server or another."""
-        with interrupted_by(lambda: None):  # a caller in a hurry must not keep later callers from these additions
+        with interrupted_by(lambda: None):  # a caller that gives up must not keep these additions from later callers
             stored = Added.of(news)
             if news.is_all or self._is_behind:
                 self._load(stored if news.is_all else self._writable().content())
@@ -136,14 +136,14 @@ class Additions(RecordFollower[AdditionStore]):
         names: Mapping[str, str] | None = None,
         given: Set[tuple[str, str]] = frozenset(),
     ) -> tuple[int, int]:
-        """Fits, stores and shows an addition.
+        """Fits and stores an addition and makes it visible.
 
         Args:
             store: Where to store it.
-            added: All papers, these included.
+            added: All added papers, including these.
             papers: The added papers.
             names: Names of authors by id; they take precedence over names in papers.
-            given: Pairs of author and paper id.
+            given: Pairs of author id and paper id.
 
         Returns:
             Numbers of fitted authors and citing papers.
@@ -176,7 +176,7 @@ class Additions(RecordFollower[AdditionStore]):
             after=self.seen,
         )
         self._is_behind = True  # until the addition is shown
-        with interrupted_by(lambda: None):  # what is stored is shown even if its caller has gone
+        with interrupted_by(lambda: None):  # a stored addition is shown even if its caller has gone
             self._show(added, papers, documents, vectors, given)
         num_authors = sum(vector.kind is CandidateKind.AUTHORS for vector in vectors)
         return num_authors, len(vectors) - num_authors
@@ -189,7 +189,7 @@ class Additions(RecordFollower[AdditionStore]):
         vectors: Sequence[AddedVector],
         given: Set[tuple[str, str]],
     ) -> None:
-        """Replaces the state by one with an addition."""
+        """Replaces the state with one that includes an addition."""
         assert self._state is not None
         given_to = {author for author, _ in given}
         affected = affected_candidates(self._added, added, [paper.id for paper in papers], given_to)
@@ -218,7 +218,7 @@ class Additions(RecordFollower[AdditionStore]):
     def _current_vectors(self, stored: Added) -> tuple[Sequence[AddedVector], Vectors]:
         """Vectors of candidates, and sentence vectors of papers by id.
 
-        All are made again when the model's revision has changed, because their spaces have.
+        All are recomputed when the model's revision has changed, because their spaces have changed.
         """
         papers = list(self._added.papers.values())
         if stored.revision == self._model.revision or not (papers or stored.vectors):
@@ -234,7 +234,7 @@ class Additions(RecordFollower[AdditionStore]):
         return fitted, sentences
 
     def _sentences(self, papers: Sequence[Paper]) -> dict[str, NDArray[np.float32]]:
-        """Sentence vectors by id; empty for a model without them."""
+        """Sentence vectors by paper id; empty for a model without them."""
         vectors = self._model.sentence_vectors([paper.title for paper in papers], [paper.abstract for paper in papers])
         return {paper.id: row for paper, row in zip(papers, vectors, strict=True)} if vectors.shape[1] else {}
 

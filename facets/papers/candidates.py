@@ -1,4 +1,4 @@
-"""Filters and examples: which candidates or papers the options leave, and what examples add to their scores.
+"""Filters and examples: which candidates or papers pass the filters, and what examples add to their scores.
 
 Shape letters: N papers, J candidates.
 """
@@ -15,14 +15,14 @@ from facets.papers.tables import CandidateTable
 
 
 def allowed_candidates(table: CandidateTable, options: PaperOptions) -> NDArray[np.int64]:
-    """Live rows of the candidates that the filters leave, ascending."""
+    """Live rows of the candidates that pass the filters, ascending."""
     if not _filters(options):
         return table.live_rows
     return np.flatnonzero(table.live & _mask(table.num_rows, options, table.rows, table.year_mask))
 
 
 def allowed_papers(papers: Sequence[Paper] | PaperFacets, options: PaperOptions) -> NDArray[np.int64]:
-    """Positions of the papers that the filters leave, ascending.
+    """Positions of the papers that pass the filters, ascending.
 
     Raises:
         InvalidInputError: An id is given twice, or encoded papers, which have neither ids nor years, are filtered.
@@ -55,7 +55,7 @@ def candidate_bonus(table: CandidateTable, options: PaperOptions) -> NDArray[np.
 def paper_bonus(
     papers: Sequence[Paper] | PaperFacets, documents_NW: NDArray[np.float32], options: PaperOptions
 ) -> NDArray[np.float32] | None:
-    """What the examples, which are papers here, add to the score of each paper, ``[N]``; None: nothing.
+    """What the examples (here papers) add to the score of each paper, ``[N]``; None: nothing.
 
     Raises:
         InvalidInputError: An example is not among the papers.
@@ -69,7 +69,7 @@ def row_of(kind: CandidateKind, table: CandidateTable, key: str) -> int:
     """Row of an id, or of a name that only one candidate has.
 
     Raises:
-        NotFoundError: It is unknown, or the name of several; the message lists similar names or the ids.
+        NotFoundError: It is unknown, or several candidates have the name; the message lists similar names or the ids.
     """
     rows = table.rows([key])
     if len(rows) == 1:

@@ -1,8 +1,8 @@
 """Confidence: the probability that a paper lies in a candidate's field at all, comparable across papers.
 
 A score only orders the candidates of one paper: some candidate is the best one even for a cooking recipe. Confidence is
-a logistic curve over what speaks for a candidate, fitted on papers of the model's field and as many texts of other
-fields (``facets-eval calibrate-recommendation``). Its weights lie in ``relevance.json`` of the model::
+a logistic curve over evidence for a candidate, fitted on papers of the model's field and as many texts of other
+fields (``facets-eval calibrate-recommendation``). Its weights are in the model's ``relevance.json``::
 
     {"format": 1, "revision": "0123456789ab", "source": "papers and texts it was fitted on",
      "kinds": {"authors": {"intercept": -9.1, "document": 20.3, "facet": 1.2}, "citations": ...}}
@@ -50,7 +50,7 @@ def features_of(
 
 
 class PaperConfidence(LogisticCurves):
-    """Weights of one logistic curve per kind of candidates.
+    """Weights of one logistic curve per kind of candidate.
 
     Example:
         >>> curve = PaperConfidence(revision="r", weights={"authors": {"intercept": -2.0, "document": 4.0}})

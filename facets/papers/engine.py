@@ -44,12 +44,12 @@ from facets.papers.scoring import (
 from facets.papers.tables import EngineState
 from facets.storage import SqlDatabase
 
-# Scores computed at a time, papers times candidates: 64 MiB an array.
+# Scores computed at a time, papers times candidates: 64 MiB per array.
 _SCORES_AT_A_TIME = 16_000_000
 
 
 class PaperEngine:
-    """A model of papers with its authors and citing papers, and those added since. Thread-safe.
+    """A paper model with its authors and citing papers, including those added since training. Thread-safe.
 
     The model folder is never written. Additions go to ``data_dir`` (one SQLite file) and are durable when a call
     returns.
@@ -103,7 +103,7 @@ class PaperEngine:
         return len(self.state.tables[kind])
 
     def find(self, kind: CandidateKind, text: str, *, top_k: int = 10) -> list[tuple[str, str]]:
-        """Id and name of the candidates whose id or name is most like a text, best first."""
+        """Id and name of the candidates whose id or name is most similar to a text, best first."""
         return self.state.tables[kind].find(text, top_k)
 
     def encode(self, papers: Sequence[Paper]) -> PaperFacets:
@@ -119,7 +119,7 @@ class PaperEngine:
     def recommend_authors(
         self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
     ) -> list[list[RankedCandidate]]:
-        """Authors for each paper, best first, ties by id; an empty list where the filters leave no candidate.
+        """Authors for each paper, best first, ties by id; an empty list if no candidate passes the filters.
 
         Raises:
             InvalidInputError: A paper has no title; a positive or negative example is unknown.
@@ -137,7 +137,7 @@ class PaperEngine:
     ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, for thousands of papers.
 
-        Without evidence and diversity.
+        Evidence and diversity are not available.
         """
         options = options or PaperOptions()
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
@@ -173,7 +173,7 @@ class PaperEngine:
         """Ranks papers for each author or citing paper.
 
         Args:
-            kind: What the ids are.
+            kind: Whether ``ids`` are authors or citing papers.
             ids: Authors (id, else name) or citing papers.
             papers: The papers to rank, as records or encoded by ``encode``.
             options: ``excluded_ids``, ``candidates``, ``positive_ids`` and ``negative_ids`` are ids of ``papers``
@@ -220,12 +220,12 @@ class PaperEngine:
     def add_papers(self, papers: Sequence[Paper]) -> AddResult:
         """Stores papers and fits the vectors of their authors and citing papers, without retraining.
 
-        A paper of a known id is replaced. Entries of ``cited_by_ids`` that are not known papers become citing papers
-        and are reported.
+        A paper with a known id is replaced. Entries of ``cited_by_ids`` that are not known papers become citing papers
+        and are reported in the result.
 
         Raises:
             InvalidInputError: A paper has no title or id, or an id is given twice; nothing was stored.
-            StorageError: There is no ``data_dir``, or it could not be written; nothing was stored.
+            StorageError: There is no ``data_dir``, or writing to it failed; nothing was stored.
         """
         return self._additions.add_papers(papers)
 
@@ -267,7 +267,7 @@ class PaperEngine:
         options: PaperOptions,
         bonus_J: NDArray[np.float32] | None,
     ) -> list[RankedCandidate]:
-        """The best of some candidates for one paper."""
+        """The best of the given candidates for one paper."""
         if not len(rows_C):
             return []
         table = state.tables[kind]

@@ -15,7 +15,7 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, PaperFacets
 from facets.papers.store import AddedVector
 
-_MAX_FITTED_PAPERS = 128  # a vector is fitted to the latest of a candidate's papers
+_MAX_FITTED_PAPERS = 128  # a vector is fitted to at most this many of a candidate's latest papers
 _MAX_KEPT_PAPERS = 4096  # encoded papers kept for later additions: about 20 MB with the shipped model
 _FIT_STEPS = 8
 _SPREAD_POWER = 0.5
@@ -25,14 +25,14 @@ _SPREAD_FLOOR = 0.02  # share of the mean variance, for directions that facets h
 def fit_vector(
     papers_NKD: NDArray[np.float32], *, length: float, spread_DD: NDArray[np.float32] | None = None
 ) -> NDArray[np.float32]:
-    """Vector of a new author or citing paper, by the rule of the training.
+    """Vector of a new author or citing paper, by the same rule as in training.
 
     Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length. Alternates between choosing the best
     facet of each paper and scaling the sum of the chosen facets to that length, until the choice stays the same.
 
     Args:
         papers_NKD: Facets with magnitudes, at least one paper.
-        length: Length of the vector; that of the trained vectors.
+        length: Length of the vector, equal to that of the trained vectors.
         spread_DD: Matrix applied to the sum at the end (``spread_matrix``); None: the identity.
 
     Returns:
@@ -60,7 +60,7 @@ def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
     """``C^(-1/2)`` of the second moment ``C`` of facets, ``[D, D]``: reduces the weight of what all papers share.
 
     Where facets are not spread evenly, the minimum of eq. 3.12 is ``(C + ...)^-1`` times the sum of the matched facets.
-    The full inverse trusts rare directions too much: of the powers 0, 1/4, 1/2, 3/4 and 1, one half did best on
+    The full inverse trusts rare directions too much: of the powers 0, 1/4, 1/2, 3/4 and 1, 1/2 did best on
     development data.
     """
     if not len(facets_PD):
@@ -87,13 +87,13 @@ class VectorFitter:
         changed: Sequence[str] = (),
         name: Callable[[CandidateKind, str], str],
     ) -> list[AddedVector]:
-        """Vectors of candidates; those without papers are left out.
+        """Vectors of candidates; candidates without papers are left out.
 
         Args:
             candidates: Ids by kind.
             added: All added papers.
-            changed: Ids of papers with a new text.
-            name: Gives the name of a candidate.
+            changed: Ids of papers whose text is new.
+            name: Returns the name of a candidate.
         """
         for paper_id in changed:
             self._encoded.pop(paper_id, None)
@@ -112,7 +112,7 @@ class VectorFitter:
         return vectors
 
     def _encode(self, ids: Sequence[str], added: AddedPapers) -> None:
-        """Encodes the papers that are not kept yet."""
+        """Encodes the papers that are not cached yet."""
         if len(self._encoded.keys() | ids) > _MAX_KEPT_PAPERS:
             self._encoded.clear()
         missing = [paper_id for paper_id in dict.fromkeys(ids) if paper_id not in self._encoded]

@@ -1,4 +1,4 @@
-"""Which papers belong to which candidate: the pairs of the training, and those added since.
+"""Which papers belong to which candidate: pairs from training, and pairs added since.
 
 A candidate is an author or a citing paper; its papers are those it wrote or cites. P is the number of pairs.
 """
@@ -17,7 +17,7 @@ _Members = dict[CandidateKind, dict[str, dict[str, None]]]
 
 
 class TrainedLookup:
-    """The pairs of the training, by paper and by candidate.
+    """Pairs from training, by paper and by candidate.
 
     Attributes:
         row_of: Row of each paper, by id.
@@ -68,10 +68,10 @@ class TrainedLookup:
 
 
 class AddedPapers:
-    """Papers added since the training and whose they are; never changed, only replaced by ``extended``.
+    """Papers added since training, and their candidates; immutable: ``extended`` returns a new object.
 
     Attributes:
-        papers: Added papers by id, in the order of their latest addition.
+        papers: Added papers by id, in order of their latest addition.
     """
 
     def __init__(self, trained: TrainedLookup) -> None:
@@ -82,7 +82,7 @@ class AddedPapers:
         self._given_to: dict[str, frozenset[str]] = {}  # by paper, the authors it was given to
 
     def extended(self, papers: Mapping[str, Paper], given: Iterable[tuple[str, str]] = ()) -> "AddedPapers":
-        """With further papers, and pairs of author and paper id; a paper of a known id replaces the earlier version."""
+        """A copy with more papers and pairs of author and paper id; a known paper id replaces the earlier version."""
         longer = AddedPapers(self._trained)
         longer.papers = {key: paper for key, paper in self.papers.items() if key not in papers} | dict(papers)
         changed: _Members = {kind: {} for kind in CandidateKind}
@@ -100,7 +100,7 @@ class AddedPapers:
                     members(kind, key)[paper_id] = None
         longer._named = {kind: self._named[kind] | changed[kind] for kind in CandidateKind}
         longer._given, longer._given_to = dict(self._given), dict(self._given_to)
-        for key, paper_id in sorted(given):  # new authors stand in one order, whatever the order of a set
+        for key, paper_id in sorted(given):  # keeps the order of new authors independent of set order
             longer._given[key] = longer._given.get(key, frozenset()) | {paper_id}
             longer._given_to[paper_id] = longer._given_to.get(paper_id, frozenset()) | {key}
         return longer
@@ -119,7 +119,7 @@ class AddedPapers:
         return [paper_id for paper_id in trained if paper_id not in seen and paper_id not in self.papers] + added
 
     def candidates(self, kind: CandidateKind, paper_id: str) -> list[str]:
-        """Ids of the candidates that have a paper: by its latest version, or because it was given to them."""
+        """Ids of a paper's candidates: named in its latest version, or given the paper by id."""
         if paper_id in self.papers:
             keys = candidates_of(kind, self.papers[paper_id])
         else:
@@ -134,7 +134,7 @@ class AddedPapers:
 def affected_candidates(
     before: AddedPapers, after: AddedPapers, paper_ids: Iterable[str], given_to: Iterable[str]
 ) -> dict[CandidateKind, list[str]]:
-    """By kind, the candidates whose papers, or the texts of these, an addition changes; each once.
+    """By kind, the candidates whose papers or paper texts an addition changes, without duplicates.
 
     ``paper_ids``: the added papers. ``given_to``: authors who were given papers by id.
     """

@@ -1,4 +1,4 @@
-"""The model of papers: titles and abstracts in, facets with magnitudes for authors and citing papers out.
+"""The paper model: turns titles and abstracts into facets with magnitudes for authors and citing papers.
 
 Shape suffixes: B papers, L words, K facets, D dimensions, P width of sentence vectors, W width of word vectors.
 """
@@ -42,7 +42,7 @@ from facets.papers.trained import (
     write_sentence_vectors,
 )
 
-# Words of one forward pass, including padding.
+# Words per forward pass, including padding.
 _BATCH_TOKENS = 8192
 
 
@@ -53,8 +53,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         tables: Vectors of authors and citing papers.
         settings: How scores are mixed.
         papers: The papers the tables come from.
-        sentences: Their sentence vectors; None: documents are word averages alone.
-        confidence: Curves of confidence; None: nothing was fitted.
+        sentences: Their sentence vectors; None: documents are only word averages.
+        confidence: Confidence curves; None: not fitted.
     """
 
     def __init__(
@@ -84,7 +84,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets without magnitudes of papers given as one text each: the title, a newline, the abstract.
+        """Facets, without magnitudes, of papers given as one text each: title, newline, abstract.
 
         Returns:
             ``[len(texts), K, D]`` float32.
@@ -115,7 +115,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
         Args:
             rows: Typed rows.
-            sentences: ``sentence_vectors`` of the same papers; None, if documents are not needed: zeros.
+            sentences: ``sentence_vectors`` of the same papers; None: zeros, for when documents are not needed.
         """
         if sentences is None:
             width = 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
@@ -193,7 +193,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
         Raises:
             NotFoundError: The folder does not exist, or the encoder of its sentence vectors is not installed.
-            CheckpointError: It is incomplete, damaged, or of another task.
+            CheckpointError: It is incomplete, damaged, or for another task.
         """
         files = FilesRead()
         config = read_config(folder, CheckpointConfig, read=files)

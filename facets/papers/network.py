@@ -1,4 +1,4 @@
-"""The network of papers: facets, and their magnitudes for authors and citations (Chang 2022, section 3.4.2).
+"""The paper network: facets, and their magnitudes for authors and citations (Chang 2022, section 3.4.2).
 
 Shape suffixes: B papers, L words, K facets, D dimensions of the target space, W width of word vectors, H hidden width,
 V words in the vocabulary.
@@ -19,7 +19,7 @@ _KEY_DIM = 64
 
 
 class EncodedPapers(NamedTuple):
-    """Output for a batch."""
+    """Network output for a batch of papers."""
 
     facets: Tensor  # `[B, K, D]`, p_k, without magnitudes
     author_magnitudes: Tensor  # `[B, K]`, rho, > 0
@@ -95,11 +95,11 @@ def _magnitude_layers(width: int) -> nn.Sequential:
 
 
 class PaperNetwork(nn.Module):
-    """Typed word rows in, K facets in the space of authors and citing papers out, with two magnitudes each.
+    """Turns typed word rows into K facets in the space of authors and citing papers, with two magnitudes each.
 
-    Each facet adds two linear maps: G_k of the decoder's state, and one of a word average of its own, which weights
-    words by eq. B.4 times the facet's attention. The latter maps all start as the same projection, so training begins
-    in a space where papers on one subject are close; the attention lets facets differ from the start.
+    Each facet is the sum of two linear maps: G_k of the decoder's state, and one of the facet's own word average, which
+    weights words by eq. B.4 times the facet's attention. The latter maps all start as the same projection, so training
+    begins in a space where papers on one subject are close; attention makes facets differ from the start.
 
     Args:
         config: Shape of the network; ``dim`` is the width of the target space.
@@ -124,7 +124,7 @@ class PaperNetwork(nn.Module):
         self.average_maps = nn.Parameter(torch.randn(num_facets, word_dim, config.dim) * config.dim**-0.5)
         self.word_keys = nn.Linear(hidden, _KEY_DIM)
         self.facet_queries = nn.Linear(hidden, _KEY_DIM)
-        with torch.no_grad():  # with the default scale all facets would start with the same average
+        with torch.no_grad():  # with the default scale, all facets would start from the same average
             self.word_keys.weight.mul_(3.0)
             self.facet_queries.weight.mul_(3.0)
         self.magnitudes = MagnitudeHead(config)
@@ -143,7 +143,7 @@ class PaperNetwork(nn.Module):
         return self.encoder.embedding.word_vectors
 
     def state_without_words(self) -> dict[str, Tensor]:
-        """The state without the word vectors, which are stored with the vocabulary."""
+        """The state dictionary without the word vectors, which are stored with the vocabulary."""
         return {name: value for name, value in self.state_dict().items() if not name.endswith(".word_vectors")}
 
     @torch.no_grad()

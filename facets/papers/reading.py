@@ -4,8 +4,8 @@ A typed row is the vocabulary row of a word of the title, or that row plus ``V +
 ``V`` of either half is the unknown word. Stop words and punctuation are left out: they are half of an abstract and do
 not tell papers apart.
 
-For sentence vectors, a model of passages reads the title and the beginning of the abstract as one text, and the
-principal components of its vector are kept in which the papers of the training differ most. A document is
+For sentence vectors, a passage model reads the title and the beginning of the abstract as one text; of its vector, the
+principal components in which the training papers differ most are kept. A document is
 ``[sqrt(1 - s) words ; sqrt(s) sentences]``, so one inner product is the weighted sum of both cosines.
 
 Shape letters: N papers, I papers of the training, E width of the encoder, P components, W width of word averages.
@@ -22,7 +22,7 @@ from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
 from facets.model.passage_model import PassageModel
 
-# Characters that are looked at, many more than any model reads.
+# Characters that are examined, many more than any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000
 
@@ -32,7 +32,7 @@ def typed_rows(
 ) -> list[NDArray[np.uint16]]:
     """Typed rows of papers, title first.
 
-    ``vocabulary`` has at most 32,766 words. A title of nothing but stop words keeps them. Returns one uint16 array
+    ``vocabulary`` has at most 32,766 words. A title of only stop words keeps them. Returns one uint16 array
     ``[L]`` per paper, which is empty only if the title has no token.
 
     Example:
@@ -65,7 +65,7 @@ _ENCODED_AT_A_TIME = 2048
 
 @dataclass(frozen=True, slots=True)
 class SentenceVectors:
-    """Reduced sentence vectors of the papers of a training."""
+    """Reduced sentence vectors of the training papers."""
 
     axes: NDArray[np.float32]  # `[E, P]` float32, projects an encoder's vector
     center: NDArray[np.float32]  # `[E]` float32, subtracted first
@@ -92,7 +92,7 @@ class SentenceVectors:
 
 @dataclass(frozen=True, slots=True)
 class SentenceSide:
-    """Sentence vectors of a model of papers, and their encoder."""
+    """Sentence vectors of a paper model, and their encoder."""
 
     trained: SentenceVectors  # vectors of the training papers
     encoder: PassageModel
@@ -133,7 +133,7 @@ def document_vectors(
     """
     scales = np.sqrt(np.array([1 - share, share], dtype=np.float32))
     width = averages_NW.shape[1]
-    both = np.empty((len(averages_NW), width + sentences_NP.shape[1]), dtype=np.float32)  # of many papers it is large
+    both = np.empty((len(averages_NW), width + sentences_NP.shape[1]), dtype=np.float32)  # large for many papers
     np.multiply(scales[0], averages_NW, out=both[:, :width])
     np.multiply(scales[1], sentences_NP, out=both[:, width:])
     return both

@@ -41,7 +41,7 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper and what is known of it.
+    """A paper and what is known about it.
 
     Attributes:
         title: At least one word.
@@ -80,15 +80,15 @@ class PaperOptions:
         excluded_ids: Candidates never recommended; unknown ids are ignored.
         candidates: Ids to choose from; None: all. An empty list gives empty answers.
         from_year: Authors: with a paper of this year or later. Citing papers: published in it or later.
-        to_year: The same, up to this year. With either bound, candidates of unknown year are left out.
+        to_year: As ``from_year``, up to this year. With either bound, candidates of unknown year are left out.
         positive_ids: Ids of candidates; similar candidates move up.
         negative_ids: Ids of candidates; similar candidates move down.
-        example_weight: What a cosine of 1 to an example adds to a score or takes from it, in [0, 1000].
+        example_weight: Amount that a cosine of 1 to an example adds to or subtracts from a score, in [0, 1000].
         facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. None: the weight
             tuned for the model.
-        evidence: Also return why each candidate is there; takes some milliseconds per paper.
-        diversify: How much the candidates should differ, in [0, 1]. Above 0 they are not in the order of scores:
-            candidates that share papers with a better one come later.
+        evidence: Also return why each candidate is recommended; takes a few milliseconds per paper.
+        diversify: How much the candidates should differ, in [0, 1]. Above 0 they are not in score order: candidates
+            that share papers with a better one come later.
 
     Raises:
         InvalidInputError: A value is out of range.
@@ -126,11 +126,11 @@ class PaperOptions:
 def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
     """Checks that every paper has a title.
 
-    ``path``: where the papers stand in the caller's input.
+    ``path``: where the papers are in the caller's input.
 
     Raises:
         InvalidInputError: A paper has no title; ``field`` is ``papers[i].title``.
-        TypeError: ``papers`` is a string or holds something else than papers.
+        TypeError: ``papers`` is a string or holds something other than papers.
     """
     if isinstance(papers, str):
         raise TypeError(f"{path_text(path)} must be a sequence of Paper, got one str")
@@ -210,12 +210,12 @@ class RankedCandidate:
 
     id: str  # id of the author (else the name) or of the citing paper
     name: str  # name of the author, title of the citing paper; empty: unknown
-    score: float  # ranks the candidates, higher is better: the mixture of the next two, and the examples
+    score: float  # ranks the candidates, higher is better: a mixture of the next two, plus the effect of examples
     facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
     document_score: float  # similarity of the paper with the candidate's papers, in [-1, 1]
     evidence: CandidateEvidence | None = None  # only on request
-    # Probability that the paper lies in the candidate's field at all, in [0, 1]; it never rises with the rank. None:
-    # the model has no curve for it, or the papers were given encoded.
+    # Probability that the paper lies in the candidate's field at all, in [0, 1]; it never increases down the ranking.
+    # None: the model has no curve for it, or the papers were given already encoded.
     confidence: float | None = None
 
 
@@ -233,13 +233,13 @@ class RankedPaper:
 
 @dataclass(frozen=True, slots=True)
 class PaperFacets:
-    """Encoded papers; a collection that is ranked often is encoded once."""
+    """Encoded papers, so that a collection that is ranked often needs encoding only once."""
 
     facets: NDArray[np.float32]  # `[N, K, D]` float32, p_k of eq. 3.15 without magnitudes
     author_magnitudes: NDArray[np.float32]  # `[N, K]` float32, rho
     citation_magnitudes: NDArray[np.float32]  # `[N, K]` float32, tau
-    # `[N, W]` float32, what papers are compared by: weighted word averages (eq. B.4), zero without a known word, beside
-    # a sentence vector where the model has them. Inner products are cosines.
+    # `[N, W]` float32, vectors for comparing papers: weighted word averages (eq. B.4), zero without a known word,
+    # joined with a sentence vector if the model has them. Inner products are cosines.
     documents: NDArray[np.float32]
 
     def __len__(self) -> int:
@@ -274,8 +274,8 @@ class AddResult:
     """Result of an addition; everything in it is durable."""
 
     num_papers: int = 0  # papers stored
-    num_authors: int = 0  # authors whose vector is new or was fitted again
-    num_citing_papers: int = 0  # citing papers whose vector is new or was fitted again
+    num_authors: int = 0  # authors whose vector is new or was refitted
+    num_citing_papers: int = 0  # citing papers whose vector is new or was refitted
     # Entries of `cited_by_ids` that are not known papers; they still count as citing papers.
     unknown_citations: tuple[str, ...] = field(default=())
 

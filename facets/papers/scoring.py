@@ -1,4 +1,4 @@
-"""Scores of candidates: relevance by facets mixed with document similarity; the best of them, diversity and evidence.
+"""Scores of candidates: facet relevance mixed with document similarity; choice of the best, diversity and evidence.
 
 Shape letters: N papers, K facets, D dimensions, W width of documents, J authors or citing papers, C chosen candidates,
 T top_k, V words.
@@ -15,10 +15,10 @@ from facets.papers.model import PaperModel
 from facets.papers.records import CandidateEvidence
 from facets.papers.tables import CandidateTable, PaperBank
 
-# Diversity chooses from this many candidates, or this many for each of `top_k`.
+# Diversity chooses from this many candidates, or this many times `top_k`.
 DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH = 50, 5
 _NEAREST_WORDS = 8
-_MAX_TITLES = 30  # titles of the candidate's papers that the words come from
+_MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
 _MIN_WORD_LETTERS = 3
 _NEAREST_PAPERS = 3
 
@@ -46,7 +46,7 @@ class HybridScores:
 
     total: NDArray[np.float32]  # ranks the candidates
     facets: NDArray[np.float32]  # eq. 3.13
-    documents: NDArray[np.float32]  # average or greatest cosine with the candidate's papers
+    documents: NDArray[np.float32]  # mean or greatest cosine with the candidate's papers
 
 
 def hybrid_scores(
@@ -91,7 +91,7 @@ def best_columns(
         ranks: Gives ``[C]`` distinct numbers; of equal scores the lower number comes first. Only called for ties.
 
     Returns:
-        Columns ``[N, T]``, -1 where none is left, and their scores, ``-inf`` there.
+        Columns ``[N, T]`` and their scores; -1 and ``-inf`` where no column is left.
     """
     top_k = min(top_k, scores_NC.shape[1])
     if top_k < scores_NC.shape[1]:
@@ -111,7 +111,7 @@ def best_columns(
 
 
 def shared_papers(table: CandidateTable, rows_C: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Papers that two candidates share, as a fraction of the papers of the one with fewer; ``[C, C]`` in [0, 1]."""
+    """Papers that two candidates share, as a fraction of the smaller paper set; ``[C, C]`` in [0, 1]."""
     papers = [table.papers_of(int(row)) for row in rows_C]
     _, columns = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *papers]), return_inverse=True)
     counts_C = np.array([len(rows) for rows in papers])
@@ -146,7 +146,7 @@ def candidate_evidence(
 def _nearest_words(
     model: PaperModel, titles: Sequence[str], facet_D: NDArray[np.float32]
 ) -> tuple[tuple[str, float], ...]:
-    """Words of titles nearest to a facet; the nearest of all words are rare ones that mean little to readers."""
+    """Title words nearest to a facet; the nearest of all words would be rare ones that mean little to readers."""
     vocabulary = model.words.vocabulary
     words = {word for title_words in model.tokenizer.words(titles) for word in title_words}
     rows_V = vocabulary.rows(sorted(word for word in words if word.isalpha() and len(word) >= _MIN_WORD_LETTERS))

@@ -1,4 +1,4 @@
-"""Durable store of the papers added since the training and of the vectors fitted to them."""
+"""Durable store of the papers added since training and of the vectors fitted to them."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -36,9 +36,9 @@ class Added:
     vectors: list[AddedVector] = field(default_factory=list)
     # Sentence vectors `[P]` of papers, by id; empty for a model without sentence vectors.
     sentences: dict[str, NDArray[np.float32]] = field(default_factory=dict)
-    # Author and paper id: papers given to an author that do not name the author.
+    # Pairs of author and paper id: papers given to an author that do not name the author.
     given: set[tuple[str, str]] = field(default_factory=set)
-    revision: str = ""  # revision of the model that made all vectors; empty when nothing was added
+    revision: str = ""  # revision of the model that computed all vectors; empty when nothing was added
 
     @classmethod
     def of(cls, news: News) -> "Added":
@@ -98,8 +98,8 @@ class AdditionStore(RecordStore):
         ``after``: see :meth:`facets.storage.RecordStore.write`.
 
         Raises:
-            InvalidInputError: An id or a name is no valid Unicode; nothing was stored.
-            StorageError: It could not be written; nothing was stored.
+            InvalidInputError: An id or a name is not valid Unicode; nothing was stored.
+            StorageError: Writing failed; nothing was stored.
         """
         entries: list[tuple[str, object, bytes]] = [(_REVISION, "", revision.encode())]
         entries += [(_PAPER, paper.id, json.dumps(_encoded(paper)).encode()) for paper in papers]

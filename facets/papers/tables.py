@@ -1,8 +1,8 @@
 """Tables of authors and of citing papers: their vectors, papers, years and names; how additions extend them.
 
-A table is never changed: an addition makes a new one, so a call works on one state from beginning to end. A changed
-candidate or paper gets a new row behind the others, and its former row is dead. The two large arrays, vectors and
-documents, are shared between states: rows are written behind those that earlier states show.
+A table is immutable: an addition makes a new one, so a call works on one state from beginning to end. A changed
+candidate or paper gets a new row after the others, and its former row is dead. The two large arrays, vectors and
+documents, are shared between states: new rows are written after those that earlier states use.
 
 Shape letters: I papers, J rows of candidates, D dimensions, W width of documents, P pairs, N query papers, C chosen
 candidates, A added papers.
@@ -33,12 +33,12 @@ class PaperBank:
     ids: NDArray[np.object_]  # `[I]` str
     titles: NDArray[np.object_]  # `[I]` str
     years: NDArray[np.int32]  # `[I]` int32, 0: unknown
-    documents: NDArray[np.float32]  # `[I, W]` float32, what papers are compared by; see `PaperFacets`
+    documents: NDArray[np.float32]  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
 
 
 @dataclass(frozen=True, kw_only=True)
 class CandidateTable:
-    """All candidates of a kind."""
+    """All candidates of one kind."""
 
     ids: NDArray[np.object_]  # `[J]` str
     names: NDArray[np.object_]  # `[J]` str, names or titles
@@ -82,10 +82,10 @@ class CandidateTable:
 
     @cached_property
     def _labels(self) -> tuple[NearNames, NDArray[np.int64]]:
-        """Names, and ids that differ from them, and the live row of each."""
+        """All names, plus ids that differ from the name, and the live row of each."""
         labels = [(self.names[row], row) for row in self.live_rows.tolist()]
         labels += [(self.ids[row], row) for row in self.live_rows.tolist() if self.ids[row] != self.names[row]]
-        labels.sort(key=lambda label: label[1])  # ties are decided by the order of rows
+        labels.sort(key=lambda label: label[1])  # ties are broken by row order
         return NearNames([label for label, _ in labels]), np.array([row for _, row in labels], dtype=np.int64)
 
     def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
@@ -136,7 +136,7 @@ class CandidateTable:
         return np.ascontiguousarray(result.T)
 
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
-        """Ids and names most like a text, best first."""
+        """Ids and names most similar to a text, best first."""
         labels, rows = self._labels
         # A candidate may have two labels.
         similar = dict.fromkeys(int(rows[label]) for label in labels.find(text, top_k=2 * top_k))
@@ -198,7 +198,7 @@ def build_table(
         vectors: ``[J, D]``.
         pairs_P2: Rows of papers in the bank, and of candidates.
         bank: The papers.
-        own_years: Years of the candidates themselves (citing papers); None: from their papers (authors).
+        own_years: Years of the candidates themselves (citing papers); None: taken from their papers (authors).
     """
     order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
     papers, candidates = pairs_P2[order, 0], pairs_P2[order, 1]
@@ -218,7 +218,7 @@ def build_table(
 
 
 class GrowingRows:
-    """An array that grows by rows; arrays returned before stay as they are.
+    """An array that grows by rows; arrays returned earlier stay unchanged.
 
     ``rows``: the first rows, used without copying.
     """
@@ -227,7 +227,7 @@ class GrowingRows:
         self._room = rows
 
     def extended(self, length: int, rows: NDArray[np.float32]) -> NDArray[np.float32]:
-        """The first ``length`` rows, then these. Rows behind ``length``, of a failed addition, are overwritten."""
+        """The first ``length`` rows, then these. Later rows, left by a failed addition, are overwritten."""
         total = length + len(rows)
         if total > len(self._room):
             room = np.empty((max(total, int(_GROWTH * length)), *self._room.shape[1:]), dtype=self._room.dtype)
@@ -238,7 +238,7 @@ class GrowingRows:
 
 
 class StateGrowth:
-    """Extends a state, and those that follow from it, by additions; for one caller at a time."""
+    """Extends a state, and its successors, by additions; for one caller at a time."""
 
     def __init__(self, state: EngineState) -> None:
         self._documents = GrowingRows(state.bank.documents)
@@ -258,11 +258,11 @@ class StateGrowth:
 
         Args:
             state: The latest state.
-            papers: What is added; papers of known ids replace these.
-            documents_AW: The documents of the papers.
+            papers: The added papers; a paper with a known id replaces the earlier one.
+            documents_AW: The documents of these papers.
             affected: By kind, ids of candidates that get a new row, if they are in the table or have a new vector.
             vectors: New vectors; other candidates keep theirs.
-            added: All added papers, these included.
+            added: All added papers, including these.
         """
         bank, first = state.bank, len(state.bank.ids)
         bank = PaperBank(
@@ -276,7 +276,7 @@ class StateGrowth:
         for vector in vectors:
             new_vectors[vector.kind][vector.id] = vector
         keys = {kind: dict.fromkeys(affected[kind]) for kind in CandidateKind}
-        # A citing paper that was added itself has a title and a year now.
+        # A citing paper that was itself added now has a title and a year.
         keys[CandidateKind.CITATIONS] |= dict.fromkeys(paper.id for paper in papers)
         next_state = EngineState(bank, {}, row_of_paper)
         tables = {

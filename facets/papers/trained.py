@@ -1,14 +1,14 @@
-"""The files of a model of papers besides its network: authors, citing papers, and the papers they belong to.
+"""The files of a paper model besides its network: authors, citing papers, and the papers they belong to.
 
 ::
 
-    tables.safetensors        vectors of authors and citing papers, one byte a number with scales
+    tables.safetensors        vectors of authors and citing papers, one byte per number with scales
     recommendation.json       how scores are mixed, the folder of the papers, the encoder of their sentence vectors
     papers.safetensors.xz     words of the papers, and pairs of papers and candidates
     papers.json.xz            ids, names, titles
     sentences.safetensors.xz  sentence vectors of the papers, if the model has them
 
-The last three may stand in another folder, which ``papers`` in ``recommendation.json`` names.
+The last three may be in another folder, which ``papers`` in ``recommendation.json`` names.
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C components of sentence vectors.
 """
@@ -59,7 +59,7 @@ class SentenceSettings:
     """How documents combine sentence vectors with word averages."""
 
     share: float  # s, weight of the sentence vectors, in (0, 1); tuned on development data
-    encoder: str  # folder of the model of passages that makes them, relative to the checkpoint
+    encoder: str  # folder of the passage model that computes them, relative to the checkpoint
     space: str  # name of the encoder's vector space
     abstract_chars: int  # characters of an abstract that the encoder reads
 
@@ -76,7 +76,7 @@ class ScoringSettings:
 
     facet_weights: Mapping[str, float]  # by kind, share of the facets in the score; tuned on development data
     document_modes: Mapping[str, str]  # by kind, `max` or `average` of the cosines with a candidate's papers
-    sentences: SentenceSettings | None = None  # None: documents are word averages alone
+    sentences: SentenceSettings | None = None  # None: documents are only word averages
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +134,7 @@ def write_papers_part(
 def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
     """Writes the sentence vectors of a folder's papers."""
     arrays: dict[str, NDArray[Any]] = {
-        # One component after the other: those of small variance compress well.
+        # Stored component by component: those of small variance compress well.
         "values": np.ascontiguousarray(sentences.values.T),
         "axes": sentences.axes,
         "center": sentences.center,

@@ -1,6 +1,6 @@
-"""The known relations: those of the model, and those added at run time by example patterns.
+"""The known relations: those of the model, and those added at run time from example patterns.
 
-An addition is durable before the call returns. Its facets are fitted to those of the examples.
+An addition is durable before the call returns. Its facets are fitted to the facets of the examples.
 
 Shape suffixes: E examples, N their facets, K pattern facets, J relation facets, D dimensions.
 """
@@ -35,11 +35,11 @@ SCHEMA = record_schema("file of added relations", 0x46415245)  # "FARE"
 
 @dataclass(frozen=True, slots=True)
 class AddedRelation:
-    """A relation and the patterns it was added by."""
+    """A relation and the patterns it was added from."""
 
     name: str  # unique
     examples: tuple[str, ...]  # normalised patterns
-    threshold: float  # scores of at least this are accepted
+    threshold: float  # scores of at least this value are accepted
 
 
 class AddedRelationStore(RecordStore):
@@ -95,11 +95,11 @@ class Additions(RecordFollower[AddedRelationStore]):
     def __init__(self, model: RelationModel, place: Path | SqlDatabase | None) -> None:
         super().__init__(None if place is None else AddedRelationStore(place, model.name))
         self._model = model
-        # The added relations, and the facets of all relations; replaced together, so that they agree.
+        # The added relations, and the facets of all relations; replaced together to stay consistent.
         self._known: tuple[list[AddedRelation], RelationFacets]
         self.take(NO_NEWS)
         self.follow(now=True)
-        # By normalised alias, the relation and whether head and tail are exchanged.
+        # Normalised alias -> relation, and whether head and tail are exchanged.
         self._aliases: dict[str, tuple[str, bool]] = {}
         for alias, meaning in model.relations.meanings().items():
             self._aliases.setdefault(_normalised(alias), meaning)
@@ -110,17 +110,17 @@ class Additions(RecordFollower[AddedRelationStore]):
         self.follow()
         return self._known[1]
 
-    @interrupted_by(lambda: None)  # a caller in a hurry must not keep later callers from these additions
+    @interrupted_by(lambda: None)  # a caller that gives up must not keep these additions from later callers
     def take(self, news: News) -> None:
         """Applies what was written to the store, by this server or another."""
         added = _updated([] if news.is_all else self._known[0], news)
         self._known = added, self._with_added(added)
 
     def chosen(self, relations: Sequence[str] | None) -> RelationFacets:
-        """The relations of these names or aliases, in their order; None: all.
+        """The relations with these names or aliases, in the given order; None: all.
 
         Raises:
-            InvalidInputError: No name, or two names of one relation.
+            InvalidInputError: No name, or two names for one relation.
             NotFoundError: A relation is unknown; the message lists similar names.
             TypeError: ``relations`` is one ``str``.
         """
@@ -234,14 +234,14 @@ def _relation(added: AddedRelation) -> Relation:
 
 
 def _normalised(name: str) -> str:
-    """``birth place`` and ``Birth_Place`` are ``birthplace``."""
+    """``birth place`` and ``Birth_Place`` become ``birthplace``."""
     return "".join(filter(str.isalnum, name)).casefold()
 
 
 def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
     """Cluster centres of the examples' facets, by spherical k-means that starts from the facets farthest apart.
 
-    ``num_facets``: J; fewer facets than that are repeated. Returns ``[J, D]`` float32, unit length; deterministic.
+    ``num_facets``: J; if there are fewer facets, some repeat. Returns ``[J, D]`` float32, unit length; deterministic.
     """
     units_ND = unit_rows(facets_EKD.reshape(-1, facets_EKD.shape[-1]))
     if len(units_ND) <= num_facets:

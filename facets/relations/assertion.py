@@ -1,8 +1,8 @@
-"""Whether a sentence asserts its pattern, or denies, asks, supposes or attributes it.
+"""Whether a sentence asserts its pattern, or denies, questions, supposes or attributes it.
 
-Explicit cues with a scope decide, as in NegEx and ConText (Chapman et al. 2001, 2007): a cue counts up to the next
-clause border. A cue may stand in the pattern (``$ARG1 might marry $ARG2``), before it (``if $ARG1 died in $ARG2``) or
-behind it (``..., said Ann``). Verbs that vouch for a statement (``confirmed that``) are no cues.
+Explicit cues with a scope decide, as in NegEx and ConText (Chapman et al. 2001, 2007): a cue applies up to the next
+clause border. A cue may occur in the pattern (``$ARG1 might marry $ARG2``), before it (``if $ARG1 died in $ARG2``) or
+after it (``..., said Ann``). Verbs that vouch for a statement (``confirmed that``) are no cues.
 """
 
 import re
@@ -19,7 +19,7 @@ from facets.relations.patterns import ARG1, ARG2, ENTITY, PHRASE_BORDERS
 class AssertionStatus(StrEnum):
     """What a sentence does with a statement."""
 
-    ASSERTED = "asserted"  # states it as a fact
+    ASSERTED = "asserted"  # states it as fact
     NEGATED = "negated"  # states that it does not hold
     QUESTIONED = "questioned"  # asks whether it holds
     HYPOTHETICAL = "hypothetical"  # leaves open whether it holds: conditions, possibilities, wishes, the future
@@ -55,7 +55,7 @@ MODALS = frozenset("may might can could would should must will shall cannot ough
 _CAME_TO_PASS = frozenset("later eventually subsequently soon go become again ultimately finally".split())
 _BEFORE_MONTHS = frozenset("in of since on from until by late early mid".split())
 _BEFORE_NOUNS = frozenset("the a his her their its my our your last good free 's".split())
-# With "to", these leave open whether something happened.
+# Followed by "to", these leave open whether something happened.
 _INTENTIONS = frozenset(
     "plans planned planning wants wanted intends intended expects expected hopes hoped likely about set scheduled due "
     "going tried tries trying attempted attempts wishes wished decided agreed".split()
@@ -72,7 +72,7 @@ _HEARSAY_NOUNS = frozenset(
     "hypothesis speculation speculations suggestion suggestions assumption notion story stories".split()
 )
 
-# Other verbs that deny their complement are relations of their own in a pattern: "$ARG1 prevented $ARG2".
+# Other verbs that deny their complement form separate relations in a pattern: "$ARG1 prevented $ARG2".
 _NEGATION_CUES = lexicon.NOT - {"non"} | {"failed", "refused"}
 _DENIALS = frozenset(["denied", "denies", "deny"])
 _NOT_NEGATIVE = frozenset([("not", "far"), ("not", "until")])
@@ -84,13 +84,13 @@ _NEGATION_BORDERS = _CLAUSE_BORDERS | frozenset("however until who which that".s
 def assertion_of(
     tokens: Sequence[str], *, before: Sequence[str] = (), after: Sequence[str] = (), quoted: bool = False
 ) -> Assertion:
-    """Status of a pattern in its sentence.
+    """Assertion status of a pattern in its sentence.
 
     Args:
         tokens: The pattern in lower case, with placeholders.
-        before: Tokens of its sentence before it, in lower case; other entities are ``$ENT``.
-        after: Tokens behind it.
-        quoted: Both arguments stand in one quotation.
+        before: Tokens of the sentence before the pattern, in lower case; other entities are ``$ENT``.
+        after: Tokens after the pattern.
+        quoted: Whether both arguments are in the same quotation.
 
     Example:
         >>> assertion_of("$ARG1 might marry $ARG2".split())
@@ -127,11 +127,11 @@ def quotations(text: str) -> list[tuple[int, int]]:
 def negation_cue(tokens: Sequence[str], *, before: Sequence[str] = ()) -> str:
     """The word that negates a pattern, or an empty string; two cues cancel out.
 
-    A cue counts if its scope reaches the last argument, or the end of a pattern that goes on behind it.
+    A cue counts if its scope reaches the last argument, or the end of a pattern that continues after it.
 
     Args:
         tokens: The pattern in lower case, with placeholders.
-        before: Tokens of its sentence before it.
+        before: Tokens of the sentence before the pattern.
 
     Example:
         >>> negation_cue("$ARG1 is not married to $ARG2".split())
@@ -222,7 +222,7 @@ def _attribution_cue(inside: Sequence[str], outside: Sequence[str], before: Sequ
                 return token
     if "according" in before and "to" in before:
         return "according"
-    # "... , said Ann .": behind a comma, without another border up to the end of the sentence.
+    # "... , said Ann .": after a comma, without another border before the end of the sentence.
     behind = [token for token in after if token not in _CLOSING]
     if not behind or behind[0] not in (",", "?", "!"):
         return ""

@@ -27,12 +27,12 @@ from facets.relations.results import (
 from facets.relations.scoring import RelationFacets, ScoreArrays, symmetric_score
 
 _NEAR_RELATIONS = 3  # shown for each facet
-_COMPARED_PATTERNS = 50  # of a relation, those that share most entity pairs with it
+_COMPARED_PATTERNS = 50  # patterns of a relation to compare: those that share most entity pairs with it
 _SIMILAR_PATTERNS = 3  # shown for each relation
 
 
 class TrainingPatterns:
-    """Training patterns of each relation, encoded at the first use; thread-safe."""
+    """Training patterns of each relation, encoded on first use; thread-safe."""
 
     def __init__(self, model: RelationModel) -> None:
         self.details = model.relations.details
@@ -42,7 +42,7 @@ class TrainingPatterns:
         self._facets: dict[int, Tensor] = {}
 
     def nearest(self, relation: int, facets_KD: NDArray[np.float32]) -> tuple[SimilarPattern, ...]:
-        """Training patterns of a relation, given by its row in the model's table, nearest to a pattern's facets."""
+        """Nearest training patterns to a pattern's facets, for the relation at a row of the model's table."""
         rows = self._model.relations.patterns[relation][:_COMPARED_PATTERNS]
         if not rows:
             return ()
@@ -57,11 +57,11 @@ class TrainingPatterns:
 
 
 class PatternDecisions:
-    """Makes the results of scored patterns, one at a time.
+    """Builds the results of scored patterns, one at a time.
 
     Args:
         relations: The scored relations.
-        arrays: Their scores.
+        arrays: Scores of the patterns for these relations.
         top_k: Maximum number of relations in a result; None: all.
         training_patterns: Adds evidence, which takes longer than scoring; None: no evidence.
     """
@@ -78,20 +78,20 @@ class PatternDecisions:
         self._arrays = arrays
         self._top_k = top_k or len(relations.names)
         self._training_patterns = training_patterns
-        # A stable sort of columns in alphabetical order decides ties by name.
+        # A stable sort over alphabetical columns breaks ties by name.
         self._by_name_R = np.array(sorted(range(len(relations.names)), key=relations.names.__getitem__))
         self._facets_MD = relations.facets.reshape(-1, relations.facets.shape[-1])
 
     def result(
         self, row: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: NDArray[np.bool_] | None = None
     ) -> PatternScore:
-        """The result of one pattern.
+        """The result for one pattern.
 
         Args:
             row: Row of the pattern in the arrays.
             tokens: The pattern.
             assertion: Whether the sentence asserts it.
-            accepted_R: The accepted relations; None: as in the arrays.
+            accepted_R: The accepted relations; None: those accepted in the arrays.
         """
         arrays = self._arrays
         is_asserted = assertion.status is AssertionStatus.ASSERTED
@@ -127,7 +127,7 @@ class PatternDecisions:
         )
 
     def _explained(self, row: int, column: int, score: RelationScore) -> RelationScore:
-        """With similar training patterns and well-known pairs, if the relation is one of the model's own."""
+        """Adds similar training patterns and well-known pairs if the relation belongs to the model itself."""
         relation = int(self._relations.rows[column])
         if self._training_patterns is None or relation < 0:
             return score

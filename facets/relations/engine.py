@@ -64,7 +64,7 @@ class RelationEngine:
     def load(
         cls, name_or_path: str | Path | None = None, *, data_dir: str | Path | SqlDatabase | None = None
     ) -> "RelationEngine":
-        """Loads a model by name or folder (default ``facets-relations-en``); ``data_dir`` as above.
+        """Loads a model by name or folder (default ``facets-relations-en``); ``data_dir`` as for the class.
 
         Raises:
             NotFoundError: The model does not exist.
@@ -91,7 +91,7 @@ class RelationEngine:
         Args:
             patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
             relations: Names or aliases to restrict to; an inverse alias (``capitalOf``) is scored with the arguments
-                exchanged and reported by its own name. None: all.
+                exchanged and reported under that alias. None: all.
             top_k: Maximum number of relations in each result, the most probable ones; None: all.
             evidence: Add the closest facets, the relations near each facet and similar training patterns; False is
                 three times as fast.
@@ -126,7 +126,7 @@ class RelationEngine:
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
         """``score`` as arrays ``[len(patterns), R]``, without assertion and evidence; fast for many patterns.
 
-        Columns are in the order of ``relations``, or of ``relations()``. Raises as ``score``.
+        Columns are in the order of ``relations``, or of ``relations()``. Raises the same errors as ``score``.
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         names = [relation.name for relation in self.relations()] if relations is None else relations
@@ -146,7 +146,7 @@ class RelationEngine:
     ) -> list[list[EntityPair]]:
         """Relations between the entities of each sentence.
 
-        Accepted are only relations that the sentence asserts; a symmetric relation only in the order of the text.
+        Only relations that the sentence asserts are accepted; a symmetric relation only in text order.
 
         Args:
             texts: Each with at least one word.
@@ -154,15 +154,15 @@ class RelationEngine:
             finder: ``Gazetteer(names)`` or ``SpacyEntities(pipeline)``.
             relations: Names to restrict to; None: all.
             limits: How far apart two entities may be.
-            max_relations_per_pair: Maximum number of accepted relations of two entities, both directions together, the
-                most probable ones; None: all that reach their thresholds.
+            max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
+                the most probable are kept. None: all that reach their thresholds.
             top_k: Maximum number of relations in each result, the most probable ones; None: all.
             evidence: As for ``score``.
 
         Returns:
-            One list per text: all ordered pairs within the limits, also those without an accepted relation
-            (``relations == ()``), in the order of the text. Dates and numbers are not heads; two mentions of one
-            entity are not paired.
+            One list per text: all ordered pairs within the limits in text order, including those without an accepted
+            relation (``relations == ()``). Dates and numbers are never heads; two mentions of the same entity are not
+            paired.
 
         Raises:
             InvalidInputError: A blank text, both or neither source of entities, or bad spans (``field`` is
@@ -195,7 +195,7 @@ class RelationEngine:
             head: Name of the head entity; all its mentions are found, ignoring case, whether or not ``spans`` or
                 ``finder`` include them.
             relation: Name of the relation.
-            texts: As for ``extract``, like the following arguments.
+            texts: As for ``extract``.
             spans: Candidates for the tail.
             finder: Finds candidates for the tail.
             limits: How far apart two entities may be.
@@ -233,7 +233,7 @@ class RelationEngine:
         return detect_entailment(self.model, premises, hypotheses, self._background())
 
     def entailment_features(self, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
-        """The features that ``entailment`` decides by, of at least one pair; raises as ``entailment``."""
+        """The features that ``entailment`` uses, for at least one pair; raises the same errors as ``entailment``."""
         return entailment_features(self.model, premises, hypotheses, self._background())
 
     def relations(self) -> list[Relation]:
@@ -241,12 +241,12 @@ class RelationEngine:
         return self._additions.relations()
 
     def add_relation(self, name: str, examples: Sequence[str], *, threshold: float | None = None) -> Relation:
-        """Adds a relation by example patterns, without training; durable in ``data_dir`` when it returns.
+        """Adds a relation from example patterns, without training; durable in ``data_dir`` when the call returns.
 
         Args:
             name: 1 to 200 printable characters.
             examples: 1 to 100 patterns.
-            threshold: Scores of at least this are accepted, in ``[-1, 1]``; None: the model's default.
+            threshold: Lowest accepted score, in ``[-1, 1]``; None: the model's default.
 
         Raises:
             InvalidInputError: A bad name (``field`` is ``name``), pattern (``examples[i]``) or ``threshold``.
@@ -281,7 +281,7 @@ class RelationEngine:
         top_k: int | None,
         evidence: bool,
     ) -> list[list[EntityPair]]:
-        # Equal patterns are scored once.
+        # Identical patterns are scored once.
         mirror_images = {mention.pattern: mention.mirrored_pattern for mention in mentions}
         rows = {pattern: row for row, pattern in enumerate(mirror_images)}
         types = [(head, tail) for _, head, tail in mirror_images]

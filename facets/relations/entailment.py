@@ -1,8 +1,8 @@
 """Entailment between sentence patterns, in both directions.
 
-A pair has features in each direction (``pair_features``). A softmax over four labels weighs them; its weights were
-fitted on development pairs from several sources. The table of relations adds contradictions. Exchanging the sides
-exchanges the labels.
+A pair has features in each direction (``pair_features``). A softmax over four labels weights them; its weights were
+fitted on development pairs from several sources. The table of relations adds contradictions. Swapping the sides swaps
+the directions of the labels.
 
 Shape suffixes: P pairs, M facets of other patterns, F features, G features of paraphrases, D dimensions.
 """
@@ -39,8 +39,8 @@ class EntailmentLabel(StrEnum):
     CONTRADICTS = "contradicts"  # both cannot hold
 
 
-_MIN_DIFFERENCE = 0.02  # directions closer than this count as equal
-_LAPSE = 0.06  # share of pairs that are judged by something no feature shows; bounds every probability
+_MIN_DIFFERENCE = 0.02  # scores of the two directions that are closer than this count as equal
+_LAPSE = 0.06  # share of pairs judged by something that no feature captures; bounds every probability
 _BACKGROUND_PATTERNS = 500
 _NEGATED = "one is negated and the other is not"
 # In the order of the columns of probabilities.
@@ -58,7 +58,7 @@ _REVERSED = {
 
 @dataclass(frozen=True, slots=True)
 class Entailment:
-    """Both directions of a pair of patterns."""
+    """Entailment of a pair of patterns, in both directions."""
 
     premise: str  # normalised pattern
     hypothesis: str  # normalised pattern
@@ -69,7 +69,7 @@ class Entailment:
     confidence: float  # probability of `label`, fitted on development data, in `[0, 1]`
     negation_differs: bool  # one side is negated and the other is not
     facet_score: float  # eq. 3.11 of the facets of both sides, in `[-1, 1]`
-    reason: str  # in a few words: `buy, so own`; empty if only similarity decides
+    reason: str  # brief reason: `buy, so own`; empty if only similarity decides
 
 
 @torch.inference_mode()
@@ -95,7 +95,7 @@ def detect_entailment(
     first, second = _tokenized(model, premises, hypotheses)
     if not first:
         return []
-    # A negated pattern is compared as what it negates.
+    # A negated pattern is compared as its affirmative form.
     features = pair_features(model, list(map(_affirmed, first)), list(map(_affirmed, second)), background_MD)
     weights = model.relations.confidence.entailment
     probabilities_P4 = label_probabilities(features, weights)
@@ -119,7 +119,7 @@ def detect_entailment(
 def entailment_features(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> PairFeatures:
-    """The features of pairs, with negations as they stand; raises as ``detect_entailment``."""
+    """The features of pairs, with negations kept; raises the same errors as ``detect_entailment``."""
     return pair_features(model, *_tokenized(model, premises, hypotheses), background_MD)
 
 
@@ -146,7 +146,7 @@ def label_probabilities(features: PairFeatures, weights: EntailmentWeights) -> N
 def decided_label(shares_4: NDArray[np.float64], threshold: float) -> EntailmentLabel:
     """The label for the probabilities of ``LABELS``.
 
-    Neutral, unless one direction of entailment, paraphrases included, has at least the probability ``threshold``; then
+    Neutral, unless one direction of entailment (including paraphrase) has at least the probability ``threshold``; then
     the most likely other label, or paraphrase if both directions are equally likely.
 
     Example:
@@ -227,7 +227,7 @@ def _result(
 
 
 def _reason(first: Wording, second: Wording, label: EntailmentLabel) -> str:
-    """What the table of relations or single words say for a label; empty if they do not support it."""
+    """Support for a label from the table of relations or from single words; empty if there is none."""
     if first.is_negated != second.is_negated:
         return _NEGATED
     if first.is_negated:

@@ -35,13 +35,13 @@ class PairFeatures:
 
     @property
     def symmetric(self) -> NDArray[np.float64]:
-        """Means of both directions, then absolute differences, ``[P, 2 F]``."""
+        """Means over both directions, then absolute differences, ``[P, 2 F]``."""
         return np.concatenate(
             [(self.forward + self.backward) / 2, np.abs(self.forward - self.backward)], axis=1, dtype=np.float64
         )
 
     def column(self, name: str) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """One feature by name, ``[P]``, forward and backward."""
+        """One feature by name, forward and backward, ``[P]`` each."""
         column = FEATURES.index(name)
         return self.forward[:, column], self.backward[:, column]
 
@@ -75,7 +75,7 @@ def pair_features(
 
 
 def word_features(premises: Sequence[tuple[str, ...]], hypotheses: Sequence[tuple[str, ...]]) -> PairFeatures:
-    """The features that need no model: those of words, WordNet and the table of relations."""
+    """The features that need no model: from words, WordNet and the table of relations."""
     words, table = wordnet(), frames()
     wordings = {pattern: read_wording(pattern, words) for pattern in {*premises, *hypotheses}}
     pairs = [(wordings[first], wordings[second]) for first, second in zip(premises, hypotheses, strict=True)]
@@ -91,7 +91,7 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
     is_mutual = premise.is_mutual or hypothesis.is_mutual
     exchanged = premise.head_acts != hypothesis.head_acts and premise.frame == hypothesis.frame and not is_mutual
     finding, reverse = table.compare(premise, hypothesis), table.compare(hypothesis, premise)
-    # Single words do not cast doubt on what the table implies.
+    # Single words do not override what the table implies.
     unread = 1.0 - max(finding.implied, reverse.implied)
     same_words = min(_covered(premise, hypothesis, words.sameness), _covered(hypothesis, premise, words.sameness))
 
@@ -110,7 +110,7 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
 
 
 def word_reason(premise: Wording, hypothesis: Wording, *, is_entailed: bool) -> str:
-    """Two words by which the hypothesis follows or does not follow; empty if there are none.
+    """Two words that explain why the hypothesis does or does not follow; empty if there are none.
 
     Example:
         >>> words = wordnet()
@@ -135,7 +135,7 @@ def _highest(first: Wording, second: Wording, compare: Callable[[str, str], floa
 
 
 def _covered(first: Wording, second: Wording, compare: Callable[[str, str], float]) -> float:
-    """Mean over the second's words of the best match among the first's."""
+    """Mean over the words of the second of their best match in the first."""
     if not second.content:
         return 1.0
     best = [max((compare(word, other) for word in first.content), default=0.0) for other in second.content]

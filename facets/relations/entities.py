@@ -1,4 +1,4 @@
-"""Entities: their types, and their places in a text as given by the caller or found by a gazetteer."""
+"""Entities: their types, and their positions in a text as given by the caller or found by a gazetteer."""
 
 import re
 from bisect import bisect_left
@@ -12,7 +12,7 @@ from ahocorasick_rs import AhoCorasick, Implementation, MatchKind
 from facets.errors import ErrorPath, InvalidInputError
 
 _MAX_NAME_CHARACTERS = 1000
-# The borders of words are marked in names and texts, by two code points that are never characters.
+# Word borders in names and texts are marked by two code points that are never characters.
 _WORD = re.compile(r"[^\W_]+")
 _MARKED = "\ufdd0\\g<0>\ufdd1"
 
@@ -61,7 +61,7 @@ def entity_type_of_label(label: str) -> EntityType:
 
 @dataclass(frozen=True, slots=True, order=True)
 class EntitySpan:
-    """Place of an entity: ``text[start:end]``; offsets count characters (Unicode code points).
+    """Position of an entity: ``text[start:end]``; offsets count characters (Unicode code points).
 
     Only the offsets count in comparisons.
     """
@@ -69,11 +69,11 @@ class EntitySpan:
     start: int
     end: int
     type: EntityType = field(default=EntityType.UNKNOWN, compare=False)
-    # Numbers of the clauses that the entity belongs to, from a parse; empty: unknown. Entities without a common clause
-    # are not paired.
+    # Numbers of the clauses that contain the entity, from a parse; empty: unknown. Entities that share no clause are
+    # not paired.
     clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
-    # The entity stands in a phrase that belongs to a verb ("met Ann in Oslo"), so the phrase says nothing about the
-    # noun before it; from a parse.
+    # Whether the entity is in a phrase that belongs to a verb ("met Ann in Oslo"), so that the phrase says nothing
+    # about the noun before it; from a parse.
     is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 
@@ -85,7 +85,7 @@ class EntityFinder(Protocol):
 
 
 class Gazetteer:
-    """Finds the names of a list, case-sensitively, at word borders; from the left, the longest name wins.
+    """Finds the names of a list, case-sensitively, at word borders; scans from the left, and the longest name wins.
 
     All names are matched at once (Aho-Corasick), so the time does not depend on their number. Marked word borders keep
     the number of matches small where names contain one another.
@@ -112,7 +112,7 @@ class Gazetteer:
                 raise InvalidInputError(rule, path=("names", position))
         self.names = tuple(dict.fromkeys(given))
         marked = [_WORD.sub(_MARKED, name) for name in self.names]
-        # The library's DFA would take minutes to build for a long name that repeats itself.
+        # The library's DFA would take minutes to build for a long repetitive name.
         self._automaton = AhoCorasick(
             marked, matchkind=MatchKind.LeftmostLongest, implementation=Implementation.ContiguousNFA
         )
@@ -138,7 +138,7 @@ class Gazetteer:
 
 
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
-    """The caller's spans in the order of the text; ``path``: where they stand in the caller's input.
+    """The caller's spans in text order; ``path``: where the spans are in the caller's input.
 
     Raises:
         InvalidInputError: A span is empty, blank, outside the text, or overlaps another.

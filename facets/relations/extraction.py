@@ -1,7 +1,7 @@
 """Pairs of entity mentions and their patterns, and which of their relations are asserted.
 
-A symmetric relation gets the score of its better direction and is asserted in the order of the text only. Of other
-relations, the more probable ones of both directions of a pair are asserted.
+A symmetric relation gets the score of its better direction and is asserted only in text order. For other relations,
+the more probable ones across both directions of a pair are asserted.
 
 Shape suffixes: P patterns, M mentions (ordered pairs), R relations, C candidates.
 """
@@ -54,7 +54,7 @@ class PairMention:
 
     @property
     def mirrored_pattern(self) -> TypedPattern:
-        """The same for the other direction."""
+        """``pattern`` for the other direction."""
         return mirrored(self.tokens), self.tail.type, self.head.type
 
     def is_about(self, texts: Sequence[str], name: str) -> bool:
@@ -63,7 +63,7 @@ class PairMention:
         return (head == name.casefold()) != (tail == name.casefold())
 
     def result(self, texts: Sequence[str], scores: PatternScore) -> EntityPair:
-        """The mention with the scores of its pattern."""
+        """The mention combined with the scores of its pattern."""
         text = texts[self.text_position]
         head, tail = (EntityMention(text[s.start : s.end], s.start, s.end, s.type) for s in (self.head, self.tail))
         return EntityPair(self.text_position, head, tail, self.sentence.start, self.sentence.end, scores)
@@ -72,7 +72,7 @@ class PairMention:
 def resolve_spans(
     texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]] | None, finder: EntityFinder | None
 ) -> list[list[EntitySpan]]:
-    """Entities of each text in order, from the caller or from a finder.
+    """Entities of each text in order, from the caller or a finder.
 
     Raises:
         InvalidInputError: Both or neither source is given, ``spans`` has another length than ``texts``, or a bad span.
@@ -97,7 +97,7 @@ def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head
         ends = [mention.end for mention in heads]
         others = []
         for span in text_spans:
-            following = bisect_right(ends, span.start)  # the first head that ends behind the span's start
+            following = bisect_right(ends, span.start)  # the first head that ends after the span's start
             if following == len(heads) or span.end <= heads[following].start:
                 others.append(span)
         with_heads.append(sorted(heads + others))
@@ -107,10 +107,10 @@ def head_spans(texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], head
 def pair_mentions(
     texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]], tokenizer: Tokenizer, limits: PairLimits
 ) -> list[PairMention]:
-    """Ordered pairs of mentions of a sentence within the limits, in the order of the texts.
+    """Ordered pairs of mentions in a sentence within the limits, in the order of the texts.
 
-    Not paired are two mentions of one entity, entities of different clauses, and items of a list. Dates and numbers are
-    no heads.
+    Two mentions of one entity, entities in different clauses, and items of a list are not paired. Dates and numbers are
+    never heads.
     """
     mentions: list[PairMention] = []
     for position, (text, text_spans) in enumerate(zip(texts, spans, strict=True)):
@@ -165,7 +165,7 @@ def _sentence_mentions(
 
 
 def _are_unrelated(head: EntitySpan, tail: EntitySpan, pattern: SentencePattern) -> bool:
-    """Entities of different clauses, of one list, or of which one belongs to a verb (``met Ann in Oslo``)."""
+    """Whether two entities are in different clauses or one list, or one belongs to a verb (``met Ann in Oslo``)."""
     if head.clauses and tail.clauses and head.clauses.isdisjoint(tail.clauses):
         return True
     if pattern.is_list:
@@ -180,7 +180,7 @@ def _name(text: str, span: EntitySpan) -> str:
 
 
 def _are_same(text: str, head: EntitySpan, tail: EntitySpan) -> bool:
-    """Two mentions of one entity: the same name, or a person's last name."""
+    """Whether two mentions name one entity: the same name, or a person's last name."""
     short, long = sorted((_name(text, head).split(), _name(text, tail).split()), key=len)
     are_people = {head.type, tail.type} <= {EntityType.PERSON, EntityType.UNKNOWN} and head.type != tail.type
     are_people |= head.type is tail.type is EntityType.PERSON
@@ -211,7 +211,7 @@ def group_tails(pairs: Sequence[EntityPair], *, is_inverse: bool = False) -> lis
 def symmetrised(
     arrays: ScoreArrays, mirror_images: Mapping[TypedPattern, TypedPattern], symmetric_R: NDArray[np.bool_]
 ) -> ScoreArrays:
-    """Scores in which symmetric relations have the higher score of a pattern and its mirror image.
+    """Scores in which a symmetric relation gets the higher score of a pattern and its mirror image.
 
     Args:
         arrays: The scores.
@@ -242,7 +242,7 @@ def asserted_relations(
         accepted_MR: Relations that reach their thresholds.
         probabilities_MR: Probability of each.
         symmetric_R: Which relations are symmetric.
-        max_per_pair: Maximum number of relations of two entities, both directions together; None: all.
+        max_per_pair: Maximum number of relations between two entities, counting both directions; None: all.
     """
     possible_MR = accepted_MR.copy()
     possible_MR[[mention.assertion.status is not AssertionStatus.ASSERTED for mention in mentions]] = False
@@ -268,13 +268,13 @@ def best_of_pairs(
     *,
     max_per_pair: int | None,
 ) -> NDArray[np.bool_]:
-    """The most probable relations of each two entities; ties go to the earlier mention and relation.
+    """The most probable relations between each pair of entities; ties go to the earlier mention and relation.
 
     Args:
         accepted_MR: Relations to choose from.
         probabilities_MR: Probability of each.
         partners_M: Index of the mention of the same entities in the other direction; see ``partners_of``.
-        max_per_pair: Maximum number of relations, both directions together; None: all.
+        max_per_pair: Maximum number of relations, counting both directions; None: all.
 
     Returns:
         ``[M, R]``.

@@ -1,9 +1,9 @@
-"""What plain English relations entail: results, presuppositions, kinds and converses, by a hand-written table.
+"""What plain English relations entail: results, presuppositions, kinds and converses, from a hand-written table.
 
-``frames.txt`` lists relations with the expressions that state them, and what follows from each or held before it. A
-pattern is read as one clause (``read_clause``) and looked up; a word that is not in the table counts as the table's
-synonyms and more general words of WordNet. A relation entails everything that is reached from it; two relations
-contradict each other if one reaches a relation that excludes what the other reaches.
+``frames.txt`` lists relations with the expressions that state them, and what each implies or presupposes. A pattern is
+read as one clause (``read_clause``) and looked up; a word missing from the table is replaced by its WordNet synonyms
+and hypernyms that the table has. A relation entails every relation reachable from it; two relations contradict each
+other if one reaches a relation that excludes one reached by the other.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -19,24 +19,24 @@ from facets.relations.wording import LINKS, OTHER, Clause, Wording, read_clause
 _FILE = Path(__file__).with_name("frames.txt")
 _COLUMNS = 4
 _CACHED = 20_000
-_MIN_SAMENESS = 0.7  # of two words that count as one expression
-_MIN_HYPERNYMY = 0.5  # of a word and a more general one
+_MIN_SAMENESS = 0.7  # lowest sameness of two words that count as one expression
+_MIN_HYPERNYMY = 0.5  # lowest hypernymy of a word and a more general one
 _NEAR_MODIFIER = 0.8
 
 Key = tuple[str, ...]
 Node = tuple[str, bool]  # a relation, and whether its arguments are exchanged
-Row = tuple[str, list[str], list[str], list[str]]  # name, expressions, what follows, what held before
+Row = tuple[str, list[str], list[str], list[str]]  # name, expressions, what it implies, what it presupposes
 
 
 @dataclass(frozen=True, slots=True)
 class Reading:
     """A relation that a clause may state."""
 
-    name: str  # of the relation
-    is_exchanged: bool  # its first argument is `$ARG2`
+    name: str  # name of the relation
+    is_exchanged: bool  # the relation's first argument is `$ARG2`
     strength: float  # certainty, in `[0, 1]`
     is_kind: bool  # the clause states something more specific
-    modifiers: frozenset[str]  # other words of the clause
+    modifiers: frozenset[str]  # the remaining words of the clause
     word: str = ""  # the word that was looked up in WordNet, if the table does not have it
     is_listed: bool = True  # False: the clause's own words name it
 
@@ -45,16 +45,16 @@ class Reading:
 class Finding:
     """What the table says about "the premise entails the hypothesis"."""
 
-    implied: float  # certainty that it does, in `[0, 1]`
-    apart: float  # certainty that both sides are known and it does not, in `[0, 1]`; 0 if one is unknown
-    reason: str  # in a few words; empty if nothing is known
+    implied: float  # certainty that the hypothesis follows, in `[0, 1]`
+    apart: float  # certainty that both sides are known and it does not follow, in `[0, 1]`; 0 if one is unknown
+    reason: str  # brief reason; empty if nothing is known
 
 
 _UNKNOWN = Finding(0.0, 0.0, "")
 
 
 class Frames:
-    """The table.
+    """The table of relations.
 
     ``lines``: the lines of ``frames.txt``.
 
@@ -70,7 +70,7 @@ class Frames:
         for name, expressions, _, _ in rows:
             for expression in expressions:
                 self._add(name, expression)
-        # What follows from each relation, and whether it only held before; what each excludes, and whether it is over.
+        # By relation: what it implies, and whether that only held before; what it excludes, and whether it is over.
         self._follows, self._excludes = _closure(rows)
         self.readings = lru_cache(_CACHED)(self._find_readings)
 
@@ -125,7 +125,7 @@ class Frames:
         return max(contradictions, default=(0.0, ""))
 
     def _exclusions(self, first: Reading, second: Reading) -> Iterator[bool]:
-        """For each way in which the first excludes the second, whether it only says that it is over."""
+        """For each way in which the first excludes the second: whether it only says that the second is over."""
         claimed = {(name, flips != second.is_exchanged) for name, flips in self._holding(second.name)}
         for name, flips in self._holding(first.name):
             for (target, exchanged), is_over in self._excludes.get(name, {}).items():
@@ -133,7 +133,7 @@ class Frames:
                     yield is_over
 
     def _holding(self, name: str) -> list[Node]:
-        """A relation and all that holds at the same time."""
+        """A relation and every relation that holds at the same time."""
         follows = self._follows.get(name, {})
         return [(name, False), *(node for node, was_before in follows.items() if not was_before)]
 
@@ -183,7 +183,7 @@ class Frames:
             return ()
         matches = list(self._matches(clause))
         if matches:
-            # The longest expressions, with the fewest words left over.
+            # Prefer the longest expressions, with the fewest words left over.
             longest = max(len(key) for key, _, _ in matches)
             matches = [match for match in matches if len(match[0]) == longest]
             fewest = min(len(modifiers) for _, modifiers, _ in matches)
@@ -199,7 +199,7 @@ class Frames:
         return (unlisted, *self._similar_readings(clause))
 
     def _matches(self, clause: Clause) -> Iterator[tuple[Key, frozenset[str], list[Node]]]:
-        """Expressions that a clause contains with only modifiers beside them."""
+        """Expressions that a clause contains with nothing but modifiers around them."""
         words = clause.words
         starts = range(len(words)) if clause.is_nominal else range(1)
         for start in starts:
@@ -215,7 +215,7 @@ class Frames:
                         yield key, clause.modifiers.union(modifiers), nodes
 
     def _similar_readings(self, clause: Clause) -> Iterator[Reading]:
-        """By synonyms and more general words of the first word, with the same other words."""
+        """Readings by synonyms and hypernyms of the first word, with the other words unchanged."""
         heads = self._by_other_words.get(tuple(forms[0] for forms in clause.words[1:]), {})
         word = clause.words[0][-1]
         best: dict[Node, Reading] = {}
@@ -234,7 +234,7 @@ class Frames:
 
 
 def _skipped_words(key: Key, words: Sequence[tuple[str, ...]]) -> list[str] | None:
-    """The words of a clause beside an expression; None if the clause does not state it, or states it of another."""
+    """The clause's words outside an expression; None if it does not state it or states it about something else."""
     skipped = []
     matched = 0
     met_other = False
@@ -259,7 +259,7 @@ def _row(line: str) -> Row:
 
 
 def _closure(rows: Sequence[Row]) -> tuple[dict[str, dict[Node, bool]], dict[str, dict[Node, bool]]]:
-    """By relation, what follows from it and whether it only held before; what it excludes and whether it is over.
+    """For each relation: what it implies and whether that only held before; what it excludes and whether it is over.
 
     Exclusions are marked by an exclamation mark.
     """
@@ -281,7 +281,7 @@ def _closure(rows: Sequence[Row]) -> tuple[dict[str, dict[Node, bool]], dict[str
 
 
 def _reached_from(start: str, edges: Mapping[str, Sequence[tuple[Node, bool]]]) -> dict[Node, bool]:
-    """Relations reached from one, and whether some step goes back in time; steps that do not are preferred."""
+    """Relations reached from one, and whether any step goes back in time; paths that do not are preferred."""
     reached: dict[Node, bool] = {}
     for may_go_back in (False, True):
         waiting: list[tuple[Node, bool]] = [((start, False), False)]
@@ -303,7 +303,7 @@ def _spoken(reading: Reading) -> str:
 
 @cache
 def frames() -> Frames:
-    """The table of the library, read once.
+    """The table that ships with the library, read once.
 
     Raises:
         CheckpointError: The installation is damaged.

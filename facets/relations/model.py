@@ -1,11 +1,11 @@
 """The relation model: patterns in, facets out; and its checkpoint.
 
-Word pieces and words are read from the model of passages that the network was trained from::
+Word pieces and words are read from the passage model that the network was trained from::
 
     config.json          format, name, task, shape of the network, folder of the encoder
-    model.safetensors    weights, facets of relations, look-up of patterns; matrices have one byte a number and scales
-    relations.json       names and meaning of relations, confidence
-    patterns.txt         patterns of the look-up
+    model.safetensors    weights, relation facets, pattern look-up; matrices have one byte per number, and scales
+    relations.json       names and meanings of relations, confidence
+    patterns.txt         patterns in the look-up
     README.md            model card
 
 Shape suffixes: V word pieces, W width of the encoder.
@@ -52,7 +52,7 @@ class RelationModelConfig(Settings):
 
     name: Name  # name of the model, unique among the models of a server
     task: Literal["relations"] = TASK
-    encoder_of: Name  # folder of the model of passages whose word pieces are used, relative to the checkpoint
+    encoder_of: Name  # folder of the passage model whose word pieces are used, relative to the checkpoint
     network: PatternNetworkConfig = PatternNetworkConfig()  # shape of the network
     training: dict[str, Any] = Field(default_factory=dict)  # facts about the training run, for readers
 
@@ -153,7 +153,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
         Raises:
             NotFoundError: The folder does not exist, or the model of its encoder is not installed.
-            CheckpointError: It, or the folder of its encoder, is incomplete, damaged, or of another task.
+            CheckpointError: The folder, or that of its encoder, is incomplete, damaged, or for another task.
         """
         files = FilesRead()
         config = read_config(folder, RelationModelConfig, read=files)
@@ -172,7 +172,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         network = fit_weights(folder, lambda: PatternNetwork(config.network, pieces_VW), tensors)
         revision = files.revision(
             *(folder / name for name in ("config.json", "model.safetensors", "relations.json", "patterns.txt")),
-            *(source / name for name in PASSAGE_FILES),  # they decide answers too
+            *(source / name for name in PASSAGE_FILES),  # they affect results too
         )
         return cls(
             network,
@@ -187,7 +187,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
 
 def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:
-    """Vectors of word pieces of a model of passages, ``[V, W]`` float32.
+    """Word-piece vectors of a passage model, ``[V, W]`` float32.
 
     Raises:
         CheckpointError: They are missing or damaged.

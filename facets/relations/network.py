@@ -1,8 +1,8 @@
 """The network of patterns: a sentence encoder, K facets over its states, and the order of the arguments.
 
-A facet has two parts. Its content is the pattern's sentence vector moved by the facet decoder, so an untrained network
-compares patterns like the encoder compares sentences. Its order tells the arguments apart, which sentence vectors
-hardly do.
+A facet has two parts. Its content is the pattern's sentence vector, shifted by the facet decoder, so an untrained
+network compares patterns as the encoder compares sentences. Its order distinguishes the arguments, which sentence
+vectors hardly do.
 
 Shape suffixes: B patterns, T tokens of all patterns, L tokens of the longest, V word pieces, W width of the encoder, K
 facets, O dimensions of the order, D = W + O, X a concatenation.
@@ -23,7 +23,7 @@ from facets.model.passage_network import RaggedBatch, SentenceEncoder
 from facets.model.word_pieces import WordPieces
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 
-_FIRST_SCALE = 0.02  # of the decoder's output, so that facets start near the sentence vector
+_FIRST_SCALE = 0.02  # initial scale of the decoder's output, so that facets start near the sentence vector
 # Their ids follow those of the word pieces: V, V + 1, V + 2.
 PLACEHOLDERS = (ARG1, ARG2, ENTITY)
 NUM_PLACEHOLDERS = len(PLACEHOLDERS)
@@ -32,7 +32,7 @@ NUM_PLACEHOLDERS = len(PLACEHOLDERS)
 class PatternEmbedding(nn.Module):
     """The encoder's fixed word pieces, followed by learned vectors of the placeholders.
 
-    The pieces are stored only with the model of passages they come from.
+    The pieces are stored only with the passage model they come from.
     """
 
     pieces: Tensor
@@ -146,7 +146,7 @@ class PatternPieces:
         return np.concatenate([[self.pieces.first_id], ids, [self.pieces.last_id]])
 
     def _shortened(self, ids: NDArray[np.int64], room: int) -> NDArray[np.int64]:
-        """Without the middle, except the arguments."""
+        """Removes the middle, but keeps the arguments."""
         indexes = np.arange(len(ids))
         kept = (indexes < room // 2) | (indexes >= len(ids) - (room - room // 2))
         arguments = (ids == self._special[ARG1]) | (ids == self._special[ARG2])

@@ -16,7 +16,7 @@ PHRASE_BORDERS = frozenset(", ; : ( ) but".split())  # what is said on one side 
 
 _PLACEHOLDER = re.compile(r"(\$ARG1|\$ARG2|\$ENT)(?![A-Za-z0-9])")
 _MIRROR = {ARG1: ARG2, ARG2: ARG1}
-# Words that say nothing when they stand alone between two entities; the words around the two may.
+# Words that say nothing when alone between two entities; the words around the two entities may say something.
 _AND = frozenset(["and", "&", "or"])
 _COMMA = frozenset([",", "-", "\u2013", "(", ")"])
 _EMPTY = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
@@ -37,7 +37,7 @@ class PairLimits:
 
     max_tokens_between: int = 12  # tokens between the two entities, in [1, 100]; an entity counts as one
     max_entities_between: int = 2  # other entities between them, in [0, 20]; each becomes a `$ENT`
-    max_pairs: int = 200  # pairs of one sentence, the closest first, in [1, 1000]
+    max_pairs: int = 200  # most pairs per sentence, closest first, in [1, 1000]
 
     def __post_init__(self) -> None:
         ranges = {"max_tokens_between": (1, 100), "max_entities_between": (0, 20), "max_pairs": (1, 1000)}
@@ -48,7 +48,7 @@ class PairLimits:
 
 @dataclass(frozen=True, slots=True)
 class SentencePattern:
-    """One ordered pair of entities of a sentence."""
+    """One ordered pair of entities in a sentence."""
 
     head: int  # index of `$ARG1` among the sentence's entities
     tail: int  # index of `$ARG2`
@@ -75,11 +75,11 @@ def tokenize_patterns(
     Args:
         patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
         tokenizer: Splits the words between placeholders.
-        path: Where the patterns stand in the caller's input.
+        path: Where the patterns are in the caller's input.
 
     Raises:
         InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.
-        TypeError: ``patterns`` is one ``str``, or holds something else than ``str``.
+        TypeError: ``patterns`` is one ``str``, or holds something other than ``str``.
 
     Example:
         >>> tokenize_patterns(["$ARG1, the Partner of $ARG2"], Tokenizer())
@@ -109,7 +109,7 @@ def tokenize_patterns(
 def sentence_patterns(
     gaps: Sequence[Sequence[str]], limits: PairLimits, *, before: Sequence[str] = (), after: Sequence[str] = ()
 ) -> list[SentencePattern]:
-    """Patterns of all pairs of a sentence's entities within the limits, in both directions.
+    """Patterns for all pairs of entities in a sentence within the limits, in both directions.
 
     If the words between two entities say nothing, the pattern is widened: ``the capital of $ARG1 is $ARG2``, ``$ARG1
     and $ARG2 are married``.
@@ -118,10 +118,10 @@ def sentence_patterns(
         gaps: Tokens between each entity and the next; one less than there are entities.
         limits: How far apart two entities may be.
         before: Tokens before the first entity.
-        after: Tokens behind the last entity.
+        after: Tokens after the last entity.
 
     Returns:
-        Closest pairs first, then in the order of the sentence; the direction of the sentence first.
+        Patterns ordered by closeness of the pair, then by position; for each pair, sentence order first.
 
     Example:
         >>> for pattern in sentence_patterns([["met"]], PairLimits()):
@@ -152,7 +152,7 @@ def sentence_patterns(
 
 
 def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str]) -> tuple[str, ...]:
-    """The pattern, with the words around it if those between its arguments say nothing."""
+    """The pattern, extended by the words around it if those between its arguments say nothing."""
     between = frozenset(tokens[1:-1])
     if not between or not between <= _EMPTY:
         return tokens
@@ -166,7 +166,7 @@ def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str
 
 
 def _is_about_next_entity(behind: Sequence[str]) -> bool:
-    """Whether words before another entity are about that one: ``border``, but not ``married in`` or ``'s wife``."""
+    """Whether words before another entity are about that entity: ``border``, but not ``married in``, ``'s wife``."""
     return not behind or (behind[-1] not in _FUNCTION_WORDS and behind[0] not in _POSSESSIVE)
 
 

@@ -1,10 +1,10 @@
-"""Named entities by an installed spaCy pipeline, with corrected borders, missing names added, and their clauses.
+"""Named entities from an installed spaCy pipeline, with corrected borders, added missing names, and their clauses.
 
 A small recogniser knows types, but is unsure where a name ends and misses many titles: ``Fyodor`` [Dostoevsky], [Ridley
 Scott's], nothing in ``Hamlet was written``. Missing names are found by capitals and parts of speech; their type is
 unknown.
 
-Entities of different clauses are not paired. A dependency tree is cut above each verb with a subject of its own: in
+Entities in different clauses are not paired. A dependency tree is cut above each verb that has its own subject: in
 ``Ann left Oslo , and Bo was born in Rome``, ``Ann`` and ``Rome`` are in different clauses. It is also cut below a name
 that a clause describes, and that name belongs to both: ``Ann , born in Oslo , lives in Rome`` does not relate ``Oslo``
 and ``Rome``.
@@ -32,7 +32,7 @@ Name = tuple[int, int, EntityType]  # first token, one past the last, type
 _ENDS = frozenset(["'s", "\u2019s", "'", "\u2019", ".", ",", ";", ":", '"', "\u201d"])
 _STARTS = frozenset(["the", "a", "an", '"', "\u201c", "'", "its", "his", "her", "their"])
 _FINITE = frozenset(["VBZ", "VBD", "VBP", "MD"])
-# Words inside a title; "and" would join two names as often.
+# Words inside a title; "and" would just as often join two names.
 _LINKS = frozenset("of in the on for to at a an from with de da di del la le du van von der den".split())
 _OPENING, _CLOSING = frozenset(['"', "\u201c", "``", "\u00ab"]), frozenset(['"', "\u201d", "''", "\u00bb"])
 _MAX_TITLE_TOKENS = 10
@@ -48,18 +48,18 @@ _SUBJECTS = frozenset(["nsubj", "nsubjpass", "csubj", "csubjpass"])
 
 
 class SpacyEntities:
-    """Named entities and types by an installed spaCy pipeline; nothing is downloaded. Thread-safe.
+    """Named entities and types from an installed spaCy pipeline; nothing is downloaded. Thread-safe.
 
-    With a tagger, names that the recogniser misses are added; with a parser, clauses are told apart.
+    With a tagger, names that the recogniser misses are added; with a parser, clauses are distinguished.
 
     Args:
         pipeline: Name or folder of an installed pipeline.
-        chars_at_a_time: Texts are read in blocks of this many characters, about 30 ms for 1,000, during which other
-            threads wait. Larger blocks are faster.
+        chars_at_a_time: Texts are read in blocks of this many characters, about 30 ms per 1,000; other threads wait
+            during a block. Larger blocks are faster.
 
     Raises:
         NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).
-        InvalidInputError: It finds no entities.
+        InvalidInputError: The pipeline cannot find entities.
     """
 
     def __init__(self, pipeline: str, *, chars_at_a_time: int = 1000) -> None:
@@ -96,7 +96,7 @@ class SpacyEntities:
         return spans
 
     def _blocks(self, text: str) -> Iterator[tuple[int, int]]:
-        """Parts of a text that are read together: whole sentences, except those longer than a block."""
+        """Parts of a text to read together: whole sentences, except that sentences longer than a block are cut."""
         if len(text) <= self._block_chars:
             yield 0, len(text)
             return
@@ -146,14 +146,14 @@ def _spans(doc: Doc, shift: int) -> Iterator[EntitySpan]:
     clauses = clauses_of(doc, {token for start, end, _ in names for token in range(start, end)})
     for start, end, entity_type in names:
         name = doc[start:end]
-        # The tokenizer leaves the stop of the last sentence on some names: "Jay-Z."
+        # The tokenizer leaves the final full stop on some names: "Jay-Z."
         has_stop = end == len(doc) and name.text.find(".") == len(name.text) - 1
         start_char, end_char = shift + name.start_char, shift + name.end_char - has_stop
         yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i], is_adjunct(name.root))
 
 
 def names_of(doc: Doc) -> list[Name]:
-    """Names of a text in order, not overlapping; without parts of speech only the recogniser's, trimmed."""
+    """Names in a text, in order, not overlapping; without parts of speech, only the recogniser's names, trimmed."""
     recognised = [
         name
         for entity in doc.ents
@@ -211,7 +211,7 @@ def _fits_title(token: Token) -> bool:
 
 
 def _capitalised_runs(doc: Doc, taken: Set[int]) -> Iterator[Name]:
-    """Runs of capitalised words outside known names, with links between them."""
+    """Runs of capitalised words outside known names, including linking words between them."""
     index = 0
     while index < len(doc):
         start = index
@@ -229,7 +229,7 @@ def _capitalised_runs(doc: Doc, taken: Set[int]) -> Iterator[Name]:
 
 
 def _num_links(doc: Doc, index: int) -> int | None:
-    """Number of tokens that join the words around them to one name; None: they do not."""
+    """Number of tokens that join the surrounding words into one name; None if they do not."""
     if _joins_nouns(doc, index):
         return 1
     if doc[index].text == "-":
@@ -241,7 +241,7 @@ def _num_links(doc: Doc, index: int) -> int | None:
 
 
 def _joins_nouns(doc: Doc, index: int) -> bool:
-    """``Crime and Punishment``: capitalised common nouns, or a singular subject (``was``); not ``Tesla and Waze``."""
+    """True for ``Crime and Punishment``: capitalised common nouns or a singular subject; not for ``Tesla and Waze``."""
     if not 0 < index < len(doc) - 1 or doc[index].lower_ != "and":
         return False
     before, after = doc[index - 1], doc[index + 1]
@@ -275,9 +275,9 @@ def _joined(doc: Doc, names: list[Name]) -> list[Name]:
 
 
 def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
-    """Numbers of the clauses that each token belongs to; all empty without a parse.
+    """Numbers of the clauses that contain each token; all empty without a parse.
 
-    The main clauses of all sentences share the number 0, because sentence borders are decided elsewhere.
+    The main clauses of all sentences share the number 0, because sentence borders are determined elsewhere.
 
     ``names``: tokens that are part of a name.
     """
@@ -295,7 +295,7 @@ def clauses_of(doc: Doc, names: Set[int]) -> list[frozenset[int]]:
             if _has_own_subject(child) or (is_description and token.i in names):
                 clause[child.i] = child.i + 1
                 if is_description:
-                    # In both clauses is the described name, or the subject that it owns ("whose wife Ann").
+                    # Both clauses contain the described name, or the subject that it owns ("whose wife Ann").
                     owned = _owned_subject(child)
                     if owned is None:
                         others[token.i].add(clause[child.i])

@@ -46,8 +46,8 @@ class FacetRelations:
 class SimilarPattern:
     """A pattern of the training data that expresses a relation."""
 
-    pattern: str  # its tokens, separated by blanks
-    score: float  # similarity of its facets and those of the scored pattern (eq. 3.11), in `[-1, 1]`
+    pattern: str  # tokens separated by blanks
+    score: float  # similarity of its facets to those of the scored pattern (eq. 3.11), in `[-1, 1]`
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,17 +55,17 @@ class RelationScore:
     """How well a relation fits a pattern."""
 
     relation: str  # name of the relation
-    # Ranks the relations, in `[-1, 1]`: the higher score of the facets (symmetric or asymmetric, as `Confidence` says)
-    # and of the look-up, moved to the same scale; -1 when not asserted.
+    # Ranks the relations, in `[-1, 1]`: the higher of the facet score (symmetric or asymmetric, see `Confidence`) and
+    # the look-up score on the same scale; -1 when not asserted.
     score: float
     probability: float  # fitted on development data, in `[0, 1]`; 0 when not asserted
     accepted: bool  # the score reaches the relation's threshold, and no other relation of the two entities fits better
     symmetric_score: float  # eq. 3.11 of the pattern's and the relation's facets, in `[-1, 1]`
     universal_schema_score: float | None  # cosine of the look-up, in `[-1, 1]`; None: pattern or relation not seen
     meeting: FacetMeeting | None  # which facets are closest; None without evidence
-    # Nearest training patterns of the relation, closest first; only with evidence, for the first and the accepted ones.
+    # Nearest training patterns, closest first; only with evidence, and only for the first and accepted relations.
     similar_patterns: tuple[SimilarPattern, ...] = ()
-    known_pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails; only beside similar patterns
+    known_pairs: tuple[tuple[str, str], ...] = ()  # well-known heads and tails; set only with similar patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +74,7 @@ class PatternScore:
 
     pattern: str  # normalised: tokens separated by blanks
     relations: tuple[RelationScore, ...]  # accepted ones first, then by probability, ties by name
-    no_relation_probability: float  # that none of the requested relations holds, in `[0, 1]`
+    no_relation_probability: float  # probability that none of the requested relations holds, in `[0, 1]`
     known: bool  # the look-up table of the universal schema holds the pattern
     facets: tuple[FacetRelations, ...] = ()  # each facet with the relations near it; only with evidence
     assertion: AssertionStatus = AssertionStatus.ASSERTED  # relations are accepted only if the sentence asserts them
@@ -86,7 +86,7 @@ class PatternScore:
         return next((score for score in self.relations if score.accepted), None)
 
     def merged(self, other: "PatternScore", *, top_k: int | None) -> "PatternScore":
-        """With the relations of another result for the same pattern."""
+        """A copy that includes the relations of another result for the same pattern."""
         scores = (*self.relations, *other.relations)
         scores = tuple(sorted(scores, key=lambda s: (not s.accepted, -s.probability, s.relation)))[:top_k]
         no_relation = min(self.no_relation_probability, other.no_relation_probability)
@@ -104,7 +104,7 @@ class ExtractedRelation:
 
 @dataclass(frozen=True, slots=True)
 class EntityPair:
-    """An ordered pair of mentions of one sentence, and the scores of its pattern."""
+    """An ordered pair of mentions in one sentence, and the scores of its pattern."""
 
     text_position: int  # index of the text
     head: EntityMention  # `$ARG1`
@@ -121,7 +121,7 @@ class EntityPair:
 
 @dataclass(frozen=True, slots=True)
 class TailMention:
-    """A pair that supports a tail."""
+    """A mention pair that supports a tail."""
 
     text: int  # index of the text
     pair: EntityPair
@@ -132,8 +132,8 @@ class RankedTail:
     """An answer of slot filling."""
 
     tail: str  # the answer, as written in its best mention
-    score: float  # of the best mention, in `[-1, 1]`
-    probability: float  # of the best mention, in `[0, 1]`
+    score: float  # score of the best mention, in `[-1, 1]`
+    probability: float  # probability of the best mention, in `[0, 1]`
     accepted: bool  # the best mention reaches the relation's threshold
     mentions: tuple[TailMention, ...]  # supporting pairs, best first
 
@@ -143,11 +143,11 @@ class Relation(RelationDetails):
     """A known relation and what it means."""
 
     name: str
-    threshold: float  # scores of at least this are accepted, in `[-1, 1]`
-    num_pairs: int = 0  # entity pairs it was trained on; 0 for an added one
-    examples: tuple[str, ...] = ()  # patterns it was added by; empty for a trained one
+    threshold: float  # lowest accepted score, in `[-1, 1]`
+    num_pairs: int = 0  # number of entity pairs it was trained on; 0 for an added relation
+    examples: tuple[str, ...] = ()  # patterns it was added from; empty for a trained relation
 
     @property
     def added(self) -> bool:
-        """Whether it was added at run time."""
+        """Whether the relation was added at run time."""
         return bool(self.examples)

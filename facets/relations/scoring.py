@@ -1,4 +1,4 @@
-"""Scores of patterns and relations: eq. 3.10 and 3.11 of their facets, the look-up, and which are accepted.
+"""Scores of patterns against relations: eq. 3.10 and 3.11 on facets, the look-up, and which are accepted.
 
 Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, J relation facets, U distinct relation
 facets, M facets of other patterns or of all relations, D dimensions.
@@ -30,7 +30,7 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
     """How well the facets of the premise cover those of the hypothesis, ``[P]`` in ``[-1, 1]``.
 
     ``Asym(premise, hypothesis) = sum_m max_k cos(premise_k, hypothesis_m) / J``. A premise often has facets far from
-    all of the hypothesis', so ``asymmetric_score(a, b) > asymmetric_score(b, a)`` indicates that a is the premise.
+    all facets of the hypothesis, so ``asymmetric_score(a, b) > asymmetric_score(b, a)`` suggests that a is the premise.
 
     Example:
         >>> specific = torch.tensor([[[1.0, 0.0], [0.0, 1.0]]])
@@ -108,12 +108,12 @@ def _cosines(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
 @dataclass(frozen=True, slots=True)
 class RelationFacets:
-    """Relations to score against, both the model's own and added ones."""
+    """Relations to score against, both built-in and added."""
 
     names: tuple[str, ...]  # `R` distinct names
     facets: NDArray[np.float32]  # `[R, J, D]` float32, unit length
     thresholds: NDArray[np.float32]  # `[R]`
-    rows: NDArray[np.int64]  # row of each in the model's table, -1 for added ones, `[R]`
+    rows: NDArray[np.int64]  # row of each relation in the model's table, -1 for added ones, `[R]`
 
     def restricted(self, columns: Sequence[int]) -> "RelationFacets":
         """Some of the relations, in the given order."""
@@ -128,14 +128,14 @@ class RelationFacets:
 
 @dataclass(frozen=True, slots=True)
 class ScoreArrays:
-    """Scores of patterns and relations, ``[P, R]`` float32 unless noted."""
+    """Scores of patterns against relations, ``[P, R]`` float32 unless noted."""
 
     facets: NDArray[np.float32]  # facets of the patterns, `[P, K, D]`
     symmetric: NDArray[np.float32]  # eq. 3.11, in `[-1, 1]`
     asymmetric: NDArray[np.float32]  # eq. 3.10 with the pattern as premise, in `[-1, 1]`
     universal_schema: NDArray[np.float32]  # cosine of the look-up, in `[-1, 1]`; NaN: pattern or relation not seen
-    # The higher of the look-up and of the facets' symmetric or asymmetric score (`Confidence.use_asymmetric`), plus the
-    # penalties of the arguments' types, in `[-1, 1]`.
+    # The higher of the look-up score and the symmetric or asymmetric facet score (`Confidence.use_asymmetric`), plus
+    # the type penalties of the arguments, in `[-1, 1]`.
     scores: NDArray[np.float32]
     probabilities: NDArray[np.float32]  # in `[0, 1]`
     accepted: NDArray[np.bool_]  # the score reaches the relation's threshold and is close to the pattern's best
@@ -157,7 +157,7 @@ def score_arrays(
         patterns: Tokens of each pattern.
         relations: Relations to score against.
         facets_PKD: Facets of the patterns.
-        types: Types of the head and the tail of each pattern; None: unknown.
+        types: Types of each pattern's head and tail; None: unknown.
     """
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
@@ -185,7 +185,7 @@ def score_arrays(
 def combined_scores(
     facet_PR: NDArray[np.float32], schema_PR: NDArray[np.float32], confidence: Confidence
 ) -> NDArray[np.float32]:
-    """The higher score of facets and look-up, in ``[-1, 1]``; the look-up is first moved to the facets' scale."""
+    """The higher of facet and look-up score, in ``[-1, 1]``; look-up scores are first mapped to the facets' scale."""
     moved_PR = confidence.schema_scale * schema_PR + confidence.schema_shift
     scores_PR: NDArray[np.float32] = np.clip(np.fmax(facet_PR, moved_PR) / confidence.peak, -1.0, 1.0)
     return scores_PR
@@ -194,9 +194,9 @@ def combined_scores(
 def _type_scores(
     table: RelationTable, types: Sequence[tuple[EntityType, EntityType]], relations: RelationFacets
 ) -> tuple[NDArray[np.float32], NDArray[np.bool_]]:
-    """Penalties ``[P, R]``, at most 0, for the types of both arguments, and relations that refuse them.
+    """Penalties ``[P, R]``, at most 0, for the types of both arguments, and which relations refuse these types.
 
-    Added relations take any types.
+    Added relations accept any types.
     """
     columns = {entity_type: column for column, entity_type in enumerate(EntityType)}
     heads_P, tails_P = ([columns[pair[side]] for pair in types] for side in range(2))
@@ -208,7 +208,7 @@ def _type_scores(
 
 
 def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations: RelationFacets) -> NDArray[np.float32]:
-    """Cosines of patterns and relations in the space of the look-up, ``[P, R]``; NaN for unseen ones."""
+    """Cosines of patterns and relations in the look-up space, ``[P, R]``; NaN for unseen ones."""
     schema_PR = np.full((len(patterns), len(relations.names)), np.nan, dtype=np.float32)
     rows_P = model.table.find(patterns)
     seen, known = np.flatnonzero(rows_P >= 0), np.flatnonzero(relations.rows >= 0)
@@ -219,7 +219,7 @@ def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations:
 
 
 class PatternCache:
-    """Encodes patterns and keeps the most recently used facets; thread-safe."""
+    """Encodes patterns and caches the most recently used facets; thread-safe."""
 
     def __init__(self, model: RelationModel) -> None:
         self._model = model

@@ -1,8 +1,8 @@
-"""What a relation model knows besides its network: relations and their meaning, their facets, the seen patterns.
+"""What a relation model knows besides its network: relations and their meanings, their facets, the seen patterns.
 
-The types of its arguments only count against a relation: a person and a place fit ``residence`` and many others.
+Argument types only count against a relation: a person and a place fit ``residence`` and many others.
 Whether something is a date or a number is certain and rules out relations that do not take one. Other types are
-uncertain, so their penalties are softened by how often a recogniser errs.
+uncertain, so their penalties are softened according to how often a recogniser errs.
 
 Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T entity types.
 """
@@ -27,7 +27,7 @@ TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.ty
 FACETS, SEEN_PATTERNS, SEEN_RELATIONS, TYPES = TABLES
 _RELATIONS_FILE = "relations.json"
 _PATTERNS_FILE = "patterns.txt"
-_CONFIDENCE = "calibration"  # its key in the file
+_CONFIDENCE = "calibration"  # key of the confidence in the file
 # Types that spaCy's small English pipeline gives to entities of each type, in 2,500 openings of Wikipedia articles with
 # 3,000 names of known types. Rows that sum to less than 1 leave the rest unknown.
 _RECOGNISED_AS = {
@@ -41,7 +41,7 @@ _RECOGNISED_AS = {
     "date": dict(date=1.0),
     "number": dict(number=1.0),
 }
-# Shares of the types in the same openings.
+# Share of each type in the same openings.
 _TYPE_SHARES = dict(
     person=0.22, organization=0.12, place=0.40, work=0.06, event=0.04, group=0.02, thing=0.08, date=0.04, number=0.02
 )
@@ -63,10 +63,10 @@ class RelationDetails:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From an entry of the file; other keys are ignored.
+        """Creates a record from an entry of the file; other keys are ignored.
 
         Raises:
-            ValueError: An entity type is unknown, or a pair has not two names.
+            ValueError: An entity type is unknown, or a pair does not have two names.
         """
         return cls(
             description=str(values.get("description", "")),
@@ -80,7 +80,7 @@ class RelationDetails:
         )
 
     def to_dict(self) -> dict[str, object]:
-        """For the file, without empty values."""
+        """The entry for the file, without empty values."""
         values: dict[str, object] = {
             "description": self.description,
             "example": self.example,
@@ -104,7 +104,7 @@ class RelationTable:
     confidence: Confidence  # turns scores into decisions and probabilities
     patterns: tuple[tuple[int, ...], ...]  # rows of patterns that share entity pairs with each relation, most first
     details: tuple[RelationDetails, ...]
-    # For heads and tails, `[2, R, T]` float32 in the order of `EntityType`: log-odds of a type against all entities.
+    # For heads and tails, `[2, R, T]` float32 in the order of `EntityType`: log-odds of a type, against all entities.
     type_log_odds: NDArray[np.float32]
     refused_types: NDArray[np.bool_] = field(init=False)  # see `refused_types`
     type_penalties: NDArray[np.float32] = field(init=False)  # see `type_penalties`
@@ -119,7 +119,7 @@ class RelationTable:
         return frozenset(name for name, details in zip(self.names, self.details, strict=True) if details.symmetric)
 
     def meanings(self) -> dict[str, tuple[str, bool]]:
-        """The relation behind each name and alias, and whether head and tail are exchanged."""
+        """The relation that each name and alias stands for, and whether head and tail are exchanged."""
         meanings: dict[str, tuple[str, bool]] = {}
         for name, details in zip(self.names, self.details, strict=True):
             for aliases, is_inverse in (((name, *details.aliases), False), (details.inverse_aliases, True)):
@@ -130,7 +130,7 @@ class RelationTable:
 
 @dataclass(frozen=True, slots=True)
 class PatternTable:
-    """The look-up model (universal schema): seen patterns and relations in one space."""
+    """The look-up model (universal schema): seen patterns and relations in a shared space."""
 
     rows: Mapping[str, int]  # row of each pattern, its tokens joined by blanks
     patterns: NDArray[np.float32]  # `[P, D]` float32, unit length
@@ -163,7 +163,7 @@ def read_tables(
 ) -> tuple[RelationTable, PatternTable]:
     """Reads the files that ``write_tables`` wrote.
 
-    ``vectors``: arrays by the names of ``TABLES``; rows of one relation after the other.
+    ``vectors``: arrays named as in ``TABLES``, with the rows of one relation after another.
 
     Raises:
         CheckpointError: A file is missing, damaged, or does not fit the vectors.

@@ -9,26 +9,26 @@ from facets.config import Settings
 
 _MODEL_FEATURES = (
     "coverage",  # how well the premise's facets cover the hypothesis' (eq. 3.10)
-    "generality",  # how much better the hypothesis' facets cover other patterns than the premise's
+    "generality",  # how much better the hypothesis' facets cover other patterns than the premise's facets do
     "similarity",  # cosine of the sentence vectors, at least 0
 )
 WORD_FEATURES = (
     "hypernym",  # a word of the premise is a kind of one of the hypothesis: assassinated, killed
-    "same_words",  # share of words that both have, on the side where it is smaller
-    "hedged",  # the premise may be or was tried, the hypothesis is stated
+    "same_words",  # share of common words, on the side where it is smaller
+    "hedged",  # the premise is possible or attempted, the hypothesis is stated
     "roles_exchanged",  # the roles are exchanged: defeated, was defeated by
-    "opposite",  # buy, sell
-    "converse",  # husband, wife, with the arguments exchanged
+    "opposite",  # opposites: buy, sell
+    "converse",  # converses: husband, wife, with the arguments exchanged
     "negated",  # one side is negated and the other is not
-    "doubted",  # one side may be, was tried or is said, and the other is stated
-    "implied",  # the table of relations: the hypothesis follows
-    "apart",  # the table of relations knows both, and it does not follow
+    "doubted",  # one side is possible, attempted or reported, and the other is stated
+    "implied",  # according to the table of relations, the hypothesis follows
+    "apart",  # the table of relations knows both sides, and the hypothesis does not follow
 )
 FEATURES = (*_MODEL_FEATURES, *WORD_FEATURES)
 CONSTANT = "constant"
-# Means of both directions, and absolute differences.
+# Means over both directions, and absolute differences.
 PARAPHRASE_FEATURES = (*FEATURES, *(f"{name}_difference" for name in FEATURES))
-# Prior weights, which stay where the pairs say nothing: similarity makes entailment possible; exchanged roles,
+# Prior weights, kept where the pairs give no evidence: similarity makes entailment possible; exchanged roles,
 # opposites and negation rule it out.
 _ENTAILS = {
     CONSTANT: -9.5,
@@ -63,12 +63,12 @@ _PARAPHRASE = {
 
 
 class EntailmentWeights(Settings):
-    """Weights of features by name; a missing feature weighs 0."""
+    """Weights of features by name; a missing feature has weight 0."""
 
-    # Of `FEATURES` and `CONSTANT`, for "the premise entails the hypothesis"; the reverse uses the same weights with the
-    # sides exchanged.
+    # Weights of `FEATURES` and `CONSTANT`, for "the premise entails the hypothesis"; the reverse uses the same weights
+    # with the sides exchanged.
     entails: Mapping[str, float] = _ENTAILS
-    paraphrase: Mapping[str, float] = _PARAPHRASE  # of `PARAPHRASE_FEATURES` and `CONSTANT`
+    paraphrase: Mapping[str, float] = _PARAPHRASE  # weights of `PARAPHRASE_FEATURES` and `CONSTANT`
     threshold: float = 0.5  # a label other than neutral needs this probability of entailment in one direction
 
     @model_validator(mode="after")
@@ -83,16 +83,16 @@ class EntailmentWeights(Settings):
 class Confidence(Settings):
     """Numbers fitted on development data."""
 
-    thresholds: Annotated[tuple[float, ...], Field(strict=False)]  # scores of at least this are accepted, by relation
+    thresholds: Annotated[tuple[float, ...], Field(strict=False)]  # lowest accepted score, by relation
     default_threshold: float = 0.5  # for relations added later
-    use_asymmetric: bool = False  # facets count by eq. 3.10 with the pattern as premise instead of by eq. 3.11
+    use_asymmetric: bool = False  # score facets by eq. 3.10 with the pattern as premise, not by eq. 3.11
     margin: float = 2.0  # a relation is accepted only if its score is at most this far below the pattern's best
     # `probability = 1 / (1 + exp(-slope * (score - threshold) - gap_slope * gap - offset))`; the gap is the score minus
     # the pattern's best.
     slope: float = 10.0
     gap_slope: float = 0.0
     offset: float = 0.0
-    # The look-up counts as `schema_scale * cosine + schema_shift`. If the two numbers sum to more than 1, all scores
+    # The look-up score is `schema_scale * cosine + schema_shift`. If the two numbers sum to more than 1, all scores
     # are divided by the sum.
     schema_scale: float = 1.0
     schema_shift: float = 0.0
@@ -101,5 +101,5 @@ class Confidence(Settings):
 
     @property
     def peak(self) -> float:
-        """Scores are divided by this, so that the highest is 1."""
+        """Divisor of scores, so that the highest is 1."""
         return max(1.0, self.schema_scale + self.schema_shift)

@@ -1,4 +1,4 @@
-"""The wording of a pattern: its content words, who acts, what hedges it, and the clause it forms.
+"""The wording of a pattern: its content words, which argument acts, what hedges it, and the clause it forms.
 
 Patterns are short, so lists of function words replace a parser. Tokens are in lower case, with placeholders.
 """
@@ -11,19 +11,19 @@ from facets.language.wordnet import WordNet
 from facets.relations.assertion import MODALS, negation_cue
 from facets.relations.patterns import ARG1, ARG2, ENTITY
 
-_MAX_CONTENT = 64  # each word is compared with each of another pattern; real patterns have fewer than ten
+_MAX_CONTENT = 64  # each word is compared with each word of another pattern; real patterns have fewer than ten
 _GET = frozenset("got get gets getting".split())
 _AUXILIARIES = BE | HAVE | DO | _GET
 _DOUBTS = frozenset("allegedly reportedly perhaps possibly probably alleged rumored rumoured supposedly likely".split())
 _DOUBTFUL_MODALS = frozenset("may might could".split())
-# With "to": what was tried or planned need not have happened.
+# Followed by "to": what was tried or planned need not have happened.
 _ATTEMPTS = frozenset(
     "try tries tried trying attempt attempts attempted attempting plan plans planned want wants wanted hope hopes "
     "hoped intend intends intended seek seeks sought offer offers offered threaten threatened agree agreed expect "
     "expected refuse refused fail failed propose proposed prepare prepared decide decided claim claims claimed "
     "believed said alleged suspected accused thought".split()
 )
-# With "to": what was managed has happened.
+# Followed by "to": what was managed has happened.
 _ACHIEVED = frozenset(
     "manage manages managed begin begins began begun start starts started continue continues continued come came comes "
     "happen happened used go going went gone helped help".split()
@@ -75,9 +75,9 @@ class Wording:
     # The preposition after a participle, unless it is `by`: `of` in `is made of`. Roles can be compared only between
     # patterns with the same frame.
     frame: str
-    is_mutual: bool  # a word says the same of both arguments
+    is_mutual: bool  # a word says the same about both arguments
     is_hedged: bool  # doubted, or with any modal verb
-    is_doubted: bool  # it may be, was tried or is said
+    is_doubted: bool  # possible, attempted or reported
     is_negated: bool
     clause: "Clause"
 
@@ -86,12 +86,12 @@ class Wording:
 class Clause:
     """A pattern as one clause in the active voice: ``$ARG2 was once bought by $ARG1`` is ``bought .``."""
 
-    # For each word behind the first argument its basic forms and the word itself; `OTHER` is the second argument. Empty
+    # For each word after the first argument, its base forms and the word itself; `OTHER` is the second argument. Empty
     # when the pattern says nothing.
     words: tuple[tuple[str, ...], ...]
     is_exchanged: bool  # the first argument of the clause is `$ARG2`
-    is_nominal: bool  # its head is a noun or an adjective: `is the owner of`
-    modifiers: frozenset[str]  # words beside a passive: `rome` in `was written in Rome by`
+    is_nominal: bool  # the head is a noun or an adjective: `is the owner of`
+    modifiers: frozenset[str]  # extra words in a passive: `rome` in `was written in Rome by`
     tense: str  # `past`, `present`, or empty: unknown
 
 
@@ -189,7 +189,7 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
 
 
 def _without_light_words(tokens: Sequence[str], words: WordNet) -> list[str]:
-    """Without articles, adverbs and modals, and without verbs that say that something was tried or managed."""
+    """Removes articles, adverbs, modals, and verbs that say that something was tried or managed."""
     kept = [token for token in tokens if token not in _DETERMINERS and token not in _LIGHT and token not in MODALS]
     kept = [token for token in kept if not token.endswith("ly") or words.lemmas(token)]
     for index, token in enumerate(kept[:-2]):
@@ -201,7 +201,7 @@ def _without_light_words(tokens: Sequence[str], words: WordNet) -> list[str]:
 
 
 def _without_copula(tokens: list[str]) -> tuple[bool, list[str]]:
-    """Whether there is a copula, and the words behind the auxiliaries."""
+    """Whether there is a copula, and the words after the auxiliaries."""
     is_copular = False
     while tokens:
         token, rest = tokens[0], tokens[1:]
@@ -233,7 +233,7 @@ def _basic_form(verb: str, words: WordNet) -> str:
 
 
 def _forms(token: str, words: WordNet) -> tuple[str, ...]:
-    """Basic forms of a word, then the word itself."""
+    """Base forms of a word, then the word itself."""
     if token in LINKS or token == OTHER:
         return (token,)
     basic = dict.fromkeys(lemma[2:] for lemma in words.lemmas(token))

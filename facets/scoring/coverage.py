@@ -28,10 +28,10 @@ def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
 
     Args:
         covered_TU: ``word_coverage`` of the summary's sentences.
-        repetition: How much covering a word again counts, in ``[0, 1]``: 0 is the maximum (eq. 3.7), 1 the sum.
+        repetition: How much covering a word again counts, in ``[0, 1]``: 0 takes the maximum (eq. 3.7), 1 the sum.
 
     Returns:
-        ``[U]``; zeros without sentences.
+        ``[U]``; zeros if there are no sentences.
     """
     if not len(covered_TU):
         return torch.zeros(covered_TU.shape[1], dtype=covered_TU.dtype)
@@ -45,7 +45,7 @@ def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, rep
 
     Args:
         powers_SU: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
-        summed_U: Sum of the same over the summary so far; the maximum if ``repetition`` is 0. Zeros for an empty
+        summed_U: Sum of these powers over the summary so far; the maximum if ``repetition`` is 0. Zeros for an empty
             summary.
         weights_U: Weight of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
         repetition: As for ``added_coverage``.

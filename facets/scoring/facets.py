@@ -1,4 +1,4 @@
-"""Scores of facets: which facet of a text meets which, and how well the facets of two texts reconstruct each other.
+"""Scores of facets: which facets of two texts match, and how well the facets of two texts reconstruct each other.
 
 Shape suffixes: P pairs, B texts, L words, K and J facets, D dimensions.
 """
@@ -48,8 +48,8 @@ def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = No
 def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
     """Weight of each word in a score: its cosine with the closest facet of its text, or 0 if that is negative.
 
-    ``attention`` (eq. 3.6) sums over facets instead, so a word somewhat similar to all facets weighs more than one that
-    a single facet represents. The maximum agrees better with human judgements (STS).
+    ``attention`` (eq. 3.6) sums over facets instead, so a word somewhat similar to all facets gets more weight than one
+    that a single facet represents. The maximum agrees better with human judgements (STS).
 
     Arguments as for ``attention``. Returns ``[B, L]`` in ``[0, 1]``; 0 where the mask is False.
 
@@ -79,7 +79,7 @@ def best_facet_match(first_PKD: Tensor, second_PJD: Tensor) -> tuple[Tensor, Ten
     return scores_P, torch.div(positions_P, num_second, rounding_mode="floor"), positions_P % num_second
 
 
-# A KKT residual of 1e-4 changes an error by about 1e-8, far less than the digits anyone reads.
+# A KKT residual of 1e-4 changes an error by about 1e-8, far below displayed precision.
 _TOLERANCE = 1e-4
 
 
@@ -117,11 +117,11 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
     """Contribution of each pair of facets to ``codebook_score``.
 
-    The reconstruction of a target explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of it; the terms
-    of both directions are added.
+    The reconstruction of a target explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of its squared
+    length; the terms of both directions are added.
 
     Arguments as for ``codebook_score``. Returns ``[P, K, J]``, >= 0. For nonzero facets, the sum over K and J is
-    ``codebook_score + 2``, except that negative terms, which need facets at obtuse angles, count as 0.
+    ``codebook_score + 2``, except that negative terms, which occur only for facets at obtuse angles, count as 0.
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
     forth_PKJ = _explained(first_PKD, second_PJD) / _num_facets(second_PJD)[:, None, None]

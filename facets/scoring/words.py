@@ -3,7 +3,7 @@
 Shape suffixes: B texts, L words, D dimensions, P pairs, T training texts, M words of the first text, N words of the
 second.
 
-``weights_BL`` multiplies a method's own weights: ones, or ``closest_facet_weight``; 0 for padding and unknown words.
+``weights_BL`` multiplies a method's built-in weights: ones or ``closest_facet_weight``; 0 for padding, unknown words.
 """
 
 from collections.abc import Iterator
@@ -18,7 +18,7 @@ ALPHA = 1e-4
 
 
 def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tensor:
-    """``alpha / (alpha + p(w))``: frequent words matter less.
+    """``alpha / (alpha + p(w))``: frequent words get less weight.
 
     Returns weights in ``(0, 1]``, of the same shape.
 
@@ -51,9 +51,9 @@ def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL:
 
 
 def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, common_component_D: Tensor) -> Tensor:
-    """``probability_average`` without the direction that all texts share.
+    """``probability_average`` with the direction that all texts share removed.
 
-    ``common_component_D``: ``fit_common_component`` of training texts with the same weights.
+    ``common_component_D``: result of ``fit_common_component`` for training texts with the same weights.
 
     References:
         Chang 2022, section 3.2.2.3 (SIF); Arora et al. 2017, algorithm 1.
@@ -62,7 +62,7 @@ def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, comm
 
 
 def fit_common_component(vectors_TD: Tensor) -> Tensor:
-    """First principal direction of training texts, not centred: the first right singular vector.
+    """First principal direction of uncentred training texts: the first right singular vector.
 
     Args:
         vectors_TD: ``probability_average`` of training texts, ``[T, D]``, T >= 1.
@@ -96,7 +96,7 @@ def cosine_score(first_PD: Tensor, second_PD: Tensor) -> Tensor:
 
 # Distance of two orthogonal words, used for texts without words.
 _UNRELATED = 1.0
-# Distances in one block of pairs, 8 bytes each.
+# Most distances in one block of pairs, 8 bytes each.
 _COSTS_AT_A_TIME = 4_000_000
 
 
@@ -166,7 +166,7 @@ def probability_wmd(
 
 
 def _costs(first_PMD: Tensor, second_PND: Tensor) -> Iterator[tuple[int, Tensor]]:
-    """Blocks of pairs: the number of the first pair, cosine distances ``[B, M, N]`` float64."""
+    """Blocks of pairs: the index of the first pair, and cosine distances ``[B, M, N]`` float64."""
     block = max(1, _COSTS_AT_A_TIME // max(1, first_PMD.shape[1] * second_PND.shape[1]))
     for start in range(0, len(first_PMD), block):
         cosines_BMN = first_PMD[start : start + block] @ second_PND[start : start + block].mT

@@ -1,8 +1,8 @@
-"""Aligns the words of two sentences: which word of one says the same as which word of the other.
+"""Aligns the words of two sentences: which word of one means the same as which word of the other.
 
 Each content word is aligned with at most one word of the other sentence so that the total similarity is greatest (an
 assignment problem; alignment as a measure of similarity: Sultan et al. 2014). Words are similar by form, by WordNet and
-by the cosine of their vectors. Opposites are aligned too, because they are said of the same thing.
+by the cosine of their vectors. Opposites are aligned too, because they describe the same thing.
 
 Shape suffixes: F words of the first sentence, S of the second, W distinct words, N sentences, D dimensions.
 """
@@ -24,15 +24,15 @@ from facets.texts.wording import Word, Wording
 
 _LEAST_ALIKE = 0.35  # words less similar are not aligned
 _COSINE_FLOOR = 0.35  # lower cosines of word vectors count as 0
-_BY_VECTORS = 0.9  # highest similarity by vectors alone
+_BY_VECTORS = 0.9  # highest similarity that vectors alone can give
 _OPPOSITES_ALIKE = 0.9
-_NEAR_OPPOSITES = 0.6  # least cosine of opposites of synonyms: WordNet has many far-fetched ones
+_NEAR_OPPOSITES = 0.6  # lowest cosine for opposites found through synonyms: many of WordNet's are far-fetched
 _IS_KIND = 0.3  # hypernymy above which one word follows from the other
 _BY_POSITION = 0.05  # bonus for equal positions in the sentences, which decides among equally similar words
 _WEAK = 0.3  # weight of pronouns and light verbs
-_COMMON = 1e-3  # a in the SIF weights a / (a + p(w))
+_COMMON = 1e-3  # the `a` in the SIF weights a / (a + p(w))
 _MISSPELT = 0.95
-_LEAST_MISSPELT, _TWICE_MISSPELT = 4, 8  # length of words that may have one, two mistakes
+_LEAST_MISSPELT, _TWICE_MISSPELT = 4, 8  # shortest words that may have one, two spelling mistakes
 _UNKNOWN = 1e-6  # probability of a word outside the vocabulary
 
 
@@ -85,7 +85,7 @@ class Alignment:
 
     @property
     def structure(self) -> float:
-        """Weighted share of the aligned words whose head words are aligned too, in ``[0, 1]``."""
+        """Weighted share of aligned words whose syntactic heads are also aligned, in ``[0, 1]``."""
         met = {pair.first: pair.second for pair in self.pairs}
         met_second = set(met.values())
         agreeing = total = 0.0
@@ -136,7 +136,7 @@ class WordTable:
         return cosines
 
     def sentence_vectors(self, sentences: Sequence[Wording]) -> NDArray[np.float32]:
-        """Weighted means of the words of sentences at unit length, ``[N, D]``."""
+        """Unit-length weighted mean of each sentence's word vectors, ``[N, D]``."""
         means = [self.weights(wording.words) @ self._vectors_WD[self.rows(wording.words)] for wording in sentences]
         return unit_rows(np.stack(means).astype(np.float32))
 
@@ -150,7 +150,7 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     positions_F = np.array([word.token for word in first.words]) / (first.words[-1].token + 1)
     positions_S = np.array([word.token for word in second.words]) / (second.words[-1].token + 1)
     near_FS = (1.0 - np.abs(positions_F[:, None] - positions_S)) * (alike_FS > 0)
-    from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
+    from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
 
     rows, columns = linear_sum_assignment(-(alike_FS + _BY_POSITION * near_FS))
     pairs = tuple(
@@ -164,7 +164,7 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
 def _similarities(
     first: Sequence[Word], second: Sequence[Word], cosines_FS: NDArray[np.float32]
 ) -> tuple[NDArray[np.float64], NDArray[np.bool_]]:
-    """Similarities of the words, and which are opposites, ``[F, S]`` each."""
+    """Similarity of each pair of words, and whether they are opposites, ``[F, S]`` each."""
     by_vectors_FS = ((cosines_FS - _COSINE_FLOOR) / (1.0 - _COSINE_FLOOR)).clip(0.0, 1.0).astype(np.float64)
     alike_FS = _BY_VECTORS * by_vectors_FS
     opposite_FS = np.zeros(alike_FS.shape, dtype=np.bool_)
@@ -183,7 +183,7 @@ def _similarities(
 
 @lru_cache(500_000)
 def lexical(first: str, second: str) -> tuple[float, float, float]:
-    """How surely two words mean the same, are opposites, and are hypernyms, in ``[0, 1]``.
+    """Certainty in ``[0, 1]`` that two words mean the same, are opposites, and are hypernyms.
 
     Example:
         >>> lexical("open", "closed")[1], lexical("bought", "purchased")[0] > 0.5
@@ -231,7 +231,7 @@ def base_forms(word: str) -> frozenset[str]:
 
 
 def _follows(special: Word, general: Word, alike: float) -> float:
-    """How well a word follows from the more special word that it is aligned with."""
+    """How well a word follows from the more specific word that it is aligned with."""
     if special.kind is not None:
         return alike
     same = lexical(special.text, general.text)[0]

@@ -1,9 +1,8 @@
 """Compares two texts by what they say: the ``alignment`` score, the differences, and whether one entails the other.
 
-The score starts from the cosine of the encoder and the share of words that the texts have in common. Words with other
-head words, and differences that speak against both texts being true, lower it. In longer texts each sentence is
-compared with the most similar sentence of the other text, so the work grows with the number of sentences, not with its
-square.
+The score starts from the cosine of the encoder and the share of words that the texts have in common. Words with
+different syntactic heads, and differences that suggest the texts cannot both be true, lower it. In longer texts each
+sentence is compared with the most similar sentence of the other text, so the work grows linearly with their number.
 
 Shape suffixes: P pairs, M sentences of the first text, N of the second, D dimensions.
 """
@@ -39,7 +38,7 @@ class Comparison:
 
     score: float  # similarity in `[0, 1]`
     label: InferenceLabel  # whether the first text entails or contradicts the second
-    differences: tuple[Difference, ...]  # the heaviest first
+    differences: tuple[Difference, ...]  # largest weight first
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +49,17 @@ class _Features:
     entails: float
     entailed: float
     structure: float
-    penalty: float  # by differences
+    penalty: float  # for the differences
     contradiction: float
 
 
-MAX_SENTENCES = 32  # of a text; only the encoder compares the others
+MAX_SENTENCES = 32  # sentences compared per text; the rest count only through the encoder
 _MAX_DIFFERENCES = 8
 # Fitted by least squares on the training pairs of STS Benchmark; the next four on a grid, on those and on SICK's. See
 # docs/use/similarity.md.
 _COSINE, _ENTAILMENT, _CONSTANT = 0.85, 0.25, -0.15
 _EXPONENT = 0.85
-_STRUCTURE = 0.15  # largest reduction for words with other head words
+_STRUCTURE = 0.15  # largest reduction for words with different syntactic heads
 _CONTRADICTION = 0.45
 # "A man is singing" and "A man is not singing" may be about two men; "the man" is the same man.
 _INDEFINITE = 0.5
@@ -75,9 +74,9 @@ _DENIALS = (DifferenceKind.NEGATION, DifferenceKind.MODAL)
 def compare_texts(
     model: TextModel, pairs: Sequence[tuple[str, str]], cosines_P: NDArray[np.floating]
 ) -> list[Comparison]:
-    """Compares pairs of texts by the tokenizer and word vectors of a model.
+    """Compares pairs of texts with a model's tokenizer and word vectors.
 
-    Exchanging the texts of a pair exchanges the sides of the differences and may change the label, but not the score.
+    Swapping the texts of a pair swaps the sides of the differences and may change the label, but not the score.
     """
     sentences = _read_texts(model, chain.from_iterable(pairs))
     table = WordTable(model, [wording for read in sentences.values() for wording in read])
@@ -87,7 +86,7 @@ def compare_texts(
         if read(first).text.split() == read(second).text.split():
             comparisons.append(Comparison(1.0, InferenceLabel.ENTAILS, ()))
             continue
-        # Always in the same order, so that ties are broken in the same way.
+        # Always in the same order, so that ties are broken consistently.
         is_exchanged = second < first
         features, differences = compared(*sorted((first, second)))
         if features is None:
@@ -101,7 +100,7 @@ def compare_texts(
 
 
 def _read_texts(model: TextModel, texts: Iterable[str]) -> dict[str, tuple[Wording, ...]]:
-    """The readings of the sentences of each text, without sentences that have no word to compare."""
+    """The parsed sentences of each text, omitting sentences without a word to compare."""
     sentences = {}
     for text in dict.fromkeys(texts):
         wordings = (read_wording(tokens) for tokens in _sentence_tokens(model, text))
@@ -127,7 +126,7 @@ def _sentence_tokens(model: TextModel, text: str) -> Iterator[list[Token]]:
 def _tokens(model: TextModel, text: str) -> list[Token]:
     if len(text.lower()) != len(text):  # a dotted capital I: two characters in lower case
         return model.tokenizer.tokenize([text])[0]
-    (words,) = model.tokenizer.words([text], most=MAX_TOKENS)  # cached, so several times as fast
+    (words,) = model.tokenizer.words([text], most=MAX_TOKENS)  # cached, so several times faster
     tokens, end = [], 0
     for word in words:
         while text[end].isspace():
@@ -172,7 +171,7 @@ def _aligned_sentences(first: Sequence[Wording], second: Sequence[Wording], tabl
     if len(first) == len(second) == 1:
         return [(0, 0)]
     cosines_MN = table.sentence_vectors(first) @ table.sentence_vectors(second).T
-    from scipy.optimize import linear_sum_assignment  # 36 MB that a server may never need
+    from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
 
     rows, columns = linear_sum_assignment(-cosines_MN)
     return list(zip(rows.tolist(), columns.tolist(), strict=True))

@@ -27,7 +27,7 @@ from facets.texts.words import known_rows
 # Cosines kept for a document: 256 MiB.
 KEPT_COSINES = 64_000_000
 MAX_WORDS = 4096
-# Cosines computed at once between the words of sentences and those of the document: 32 MiB.
+# Cosines between words of sentences and words of the document that are computed at once: 32 MiB.
 COSINES_AT_A_TIME = 8_000_000
 
 
@@ -43,10 +43,10 @@ class CoverageConfig(Settings):
 
     word_share: Share = 0.7  # share of the sentence's words; 0: facets alone, 1: words alone
     power: Positive = 2.0  # > 1: near words count more than distant ones
-    repetition: Share = 0.65  # value of covering a word again: from 0, nothing, to 1, as much as the first time
+    repetition: Share = 0.65  # value of covering a word again: 0 for nothing, 1 for as much as the first time
     count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
-    alpha: Positive = 1e-3  # the smaller, the less words that are frequent in the language count
-    stop_words: bool = False  # whether stop words are to be covered too
+    alpha: Positive = 1e-3  # smaller values give words that are frequent in the language less weight
+    stop_words: bool = False  # whether stop words must be covered too
     length_power: NonNegative = 0.0  # gains are divided by this power of the number of known words of the sentence
 
 
@@ -57,7 +57,7 @@ class Covered:
     covered: Tensor  # coverage of each target by each sentence, `[S, U]` in `[0, 1]`
     weights: Tensor  # weights of the targets, `[U]`, >= 0
     repetition: float  # see `scoring.added_coverage`
-    divisors: NDArray[np.float64] | None = None  # gains are divided by these, `[S]`, > 0; None: by 1
+    divisors: NDArray[np.float64] | None = None  # divisors of the gains, `[S]`, > 0; None: no division
 
 
 # Eq. 3.7 as printed.
@@ -69,8 +69,8 @@ PAPER_COVERAGE = CoverageConfig(
 class DocumentWords:
     """The known words of a document.
 
-    Only the heaviest 4096 distinct words are covered, and fewer in a document of more than 15,000 sentences, so that
-    all cosines fit into 256 MiB.
+    Only the 4096 distinct words with the largest weights are covered, and fewer in documents of more than 15,000
+    sentences, so that all cosines fit into 256 MiB.
 
     Attributes:
         rows: Vocabulary rows of each sentence's first ``max_tokens`` words, int64.
@@ -129,7 +129,7 @@ def block_coverage(
     rows = words.rows[sentences]
     covered_BU = torch.zeros(len(rows), len(words.words_UD))
     if facets_BKD is not None and config.word_share < 1:
-        # [B, K, U] at once: blocks of sentences keep it small.
+        # The whole [B, K, U] array is computed at once; working in blocks of sentences keeps it small.
         step = max(1, COSINES_AT_A_TIME // max(1, facets_BKD.shape[1] * len(words.words_UD)))
         for start in range(0, len(rows), step):
             facets = torch.from_numpy(facets_BKD[start : start + step])
@@ -195,7 +195,7 @@ def _word_coverages(
 
 
 def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
-    """Words of a query, scaled by their weights, so that function words attract little; and its facets, ``[N, D]``."""
+    """Words of a query, scaled by weight so that function words have little effect, and its facets, ``[N, D]``."""
     rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words([query])]
     rows_Q, weights_Q = word_weights(model.words.vocabulary, rows, count_power=1.0, alpha=scoring.ALPHA)
     weights_Q = weights_Q / weights_Q.amax() if len(weights_Q) else weights_Q
@@ -203,7 +203,7 @@ def _sought(model: TextModel, query: str, encoder: TextEncoder) -> Tensor:
     return torch.cat([words_QD, scoring.unit_facets(torch.from_numpy(encoder.encode([query])[0]))])
 
 
-MAX_TARGETS = 256  # sentences to cover; those of longer documents are reduced to centres
+MAX_TARGETS = 256  # most sentences to cover; in longer documents the sentences are reduced to cluster centres
 _WORD_CHARACTER = re.compile(r"\w")
 
 
@@ -211,16 +211,16 @@ class SentenceCoverageConfig(Settings):
     """How sentences cover words and sentences of a document; defaults chosen on dev documents.
 
     A sentence t covers a word of the document if it contains it, and a sentence s of the document by
-    ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. A content
-    word weighs ``occurrences ** count_power * alpha / (alpha + p(w))``. Sentences have equal weights, which together
-    are ``sentence_share`` of the document. Figures are in ``docs/use/summaries.md``.
+    ``max(0, t . s) ** power``. A summary covers ``(sum_t c_t ** (1 / repetition)) ** repetition`` of each. The
+    weight of a content word is ``occurrences ** count_power * alpha / (alpha + p(w))``. Sentences have equal weights,
+    which sum to ``sentence_share`` of the total. Figures are in ``docs/use/summaries.md``.
     """
 
     sentence_share: Share = 0.5
     power: Positive = 2.0  # > 1: similar sentences count more than dissimilar ones
-    repetition: Share = 0.65  # value of covering a target again: from 0, nothing, to 1, as much as the first time
+    repetition: Share = 0.65  # value of covering a target again: 0 for nothing, 1 for as much as the first time
     count_power: NonNegative = 2.0  # > 1: repeated words count for more than the sum of their occurrences
-    alpha: Positive = 1e-2  # the smaller, the less words that are frequent in the language count
+    alpha: Positive = 1e-2  # smaller values give words that are frequent in the language less weight
 
 
 def _sentence_coverages(
@@ -331,7 +331,7 @@ def coverages_of(
     """How well the sentences of each document cover it.
 
     ``documents``: at least one sentence each. ``query``: if not empty, words and sentences closer to it count more.
-    ``sentences_at_a_time``: sentences of several documents that are encoded together.
+    ``sentences_at_a_time``: number of sentences, across documents, that are encoded together.
     """
     if isinstance(config, SentenceCoverageConfig):
         return _sentence_coverages(

@@ -1,9 +1,9 @@
-"""Finds how two aligned sentences differ: negation, opposites, roles, numbers, dates, quantifiers, prepositions.
+"""Finds how two aligned sentences differ: in negation, opposites, roles, numbers, dates, quantifiers or prepositions.
 
 The polarity of aligned words decides (natural logic, MacCartney and Manning 2007): words of different polarity differ
-by a negation, opposites of one polarity differ, and two negations cancel out, so that "not open" is "closed". The
+by a negation, opposites of the same polarity differ, and two negations cancel out, so that "not open" is "closed". The
 weight of a difference depends on what else the sentences share: "no man is dancing" denies nothing about a man who
-prays.
+is praying.
 """
 
 from collections.abc import Iterator, Sequence
@@ -40,29 +40,29 @@ class Difference:
     first: str  # the words of the first text
     second: str  # the words of the second text
     first_start: int  # offset of the first character
-    first_end: int  # offset behind the last one
+    first_end: int  # offset after the last character
     second_start: int
     second_end: int
-    weight: float  # how much it speaks against both texts being true, in `[0, 1]`
+    weight: float  # how strongly it suggests that the texts cannot both be true, in `[0, 1]`
 
     def exchanged(self) -> "Difference":
-        """The difference with the two texts exchanged."""
+        """The difference with the two texts swapped."""
         second = (self.second, self.first, self.second_start, self.second_end, self.first_start, self.first_end)
         return Difference(self.kind, *second, self.weight)
 
 
-_SAME_THING = 0.6  # least similarity of words that may have exchanged roles
+_SAME_THING = 0.6  # lowest similarity of words that may have swapped roles
 _PREPOSITION = 0.9
 _QUANTIFIER = 0.9
 _DATES = frozenset(ValueKind) - {ValueKind.NUMBER, ValueKind.COLOUR}
-# Values that may differ although both texts are true: things have several colours, and days are told from today.
+# Values that may differ although both texts are true: things have several colours, and days are relative to today.
 _VALUE_WEIGHTS = {ValueKind.COLOUR: 0.6, ValueKind.RELATIVE_DAY: 0.8}
 _COUNTERPART = 0.5
 _OTHER_WORD_CLASS = 0.8  # a verb and a noun: "she left", "on the left"
 
 
 def find_differences(alignment: Alignment) -> tuple[Difference, ...]:
-    """The differences of two aligned sentences, the heaviest first."""
+    """The differences between two aligned sentences, largest weight first."""
     pairs, roles, explained = _read_roles(alignment)
     alignment = replace(alignment, pairs=tuple(pairs))
     differences = [
@@ -97,7 +97,7 @@ def _opposites(alignment: Alignment) -> Iterator[Difference]:
 
 
 def _negations(alignment: Alignment) -> list[Difference]:
-    """The heaviest difference of each negation cue."""
+    """For each negation cue, the difference with the largest weight."""
     resolved = _resolved_cues(alignment)
     covered, shared = alignment.covered, max(alignment.coverages)
     sides, weights = (alignment.first, alignment.second), (alignment.first_weights, alignment.second_weights)
@@ -147,7 +147,7 @@ def _as_written(word: Word) -> Word:
 
 
 def _values(alignment: Alignment) -> Iterator[Difference]:
-    """Different numbers of aligned words; then numbers and dates of one kind that are not aligned."""
+    """Aligned words with different numbers; then unaligned numbers and dates of the same kind."""
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs}
     counted = {head: j for j, (head, link) in enumerate(second.links) if link == "mod" and second.words[j].kind}
@@ -180,11 +180,11 @@ def _unit(word: Word) -> str:
 
 
 def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Difference], bool]:
-    """Finds exchanged roles, and opposites that only express an exchange.
+    """Finds swapped roles, and opposites that only express a swap.
 
-    "Ann sold it to Ben" says the same as "Ben bought it from Ann", and "older than" the same as "younger than" with the
-    sides exchanged. Returns the pairs, where such words are no longer opposites; the difference of roles, if any; and
-    whether an exchange explains opposite prepositions ("before him", "after her").
+    "Ann sold it to Ben" means the same as "Ben bought it from Ann", and "older than" the same as "younger than" with
+    sides swapped. Returns the pairs, in which such words are no longer opposites; the difference in roles, if any; and
+    whether a swap explains opposite prepositions ("before him", "after her").
     """
     first, second = alignment.first, alignment.second
     met = {pair.first: pair.second for pair in alignment.pairs if pair.alike > _SAME_THING and not pair.opposite}
@@ -211,13 +211,13 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
 
 
 def _than_words(alignment: Alignment) -> list[Word]:
-    """The word behind ``than`` in each sentence."""
+    """The word after ``than`` in each sentence."""
     sides = (alignment.first.words, alignment.second.words)
     return [word for words in sides for word in words if word.preposition == "than"][:2]
 
 
 def _are_compared(alignment: Alignment, met: dict[int, int]) -> bool:
-    """Whether the words behind ``than`` precede it in the other sentence, for both sentences."""
+    """Whether, in both directions, the word after ``than`` comes before ``than`` in the other sentence."""
     first, second = (
         [i for i, word in enumerate(side.words) if word.preposition == "than"]
         for side in (alignment.first, alignment.second)
@@ -263,7 +263,7 @@ def _arguments(wording: Wording, predicate: Word) -> tuple[int, int]:
 
 
 def _head(words: Sequence[Word], phrase: Sequence[int]) -> int:
-    """The last of the words that stand next to each other; -1 without words."""
+    """The last word of the first unbroken run of words; -1 without words."""
     head = -1
     for i in phrase:
         if head >= 0 and (words[i].token != words[head].token + 1 or words[i].weak):  # "lent Tom her bicycle"
@@ -289,7 +289,7 @@ def _prepositions(alignment: Alignment) -> Iterator[Difference]:
 
 
 def _marker(wording: Wording, word: Word) -> Marker:
-    """The preposition of a word."""
+    """The preposition that governs a word."""
     before = (marker for marker in reversed(wording.markers) if marker.token < word.token)
     return next(marker for marker in before if marker.text == word.preposition)
 

@@ -19,12 +19,12 @@ from facets.model.contract import TextModel
 class TokenAttention:
     """One token of a text and its importance."""
 
-    text: str  # as it is read: "harbour" for "har-" and "bour" on two lines
+    text: str  # as the model reads it: "harbour" for "har-" and "bour" on two lines
     start: int  # offset of the first character in the text
-    end: int  # offset behind the last character
+    end: int  # offset after the last character
     attention: float  # eq. 3.6, in [0, K]; 0 for a token without a word vector
     known: bool  # whether the token has a word vector
-    weight: float | None = None  # in the score of a pair, >= 0; None unless a word method scored the pair
+    weight: float | None = None  # weight in the score of a pair, >= 0; None unless a word method scored the pair
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class FacetWords:
 
     facet: int  # index of the facet, in `[0, K)`
     words: tuple[NearestWord, ...]  # closest first
-    # Tokens that the facet attends to: index in `TextExplanation.tokens`, and cosine above 0. The strongest first.
+    # Tokens that the facet attends to, strongest first: index in `TextExplanation.tokens`, and cosine above 0.
     tokens: tuple[tuple[int, float], ...]
     span: tuple[int, int] | None = None  # characters of the text it attends to; None if the model has no spans
 
@@ -56,9 +56,9 @@ class TextExplanation:
 
 
 def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> list[TextExplanation]:
-    """Explains texts by the attention of their tokens and the nearest words of their facets.
+    """Explains texts by the attention on their tokens and the words nearest to their facets.
 
-    ``num_words``: nearest words, and attended tokens, of each facet; >= 1.
+    ``num_words``: most nearest words, and most attended tokens, per facet; >= 1.
 
     Raises:
         InvalidInputError: A text is blank (the path names it), or ``num_words`` is below 1.
@@ -82,7 +82,7 @@ def explain_encoded(
     num_words: int = 5,
     spans_TK2: NDArray[np.integer] | None = None,
 ) -> list[TextExplanation]:
-    """``explain`` for encoded texts.
+    """``explain`` for texts that are already encoded.
 
     ``facets_TKD``: facets of the texts. ``spans_TK2``: characters that each facet attends to, if the model has spans.
 
@@ -105,7 +105,7 @@ def explain_encoded(
 
 
 def _read_tokens(model: TextModel, texts: Sequence[str]) -> Iterator[list[Token]]:
-    """The tokens of each text as it is read, with their places in the original text."""
+    """The tokens of each text as the model reads it, with their offsets in the original text."""
     readings = [read(text) for text in texts]
     for reading, tokens in zip(readings, model.tokenizer.tokenize([reading.text for reading in readings]), strict=True):
         spans_L2 = reading.original(np.array([(token.start, token.end) for token in tokens]).reshape(-1, 2))
@@ -156,7 +156,7 @@ def _explain_text(
 
 
 def word_vectors(model: TextModel, forms: Sequence[str]) -> NDArray[np.float32]:
-    """Unit vectors of words in lower case, ``[L, D]``: the sum for words of several pieces, zero for unknown words."""
+    """Unit vectors of lower-case words, ``[L, D]``: a sum for words split into pieces, zero for unknown words."""
     words = model.words
     rows_M, counts_L = words.vocabulary.split_rows(list(forms))
     is_known_M = rows_M < len(words)

@@ -1,4 +1,4 @@
-"""Pairs of texts, with facets, words and states of each distinct text, computed once.
+"""Pairs of texts; the facets, words and states of each distinct text are computed once.
 
 Shape suffixes: P pairs, T distinct texts, B pairs of one block, L words, K facets, D dimensions.
 """
@@ -19,7 +19,7 @@ from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.texts.comparison import Comparison, compare_texts
 from facets.texts.words import COMPONENT_KEYS, TextWords
 
-# Numbers of the facets of one block of pairs: 64 MiB.
+# Most facet values in one block of pairs: 64 MiB.
 NUMBERS_AT_A_TIME = 16_000_000
 
 
@@ -36,7 +36,7 @@ class PairTexts:
 
     Attributes:
         texts: The distinct texts.
-        pairs_P2: Indexes of two texts each, int64.
+        pairs_P2: Indexes of the two texts of each pair, int64.
     """
 
     def __init__(
@@ -48,11 +48,11 @@ class PairTexts:
             InvalidInputError: A text is blank or in a foreign script; its path names the text.
         """
         rows: dict[str, int] = {}
-        self._paths: dict[str, ErrorPath] = {}  # of the first occurrence of each text
+        self._paths: dict[str, ErrorPath] = {}  # path of the first occurrence of each text
         for i, pair in enumerate(pairs):
             for side, text in zip(("first", "second"), pair, strict=True):
                 check_text(text, ("pairs", i, side))
-                if pair[0].split() != pair[1].split():  # equal texts need no reading
+                if pair[0].split() != pair[1].split():  # equal texts need not be readable
                     check_readable(model, text, ("pairs", i, side))
                 rows.setdefault(text, len(rows))
                 self._paths.setdefault(text, ("pairs", i, side))
@@ -108,7 +108,7 @@ class PairTexts:
         return self.words.average(self.weights(weighting))
 
     def without_common_direction(self, averages_TD: Tensor, weighting: Weighting) -> Tensor:
-        """``averages`` without the direction that all texts share, ``[T, D]``.
+        """``averages`` with the direction that all texts share removed, ``[T, D]``.
 
         Raises:
             ConfigError: The model lacks that direction.
@@ -128,7 +128,7 @@ class PairTexts:
         return scoring.cosine_score(vectors_TD[first_P], vectors_TD[second_P])
 
     def compare_facets(self, score: Callable[[Tensor, Tensor], Tensor]) -> Tensor:
-        """Scores ``[P]`` of all pairs by a function of the facets ``[B, K, D]`` of first and second texts."""
+        """Scores ``[P]`` of all pairs, given a function of the first and second texts' facets ``[B, K, D]``."""
         return torch.cat([score(*self.facets_of(pairs_B2)) for pairs_B2 in self.blocks()])
 
     def facets_of(self, pairs_B2: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,6 +1,6 @@
-"""Finds the prose of a document for its summary, sentences that need the one before, and the subject.
+"""Finds a document's prose for its summary, the sentences that need the previous one, and the subject.
 
-Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are no prose. A sentence that
+Headings, items, rows of tables, programs, greetings, signatures, navigation and licences are not prose. A sentence that
 begins with a pronoun or a connective needs the one before it. The subject is the most frequent word, with preference
 for words of the title and the first sentence.
 
@@ -23,7 +23,7 @@ from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
 
 _SENTENCE_END = re.compile(r"[.!?\u2026\u3002\uff01\uff1f][\"')\]*_\u2019\u201d\u00bb]*$")
-_FEWEST_WORDS, _LONG_LINE = 3, 9  # words of a sentence; of a line of prose without a stop
+_FEWEST_WORDS, _LONG_LINE = 3, 9  # least words of a sentence, and of a line of prose without a full stop
 _WORD = re.compile(r"[^\W\d_]{2,}")
 # The speaker of a turn: "[10:02] Agent Mira: ", "Q: ".
 _SPEAKER = re.compile(r"(?:\[[\d:. apm]+\]\s*)?(?:[^\W\d_][\w.'-]*(?: [^\W\d_][\w.'-]*){0,2}|[QA]):\s+")
@@ -40,7 +40,7 @@ _POLITE = re.compile(
     r"|lol|haha)\b|(?:great|wonderful|perfect|deal|fine|okay|ok|sure|true|right|agreed|good|nice|hm+)\s*[,.!]",
     re.IGNORECASE,
 )
-_LONGEST_POLITE = 10  # words; a longer sentence is not only polite
+_LONGEST_POLITE = 10  # words; a longer sentence is more than a polite phrase
 _ELSEWHERE = re.compile(
     r"copyright\b|\(c\) \d{4}|\u00a9|all rights reserved|licen[cs]ed under|permission is hereby|redistribution and use"
     r"|spdx-|as is\b.{0,20}warrant|without warrant|(?:is|are) confidential|intended recipient|unsubscribe|sent from my"
@@ -84,9 +84,9 @@ class Prose:
     """How the sentences of a document may be selected."""
 
     may_stand: NDArray[np.bool_]  # `[S]`, whether a sentence may be in a summary; at least one may
-    leans_on: NDArray[np.int64]  # `[S]`, index of the sentence that a sentence needs before it; -1: none
+    leans_on: NDArray[np.int64]  # `[S]`, index of the preceding sentence that a sentence depends on; -1: none
     names_subject: NDArray[np.bool_]  # `[S]`, whether a sentence names the subject of the document, if it has one
-    # `[S]`, factor of the gain. In dialogues and letters requests and decisions count more, and questions less.
+    # `[S]`, factor for the gain. In dialogues and letters, requests and decisions count more, and questions less.
     worth: NDArray[np.float64]
     found: bool  # whether there is any prose; if not, every sentence with a word may be in a summary
 
@@ -96,8 +96,8 @@ def prose_of(
 ) -> Prose:
     r"""Finds the sentences of a document that may be in its summary.
 
-    ``sentences``: of one document, in order, at least one. ``vocabulary``: gives the frequency of words. ``are_given``:
-    the caller split the document, so sentences may lack a stop, and need not follow each other.
+    ``sentences``: at least one, of one document, in order. ``vocabulary``: gives word frequencies. ``are_given``: the
+    caller split the document, so sentences may lack a full stop and need not be adjacent.
 
     Example:
         >>> from facets.language.sentences import sentences_of
@@ -141,7 +141,7 @@ def _is_talk(texts: Sequence[str]) -> bool:
 
 
 def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
-    """Whether the block of a sentence may be prose; a few words below an item belong to the item."""
+    """Whether the block of a sentence may be prose; a few words below a list item belong to the item."""
     is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
     return (
         sentence.kind in _PROSE_KINDS
@@ -153,7 +153,7 @@ def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
 def _may_stand(
     said: Sequence[str], in_prose: Sequence[bool], headings: Sequence[bool], *, is_talk: bool, are_given: bool
 ) -> list[bool]:
-    """Which sentences are prose; long lines if no line has a stop."""
+    """Which sentences are prose; if no line has a full stop, long lines count as prose."""
     fewest, under_legal_heading = 1 if are_given else _FEWEST_WORDS, False
     kinds = []
     for text, is_candidate, is_heading in zip(said, in_prose, headings, strict=True):
@@ -193,7 +193,7 @@ def _leans(text: str, subject: str) -> bool:
 def _names_subject(
     said: Sequence[str], may_stand_S: NDArray[np.bool_], tokenizer: Tokenizer, vocabulary: Vocabulary
 ) -> tuple[NDArray[np.bool_], str]:
-    """Which sentences name the subject of the document, and the stem of the subject; empty if there is none."""
+    """Which sentences name the document's subject, and the stem of the subject (empty if there is none)."""
     words_of = [[word for word in words if len(word) > 2 and word.isalpha()] for words in tokenizer.words(said)]
     words = sorted(set(chain.from_iterable(words_of)))
     rows = vocabulary.rows(words)

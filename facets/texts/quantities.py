@@ -10,15 +10,15 @@ _IS_NUMBER = re.compile(r"^\d[\d,]*(?:\.\d+)?$")
 _IS_TIME = re.compile(r"^(\d{1,2}):(\d{2})$")
 _IS_YEAR = re.compile(r"^(1[0-9]|20)\d\d$")
 _IS_ORDINAL = re.compile(r"^(\d+)(?:st|nd|rd|th)$")
-_NEAR_MONTH = 2  # tokens between a day and its month, at most
+_NEAR_MONTH = 2  # most tokens between a day and its month
 
 
 class ValueKind(StrEnum):
-    """Kinds of values, of which one thing has only one."""
+    """Kinds of values; one thing has only one value of each kind."""
 
     NUMBER = "number"
-    TIME = "time"  # of the day
-    DAY = "day"  # of the month
+    TIME = "time"  # time of day
+    DAY = "day"  # day of the month
     WEEKDAY = "weekday"
     MONTH = "month"
     YEAR = "year"
@@ -28,7 +28,7 @@ class ValueKind(StrEnum):
 
 
 def values_of(forms: Sequence[str]) -> dict[int, tuple[ValueKind, str]]:
-    """Numbers and dates by index of the token; further tokens of a number have an empty value."""
+    """Numbers and dates by token index; the second and later tokens of a number have an empty value."""
     values: dict[int, tuple[ValueKind, str]] = {}
     i = 0
     while i < len(forms):
@@ -93,7 +93,7 @@ def _number_at(forms: Sequence[str], i: int) -> tuple[int, ValueKind | None, str
 
 
 def _quantity(forms: Sequence[str], i: int) -> tuple[int, float | None]:
-    """Number of tokens of the number that begins here, and the number."""
+    """How many tokens the number that starts at token ``i`` has, and its value."""
     form = forms[i]
     total: float | None = None
     if _IS_NUMBER.match(form):

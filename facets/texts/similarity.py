@@ -1,4 +1,4 @@
-"""Similarity of two texts by their facets or words, calibrated by a curve of the model to 0 (unrelated) to 1 or 5.
+"""Similarity of two texts by facets or words; the model's curve calibrates it from 0 (unrelated) to 1 or 5.
 
 Shape suffixes: P pairs, B pairs of one block, L tokens, K facets, D dimensions, N points of a curve.
 """
@@ -28,7 +28,7 @@ class ScoreRange(StrEnum):
 
     @property
     def highest(self) -> float:
-        """Its upper end."""
+        """Upper end of the scale."""
         return 5.0 if self is ScoreRange.ZERO_TO_FIVE else 1.0
 
 
@@ -65,7 +65,7 @@ class FacetMatch:
 class PairExplanation:
     """The explanation of a score."""
 
-    # Pairs of facets, largest contribution first. For `max_facet` the pair that is the score; otherwise all pairs with
+    # Pairs of facets, largest contribution first. For `max_facet`, the pair that sets the score; else all pairs with
     # their share in the mutual reconstruction of eq. 3.5: the score of `codebook`, and an illustration for word
     # methods.
     matches: tuple[FacetMatch, ...]
@@ -76,13 +76,13 @@ class PairExplanation:
 
 @dataclass(frozen=True, slots=True)
 class PairScores:
-    """Scores of pairs, in their order."""
+    """Scores, in the order of the pairs."""
 
     scores: NDArray[np.float32]  # `[P]` float32, finite; for the range see `SimilarityMethod`
     method: SimilarityMethod
     explanations: tuple[PairExplanation, ...] = ()  # one for each pair if requested
     calibrated: NDArray[np.float32] | None = None  # `[P]` float32, calibrated scores if requested
-    comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only by `alignment`
+    comparisons: tuple[Comparison, ...] = ()  # label and differences of each pair; only for `alignment`
 
 
 def score_pairs(
@@ -103,10 +103,10 @@ def score_pairs(
         pairs: Any number of pairs. A text that occurs several times is encoded once.
         method: A ``SimilarityMethod`` or its name; None: ``default_method`` of the model's task.
         attention: Also weight each word by its closest facet (word methods only).
-        explain: Also return the pairs of facets and the weights of tokens.
-        num_words: Nearest words of a facet in an explanation, >= 1.
-        score_range: Also return calibrated scores on the scale ``0..1`` or ``0..5``, from unrelated to equivalent.
-        encoder: Encodes the texts instead of the model, such as the queue of a server.
+        explain: Also return the matched facets and the token weights.
+        num_words: Number of nearest words per facet in an explanation, >= 1.
+        score_range: Also return scores calibrated to ``0..1`` or ``0..5``, from unrelated to equivalent.
+        encoder: Encodes the texts in place of the model, such as a server's queue.
 
     Raises:
         InvalidInputError: A text is blank (the path names it), there is no such method, or ``attention`` is set for a
@@ -136,7 +136,7 @@ def score_pairs(
 
 
 class PairScorer:
-    """Scores pairs of texts, encoded once, by any number of methods."""
+    """Scores pairs of texts by any number of methods, encoding each text once."""
 
     def __init__(
         self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None

@@ -1,6 +1,6 @@
-"""The table of similarity methods, with one row for each method.
+"""The table of similarity methods, one row per method.
 
-Dispatch, checks and documentation (``methods_table``) follow from the rows. The enum of the proto has the same names.
+Dispatch, checks and documentation (``methods_table``) are derived from the rows. The proto enum has the same names.
 """
 
 from collections.abc import Callable
@@ -60,21 +60,21 @@ class MethodRow:
 
     Attributes:
         kind: The kind of data it compares.
-        description: For people, in Markdown.
-        score: Scores ``[P]`` of pairs, with the given weighting of words.
+        description: Description for readers, in Markdown.
+        score: Function that returns scores ``[P]`` of pairs, with the given word weighting.
         range: Lowest and highest score. A text has the highest score with itself.
-        by_probability: Whether frequent words weigh less.
+        by_probability: Whether frequent words get less weight.
         shares: Share of each pair of facets in a score, ``[P, K, K]``, for explanations.
-        task: Task whose default model is used when none is named.
+        task: Task whose default model is used when the caller names no model.
         needs_common_component: Whether the model must have the direction that all texts share.
-        extra: The extra that must be installed, and its module.
+        extra: The extra that must be installed, and the module it provides.
     """
 
     kind: MethodKind
     description: str
     score: Callable[[PairTexts, Weighting], Tensor]
     _: KW_ONLY
-    range: tuple[float, float] = (-1.0, 1.0)  # of cosines
+    range: tuple[float, float] = (-1.0, 1.0)  # the range of cosines
     by_probability: bool = False
     task: str = "sentences"
     shares: Callable[[Tensor, Tensor], Tensor] = mutual_shares
@@ -96,7 +96,7 @@ class SimilarityMethod(StrEnum):
     row: MethodRow
 
     def __new__(cls, name: str, row: MethodRow) -> Self:
-        """A name with its row."""
+        """Creates a member from its name and row."""
         method = str.__new__(cls, name)
         method._value_ = name
         method.row = row
@@ -185,7 +185,7 @@ class SimilarityMethod(StrEnum):
         """Checks that the extra of the method is installed.
 
         Raises:
-            ConfigError: It is missing.
+            ConfigError: The extra is not installed.
         """
         if self.row.extra is None:
             return
@@ -202,15 +202,15 @@ _DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMetho
 
 
 def default_method(task: str) -> SimilarityMethod:
-    """Method of a task when none is named: the one that agrees best with people (``docs/use/similarity.md``)."""
+    """Default method of a task: the one that agrees best with human judgements (``docs/use/similarity.md``)."""
     return _DEFAULTS.get(task, SimilarityMethod.CODEBOOK)
 
 
 def method_named(name: str) -> SimilarityMethod:
-    """The method of this name.
+    """The method with this name.
 
     Raises:
-        InvalidInputError: There is none.
+        InvalidInputError: There is no such method.
     """
     for method in SimilarityMethod:
         if method == name:

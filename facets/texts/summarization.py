@@ -29,10 +29,10 @@ _SAME_GAIN = 1e-6
 
 @dataclass(frozen=True, slots=True)
 class Selected:
-    """A selected sentence and its gain of coverage."""
+    """A selected sentence and the coverage it adds."""
 
     sentence: int
-    gain: float  # as a share of the coverage by all sentences
+    gain: float  # added coverage, as a share of the coverage by all sentences
 
 
 def select_sentences(
@@ -45,7 +45,7 @@ def select_sentences(
     divisors_S: NDArray[np.float64] | None = None,
     prose: Prose | None = None,
 ) -> list[Selected]:
-    """Selects the sentence with the greatest gain of coverage, repeatedly, while one fits the budget.
+    """Repeatedly selects the sentence that adds the most coverage, while one fits the budget.
 
     Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
     best known gain are computed again.
@@ -54,11 +54,11 @@ def select_sentences(
         covered_SU: Coverage of each target by each sentence, ``[S, U]`` in ``[0, 1]``, S >= 1; it is overwritten.
         weights_U: Weights of the targets, ``[U]``, >= 0.
         costs_S: Cost of each sentence, ``[S]``, >= 0.
-        budget: Most total cost. If no sentence fits, the best one is selected anyway.
+        budget: Maximum total cost. If no sentence fits, the best one is selected anyway.
         repetition: See ``scoring.added_coverage``.
-        divisors_S: Gains are divided by these before they are compared, ``[S]``, > 0; None: by 1.
-        prose: Sentences that may be selected, that need the one before, and that may come first. A sentence and the one
-            it needs are selected together if half of their joint gain is the greatest. None: no restrictions.
+        divisors_S: Divisors of the gains, ``[S]``, > 0, applied before gains are compared; None: no division.
+        prose: Which sentences may be selected, which need the previous one, and which may come first. A sentence and
+            the one it needs are selected together if half their joint gain is the greatest. None: no restrictions.
 
     Returns:
         At least one sentence, in the order of selection. Ties go to the earlier sentence.
@@ -85,7 +85,7 @@ def select_sentences(
 
 
 class _Units:
-    """Units of the selection: a sentence, or a sentence with the one that it needs before it."""
+    """Units of selection: a sentence, or a sentence together with the preceding one that it needs."""
 
     def __init__(self, num_sentences: int, prose: Prose | None) -> None:
         self._prose = prose
@@ -99,7 +99,7 @@ class _Units:
         self._num_sentences = num_sentences
 
     def shares(self, divisors_S: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Factors of the gains, ``[N]``, before they are compared."""
+        """Factors by which gains are multiplied before they are compared, ``[N]``."""
         shares_S = np.ones(self._num_sentences) if self._prose is None else self._prose.worth
         if divisors_S is not None:
             shares_S = shares_S / divisors_S
@@ -110,7 +110,7 @@ class _Units:
         return values_S[self._first_N] + np.where(self._second_N >= 0, values_S[self._second_N], 0)
 
     def sentences(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of units, and second one or -1."""
+        """First sentence of each unit, and its second sentence or -1."""
         return self._first_N[units], self._second_N[units]
 
     def of(self, unit: int) -> list[int]:
@@ -157,7 +157,7 @@ def _best(
 
 
 class _Gains:
-    """Gains of sentences over the summary so far.
+    """Coverage that sentences add to the summary so far.
 
     Attributes:
         first: Gain of every sentence over an empty summary, ``[S]``.
@@ -204,7 +204,7 @@ _ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
 _COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
-# Sentences encoded together: enough for full batches, and 80 MiB of facets.
+# Sentences encoded together: enough to fill batches; their facets take 80 MiB.
 SENTENCES_AT_A_TIME = 8192
 
 
@@ -215,9 +215,9 @@ class SummarySentence:
     text: str
     sentence: int  # index in the document
     start: int  # offset of the first character; for given sentences, in the sentences joined by one space
-    end: int  # offset behind the last character
+    end: int  # offset after the last character
     selection: int  # position in the order of selection, from 0
-    gain: float  # gain of coverage (eq. 3.7), as a share of the coverage by all sentences, in [0, 1]
+    gain: float  # added coverage (eq. 3.7), as a share of the coverage by all sentences, in [0, 1]
 
 
 @dataclass(frozen=True, slots=True)
@@ -226,7 +226,7 @@ class Summary:
 
     sentences: tuple[SummarySentence, ...]
     num_sentences_in_document: int
-    has_prose: bool = True  # False if the document has no prose, so that these are items, headings and the like
+    has_prose: bool = True  # False if the document has no prose, so these are list items, headings and the like
 
     @property
     def text(self) -> str:
@@ -251,20 +251,20 @@ def summarize(
     encoder: TextEncoder | None = None,
     prose_only: bool = True,
 ) -> list[Summary]:
-    """Summarizes documents by the sentences that cover each of them best.
+    """Summarizes each document by the sentences that cover it best.
 
     Args:
         model: The model.
         documents: Texts, or lists of their sentences.
-        num_sentences: Number of sentences, or all prose if there is less; default 3.
-        max_words: Instead, most words (separated by white space). If no sentence is that short, the best one is taken.
+        num_sentences: Number of sentences; fewer if there is less prose. Default 3.
+        max_words: Alternative limit: most words (split at white space). If no sentence fits, the best one is taken.
         order: Order of the sentences: ``original`` or ``selection``.
         query: If not empty, parts of the document that are closer to it count more.
         coverage: How sentences cover a document; None: a ``SentenceCoverageConfig`` for passage models, otherwise a
             ``CoverageConfig``.
-        encoder: Encodes sentences and query instead of the model, such as the queue of a server.
-        prose_only: Select only prose while there is any, begin with a sentence that names the subject, and with a
-            sentence that begins with a pronoun select the one before (``facets.texts.prose``). False: eq. 3.7 alone.
+        encoder: Encodes sentences and query in place of the model, such as a server's queue.
+        prose_only: Select prose if there is any, begin with a sentence that names the subject, and select a sentence
+            that begins with a pronoun together with the previous one (``facets.texts.prose``). False: eq. 3.7 alone.
 
     Raises:
         InvalidInputError: A document or sentence is blank or in a foreign script, or an option is out of range; the

@@ -1,4 +1,4 @@
-"""Suggests topics that a text may continue with: its facets, the predicted centres of the words around it.
+"""Suggests topics that a text may continue with, from its facets: predicted centres of the words around it.
 
 Shape suffixes: T texts, K topics of a text, M words of a topic, W words of a text, D dimensions.
 """
@@ -17,9 +17,9 @@ from facets.model.contract import TextEncoder, TextModel, check_readable
 from facets.model.score_curves import apply_curve
 from facets.texts.explanation import NearestWord
 
-CURVE = "topic"  # name of the curve that gives the likelihood of a topic by its cohesion
+CURVE = "topic"  # name of the curve that maps a topic's cohesion to its likelihood
 _SAME = 0.9  # cosine above which two topics are the same
-_ABOUT = 0.55  # cosine with a word above which a topic is about it
+_ABOUT = 0.55  # a topic is about a word if their cosine is above this
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Topic:
 class TextTopics:
     """The topics of one text."""
 
-    topics: tuple[Topic, ...]  # the likeliest first
+    topics: tuple[Topic, ...]  # most likely first
     # Weighted mean of the words of each topic (eq. 4.1), `[K, D]`, unit norm: query facets for collections in the same
     # word space.
     vectors: NDArray[np.float32]
@@ -52,20 +52,20 @@ def suggest_topics(
     avoid: Sequence[str] = (),
     encoder: TextEncoder | None = None,
 ) -> list[TextTopics]:
-    """Suggests topics for each text, the likeliest first.
+    """Suggests topics for each text, most likely first.
 
     Args:
-        model: The model; of a long text it reads the end.
+        model: The model; it reads only the end of a long text.
         texts: The texts so far.
-        num_topics: Most topics of a text; None: K. There are fewer when facets are alike or avoided.
-        num_words: Words that describe a topic, >= 1.
-        keep: Chosen words and phrases, read as if the text ended with them.
-        avoid: Words and phrases; topics about them are left out.
-        encoder: Encodes the texts instead of the model, such as the queue of a server.
+        num_topics: Most topics per text; None: K. There are fewer when facets are similar or avoided.
+        num_words: Number of words that describe a topic, >= 1.
+        keep: Words and phrases to pursue; each text is read as if it ended with them.
+        avoid: Words and phrases to avoid; topics about them are left out.
+        encoder: Encodes the texts in place of the model, such as a server's queue.
 
     Raises:
         InvalidInputError: A text is blank, a number is below 1, the model knows no word of a phrase, or ``keep`` and
-            ``avoid`` name the same; the path says where.
+            ``avoid`` share a phrase; the path says where.
         TypeError: ``texts`` is a single ``str``.
 
     References:
@@ -85,7 +85,7 @@ def suggest_topics(
     _check_apart(kept_ND, avoided_ND, keep, avoid)
     ends = [_end_of(model, text, keep) for text in texts]
     facets_TKD = (encoder or model).encode(ends) if ends else np.empty((0, 0, model.dim), np.float32)
-    # All texts at once, because reading the vectors of all words costs more than comparing them.
+    # All texts at once, because reading the whole vocabulary's vectors costs more than comparing them.
     nearest = model.words.nearest(facets_TKD.reshape(-1, facets_TKD.shape[-1]), num_words, exclude_stop_words=True)
     num_facets = facets_TKD.shape[1]
     return [
@@ -121,7 +121,7 @@ def _words_of(model: TextModel, text: str) -> NDArray[np.float32]:
 
 
 def _vectors_of(words: WordVectors, model: TextModel, phrases: Sequence[str], name: str) -> NDArray[np.float32]:
-    """Mean word vector of each phrase at unit length, ``[N, D]``."""
+    """Unit-length mean word vector of each phrase, ``[N, D]``."""
     means = np.zeros((len(phrases), words.dim), np.float32)
     for i, phrase in enumerate(phrases):
         check_text(phrase, (name, i))
@@ -167,7 +167,7 @@ def _topics(
     num_topics: int | None,
 ) -> TextTopics:
     facets_KD, nearest = facets_and_words
-    # Years and amounts follow many texts and are no topics.
+    # Years and amounts follow many texts but are not topics.
     kept = [
         facet
         for facet, length in enumerate(np.linalg.norm(facets_KD, axis=1))

@@ -1,7 +1,7 @@
-"""Reads a sentence word by word: content words with their polarity, numbers, dates, quantifiers, roles.
+"""Parses a sentence word by word: content words with their polarity, numbers, dates, quantifiers and roles.
 
 A word that is itself a negation ("unlocked", "non-residents") is read as the word that it negates; other negations
-come from :mod:`facets.language.negation`. Verbs that imply their complement ("managed to") weigh little.
+come from :mod:`facets.language.negation`. Verbs that imply their complement ("managed to") get little weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -14,12 +14,12 @@ from facets.language.tokenizer import Token
 from facets.language.wordnet import WordNet, wordnet
 from facets.texts.quantities import ValueKind, values_of
 
-MAX_TOKENS = 128  # of a sentence; the rest is not compared word by word
+MAX_TOKENS = 128  # tokens of a sentence that are compared word by word; the rest is ignored
 
 
 @dataclass(frozen=True, slots=True)
 class Cue:
-    """A negation cue, with its place in the text."""
+    """A negation cue and its position in the text."""
 
     text: str
     start: int
@@ -28,18 +28,18 @@ class Cue:
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """A word that is compared."""
+    """A word to compare."""
 
-    text: str  # in lower case; of a negative word ("unlocked") the word that it negates ("locked")
+    text: str  # lower case; for a negative word ("unlocked"), the word that it negates ("locked")
     token: int  # index of its token in the sentence
     start: int  # offset of its first character in the text
-    end: int  # offset behind its last character
+    end: int  # offset after its last character
     cues: tuple[Cue, ...] = ()  # cues that negate it
     weak: bool = False  # a pronoun, a light verb or an implicative verb, which says little
     is_verb: bool = False
     preposition: str = ""  # the preposition of its phrase, e.g. `in`, or an empty string
     kind: ValueKind | None = None  # set for numbers and dates
-    value: str = ""  # of a number or date, normalized
+    value: str = ""  # normalized value of a number or date
 
     @property
     def negated(self) -> bool:
@@ -61,7 +61,7 @@ class Marker:
 
 @dataclass(frozen=True, slots=True)
 class Wording:
-    """A sentence, read."""
+    """A parsed sentence."""
 
     words: tuple[Word, ...]  # the words that are compared, in order
     # For each word the index of its head word and the relation to it: `mod`, `agent`, `patient`, `prep` or `verb`;
@@ -69,13 +69,13 @@ class Wording:
     links: tuple[tuple[int, str], ...]
     markers: tuple[Marker, ...]  # in order
     passive_verbs: frozenset[int]  # tokens of passive participles that have an agent after `by`
-    indefinite: bool  # it introduces its subject: "A man is playing", "There is no man playing"
+    indefinite: bool  # whether it introduces its subject: "A man is playing", "There is no man playing"
 
 
 def read_wording(tokens: Sequence[Token]) -> Wording:
-    """Reads a sentence.
+    """Parses a sentence.
 
-    ``tokens``: its tokens; those beyond ``MAX_TOKENS`` are ignored.
+    ``tokens``: the sentence's tokens; those beyond ``MAX_TOKENS`` are ignored.
 
     Example:
         >>> from facets.language.tokenizer import Tokenizer
@@ -132,7 +132,7 @@ def _is_weak(form: str) -> bool:
 
 
 def _links(words: Sequence[Word], passive: frozenset[int]) -> Iterator[tuple[int, str]]:
-    """Head and relation of each word, by the verbs and prepositions around it."""
+    """Syntactic head and relation of each word, from the verbs and prepositions around it."""
     verbs = [i for i, word in enumerate(words) if word.is_verb]
     for i, word in enumerate(words):
         before = max((verb for verb in verbs if verb < i), default=-1)
@@ -158,7 +158,7 @@ def _is_modifier(words: Sequence[Word], i: int) -> bool:
 
 
 def _is_subject(words: Sequence[Word], i: int, before: int, after: int) -> bool:
-    """Whether only modifiers and prepositional phrases separate a word from the next verb, and it is no object."""
+    """Whether only modifiers and prepositional phrases separate a word from the next verb, and it is not an object."""
     is_object = before >= 0 and words[before].token >= words[i].token - 3
     return not is_object and all(words[k].preposition or _is_modifier(words, k) for k in range(i + 1, after))
 
@@ -175,7 +175,7 @@ def _without_prefix(form: str, words: WordNet) -> tuple[str, bool]:
 
 
 def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:
-    """Tokens used as verbs, by the words before them."""
+    """Tokens used as verbs, judging by the words before them."""
     verbs: list[int] = []
     has_subject = False
     for i, form in enumerate(forms):

@@ -15,8 +15,8 @@ from facets.language.reading import read
 from facets.language.vocabulary import Vocabulary
 from facets.model.contract import TextModel
 
-COMPONENT_KEYS = {False: "plain", True: "attention"}  # by whether facets weight the words; stored in checkpoints
-# Words of one batch, padding included: 16 MiB of vectors for each text of a pair, at 256 dimensions.
+COMPONENT_KEYS = {False: "plain", True: "attention"}  # key: whether facets weight the words; checkpoints use the values
+# Most words in one batch, padding included: 16 MiB of 256-dimensional vectors for each side of a pair.
 BATCH_WORDS = 16_384
 
 
@@ -67,7 +67,7 @@ class TextWords:
 
         Args:
             facets_TKD: Facets of the same texts: words are weighted by the closest facet
-                (``scoring.closest_facet_weight``), except in texts none of whose words is close to a facet. None: not.
+                (``scoring.closest_facet_weight``), except in texts without a word close to a facet. None: no weights.
             by_probability: Multiply by ``alpha / (alpha + p(w))``. With both weights the square root of the facet
                 weight is taken (chosen on STS train).
         """
@@ -92,7 +92,7 @@ class TextWords:
     def token_weights(self, weights_TL: Tensor) -> list[NDArray[np.float32]]:
         """Weights of words as weights of the first ``max_tokens`` tokens of each text, float32.
 
-        Tokens that are no known words have weight 0; a word of several pieces has the norm of their weights.
+        Unknown tokens and punctuation have weight 0; a word of several pieces has the norm of the pieces' weights.
         """
         token_weights = []
         for weights_L, length, owners, num_tokens in zip(
@@ -111,14 +111,14 @@ class TextWords:
         return averages_TD
 
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
-        """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of two texts each, int64.
+        """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of the two texts of each pair, int64.
 
         Raises:
             ImportError: POT is not installed.
         """
         lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
         scores_P = torch.empty(len(pairs_P2))
-        # Pairs of similar length go together, so that little of a batch is padding.
+        # Pairs of similar length go in one batch, to keep padding small.
         order_P = lengths_P2.amax(dim=1).argsort(stable=True, descending=True)
         start = 0
         while start < len(order_P):
@@ -135,7 +135,7 @@ class TextWords:
         return scores_P
 
     def _batches(self) -> Iterator[tuple[Tensor, int]]:
-        """Batches of texts of similar length with their greatest number of words; texts without words are left out."""
+        """Batches of texts of similar length and the most words of a text in each; texts without words are left out."""
         order_T = np.argsort(-self._lengths_T, kind="stable")[: np.count_nonzero(self._lengths_T)]
         start = 0
         while start < len(order_T):
@@ -146,7 +146,7 @@ class TextWords:
 
 
 def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Fits the directions that ``sif`` removes: unit vectors ``[D]``, by ``plain`` and ``attention``.
+    """Fits the directions that ``sif`` removes: unit vectors ``[D]`` under the keys ``plain`` and ``attention``.
 
     ``texts``: training texts with at least one token each; ten thousand sentences are plenty.
 
