@@ -262,7 +262,7 @@ def test_the_command_line_adds_and_deletes_relations(run):
     ("arguments", "part"),
     [
         (["relations"], "expected texts"),
-        (["relations", ""], "empty"),
+        (["relations", ""], "has no words"),
         (["relations", TEXT, "--span", "0:99999"], "part of its text"),
         (["relations", TEXT, "--span", "0:5", "--span", "3:8"], "overlap"),
         (["relations", TEXT, "--span", "5"], "START:END"),

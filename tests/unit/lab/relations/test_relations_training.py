@@ -133,7 +133,7 @@ def test_an_interrupted_run_ends_as_if_it_had_never_stopped(tmp_path: Path) -> N
 def test_an_encoder_of_another_shape_is_reported(tmp_path: Path) -> None:
     settings = config(tmp_path)
     shape = settings.model.replaced(encoder=settings.model.encoder.replaced(num_layers=3))
-    with pytest.raises(ConfigError, match=r"model\.encoder must be the shape"):
+    with pytest.raises(ConfigError, match=r"model\.encoder must match the encoder"):
         RelationTrainer(settings.replaced(model=shape))
 
 
