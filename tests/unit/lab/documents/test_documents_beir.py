@@ -117,7 +117,8 @@ def test_read_pairs_makes_distinct_documents_and_queries(tmp_path: Path) -> None
     assert data.documents == {"d0": "The tap drips.", "d1": "A new washer."}
     assert data.queries == {"q0": "leaking tap", "q1": "dripping tap"}
     assert data.judgements == {"q0": {"d0": 1, "d1": 1}, "q1": {"d0": 1}}
-    for line, message in (('{"query": 7, "positive": "x"}', "string as query"), ('{"query": " "}', "query must not be blank")):
+    cases = {'{"query": 7, "positive": "x"}': "string as query", '{"query": " "}': "query must not be blank"}
+    for line, message in cases.items():
         with pytest.raises(InvalidInputError, match=f"line 1: .*{message}"):
             read_pairs(write_lines(tmp_path / "bad.jsonl", [line]))
     with pytest.raises(InvalidInputError, match="at least one line"):
