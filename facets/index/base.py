@@ -44,27 +44,15 @@ class FacetSource(Protocol):
 class FacetIndex(ABC):
     """Finds the documents whose facets answer the facets of a query best.
 
-    The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``. Facets of documents have unit norm; a zero facet
-    is ignored, and a document without facets has cosine 0. The norm of a query's facet is its weight; weights add up to
-    1. An index that ranks single facets retrieves the best ``num_candidates * K`` facets for each query facet, which
-    belong to at least ``num_candidates`` documents. For one query facet that loses nothing but ties; for several, the
-    union of these documents is an approximation, measured by recall.
-
-    Not thread-safe: one writer or many readers at a time.
-
-    Attributes:
-        kind: Short name for results and logs, e.g. ``exact``.
-        num_facets: K, facets of a place.
-        dim: D.
-        trained_documents: Documents at the last training; None: the index is not trained.
-        num_masked: Removed documents whose facets are still compared, until :meth:`purge`.
-        num_holes: Places of removed documents.
+    The score of a document x is ``sum_j w_j max_k cos(q_j, F_k(x))``. Facets of documents have unit norm; zero facets
+    are ignored, and a document without facets has cosine 0. The norm of a query's facet is its weight; weights sum to
+    1. Not thread-safe: one writer or many readers at a time.
     """
 
-    kind: str
-    trained_documents: int | None = None
-    num_masked = 0
-    num_holes = 0
+    kind: str  # for results and logs, e.g. `exact`
+    trained_documents: int | None = None  # documents at the last training; None: the index is not trained
+    num_masked = 0  # removed documents whose facets are still compared, until `purge`
+    num_holes = 0  # places of removed documents
 
     def __init__(self, *, num_facets: int, dim: int) -> None:
         self.num_facets = num_facets
@@ -96,11 +84,9 @@ class FacetIndex(ABC):
         return slots[(slots >= 0) & (first_places(slots) == np.arange(len(slots)))]
 
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
-        """Adds documents.
+        """Adds documents with unit-norm facets.
 
-        Args:
-            rows: Row of each place, ``[S]``, >= 0, not yet in the index; places of one document are consecutive.
-            facets_SKD: Unit-norm facets, ``[S, K, D]``.
+        ``rows``: row of each place, ``[S]``, not yet in the index; places of one document are consecutive.
         """
         if len(rows):
             self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
@@ -126,11 +112,8 @@ class FacetIndex(ABC):
     ) -> Candidates:
         """Finds at least ``min(num_candidates, allowed documents)`` candidates for each query.
 
-        Args:
-            query_QJD: Weighted facets of the queries, ``[Q, J, D]``; J need not be K.
-            num_candidates: Number of documents, >= 1.
-            allowed_rows: Sorted rows that may be found. None: all.
-            exhaustive: Compare every allowed document.
+        ``query_QJD``: weighted facets; J need not be K. ``allowed_rows``: sorted rows that may be found; None: all.
+        ``exhaustive``: compare every allowed document.
         """
 
     def allowed_slots(self, allowed_rows: NDArray[np.int64] | None) -> NDArray[np.bool_]:
@@ -170,11 +153,7 @@ class IndexBackend(ABC):
     dependency = ""  # name of an external service for health checks; empty: none
 
     def check(self) -> None:  # noqa: B027 - optional
-        """Checks the external service within about a second.
-
-        Raises:
-            StorageError: It does not answer.
-        """
+        """Checks the external service within about a second; raises StorageError if it does not answer."""
 
     @abstractmethod
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FacetIndex | None:
@@ -189,11 +168,7 @@ class IndexBackend(ABC):
         return self
 
     def open(self, source: FacetSource) -> FacetIndex | None:
-        """The index that the backend itself stores; None if there is none.
-
-        Raises:
-            StorageError: It cannot be read.
-        """
+        """The index that the backend itself stores, None if there is none; raises StorageError."""
         return None
 
     def drop(self) -> None:  # noqa: B027 - optional
@@ -202,11 +177,7 @@ class IndexBackend(ABC):
     def read(
         self, file: "MappedFile", slots: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> FacetIndex:
-        """Restores an index from a snapshot.
-
-        Raises:
-            IndexFormatError: It cannot be restored; the index is built again.
-        """
+        """Restores an index from a snapshot; raises IndexFormatError if it must be built again."""
         raise IndexFormatError(f"{type(self).__name__} cannot read snapshots; this one is from another backend")
 
     def enter_background(self) -> None:  # noqa: B027 - optional
@@ -242,11 +213,7 @@ class MappedFile:
         return self.view(start, num_bytes).copy()
 
     def check(self, starts_R: NDArray[np.int64], sizes_R: NDArray[np.int64] | int) -> None:
-        """Verifies the blocks that ranges touch, unless they were verified before.
-
-        Raises:
-            IndexFormatError: A block is damaged.
-        """
+        """Verifies the blocks that ranges touch unless they were verified before; raises IndexFormatError."""
         if not self._is_unverified.any():
             return
         ends_R = np.minimum(starts_R + np.maximum(sizes_R, 1), self.num_bytes)

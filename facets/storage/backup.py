@@ -5,16 +5,16 @@ import json
 import os
 import shutil
 import sqlite3
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from facets.errors import ConflictError, DamagedError, StorageError
 from facets.storage.checksums import damaged_rows, register_checksum
-from facets.storage.database import VERSION, Schema
+from facets.storage.database import VERSION, Schema, pragma
 from facets.storage.directory import LOCK, MANIFEST, UNFINISHED_RESTORE, DirectoryLock
 from facets.storage.files import (
     clear_errors,
@@ -33,8 +33,9 @@ _LAST_BACKUP = "last-backup.json"  # in the data directory: when the last backup
 _FORMAT = 1
 _IGNORED_NAMES = {LOCK, "lost+found", UNFINISHED_RESTORE}  # a directory with only these counts as empty
 _SQLITE_MAGIC = b"SQLite format 3\0"
-_SQLITE_HEADER = struct.Struct(">16s52xI")  # magic, fields of SQLite, application id
+_APPLICATION_ID = slice(68, 72)  # bytes of a SQLite file
 _MAX_PAGE_PROBLEMS = 20
+_BAD_CONTENT = (ValueError, KeyError, TypeError, AttributeError)  # of a JSON file with another content
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -56,24 +57,17 @@ class Backup:
 
 
 def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:
-    """Copies stores of a directory that may be in use, without blocking writers.
+    """Copies stores of a directory that may be in use, without blocking writers; returns the files by their path in it.
 
     Each store is copied in one consistent state, one after the other: list a store that refers to another one first.
     The folder gets its name last, so a folder of that name is a complete backup.
 
-    Args:
-        directory: The data directory.
-        destination: A new folder.
-        stores: Path of each store, and the query that counts its writes (``Schema.counter``).
-
-    Returns:
-        The copied files by their path in the directory.
+    ``stores``: path of each store, and the query that counts its writes (``Schema.counter``).
 
     Raises:
         ConflictError: The destination exists.
-        DiskFullError: There is no space; the destination is not created.
         StoreInUseError: Another process is taking the same backup.
-        StorageError: A store cannot be read or the copy cannot be written.
+        StorageError: A store cannot be read or the copy cannot be written (DiskFullError: for lack of space).
     """
     part = destination.with_name(f"{destination.name}.part")
     with clear_errors(f"cannot write {destination}"):
@@ -111,31 +105,25 @@ def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str
 
 
 def note_backup(directory: Path, source: Path) -> None:
-    """Records in a data directory when its last backup was taken.
-
-    Raises:
-        StorageError: The record cannot be written, e.g. for lack of permission; the backup itself is complete.
-    """
+    """Records in a data directory when its last backup was taken; raises StorageError if it cannot be written."""
     with clear_errors(f"cannot write {directory / _LAST_BACKUP}"):
-        made = json.loads((source / BACKUP_MANIFEST).read_text(encoding="utf-8"))["made"]
-        write_whole(directory / _LAST_BACKUP, json.dumps({"made": made, "folder": str(source)}) + "\n", private=True)
+        content = {"made": _read(source / BACKUP_MANIFEST)["made"], "folder": str(source)}
+        write_whole(directory / _LAST_BACKUP, json.dumps(content) + "\n", private=True)
 
 
 def last_backup(directory: Path) -> datetime | None:
     """When the last backup of a data directory was taken; None if there is no record of one."""
-    try:
-        made = json.loads((directory / _LAST_BACKUP).read_text(encoding="utf-8"))["made"]
-        return datetime.fromisoformat(made)
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    with suppress(OSError, *_BAD_CONTENT):
+        return datetime.fromisoformat(_read(directory / _LAST_BACKUP)["made"])
+    return None
 
 
 def backups_in(folder: Path) -> list[Backup]:
     """The backups in a folder, newest first, without verifying them."""
     backups = []
     for manifest in folder.glob(f"*/{BACKUP_MANIFEST}"):
-        with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
-            content = json.loads(manifest.read_text(encoding="utf-8"))
+        with suppress(OSError, *_BAD_CONTENT):
+            content = _read(manifest)
             num_bytes = sum(int(file["num_bytes"]) for file in content["files"].values())
             made = datetime.fromisoformat(content["made"]).astimezone(UTC)
             backups.append(Backup(folder=str(manifest.parent.absolute()), made=made, num_bytes=num_bytes))
@@ -150,13 +138,8 @@ def mark_verified(source: Path) -> None:
 def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
     """Removes old backups beside a verified one, oldest first, until ``keep`` backups remain; yields removed folders.
 
-    Only verified backups of the same store whose name matches the pattern are removed. A kill at any moment leaves
-    complete backups, or a partial folder that the next backup removes.
-
-    Args:
-        newest: A backup that always stays; if it is not verified, nothing is removed.
-        pattern: Glob pattern of the names.
-        keep: Number of backups to keep, at least 1.
+    Only verified backups of the same store whose name matches the glob pattern are removed; nothing if ``newest`` is
+    not verified. A kill at any moment leaves complete backups, or a partial folder that the next backup removes.
 
     Raises:
         StorageError: A backup cannot be removed, e.g. because another process is removing it.
@@ -193,12 +176,12 @@ def check_backup(source: Path) -> dict[str, BackupFile]:
     manifest = source / BACKUP_MANIFEST
     with clear_errors(f"cannot read backup {source}"):
         try:
-            content = json.loads(manifest.read_text(encoding="utf-8"))
+            content = _read(manifest)
             format_number = content["format"]
             files = {str(name): BackupFile(**values) for name, values in content["files"].items()}
         except FileNotFoundError as error:
             raise DamagedError(f"{source} is not a complete backup: it has no {BACKUP_MANIFEST}") from error
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
+        except _BAD_CONTENT as error:
             raise DamagedError(f"{manifest} is damaged: expected what a backup wrote") from error
         if format_number != _FORMAT:
             raise StorageError(
@@ -218,18 +201,13 @@ def check_backup(source: Path) -> dict[str, BackupFile]:
 def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], needed: str) -> Mapping[str, BackupFile]:
     """Copies a backup into an empty directory; servers refuse the directory until the copy is complete.
 
-    Args:
-        source: The backup. Its manifest is not trusted, since it could name any file.
-        directory: The target.
-        stores: Allowed content: pattern of the path in the directory, e.g. ``papers/*/recommendation.sqlite3`` ->
-            schema of the files at such paths.
-        needed: Path of the store that must be in the backup.
+    The manifest of the backup is not trusted, since it could name any file. ``stores``: allowed content: pattern of the
+    path, e.g. ``papers/*/recommendation.sqlite3`` -> schema. ``needed``: path of the store that must be in the backup.
 
     Raises:
         ConflictError: The directory is not empty.
         DamagedError: The backup is damaged or contains other files; nothing was copied.
-        DiskFullError: There is no space; repeating the call continues.
-        StorageError: The directory is in use or cannot be written.
+        StorageError: The directory is in use or cannot be written. After a DiskFullError, repeating the call continues.
     """
     files = check_backup(source)
     if needed not in files:
@@ -248,16 +226,27 @@ def restore(source: Path, directory: Path, *, stores: Mapping[str, Schema], need
             write_whole(directory / UNFINISHED_RESTORE, f"{source}\n", durable=True, private=True)
             for name, file in files.items():
                 _make_private_parents(directory / name, directory)
-                _restore_file(source / name, directory / name, file)
+                for suffix in ("-wal", "-shm", "-mark"):
+                    (directory / f"{name}{suffix}").unlink(missing_ok=True)
+                with write_atomically(directory / name, durable=True, private=True) as part:
+                    shutil.copyfile(source / name, part)
+                    if _digest(part) != file.sha256:
+                        raise DamagedError(f"{source / name} changed while it was copied: its checksum differs")
             (directory / UNFINISHED_RESTORE).unlink()
             sync_directory(directory)
     return files
 
 
+def _read(path: Path) -> dict[str, Any]:
+    content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return content
+
+
 def _store_id(manifest: Path) -> str | None:
     """The store id in the manifest of a data directory or backup; None if there is none."""
-    with suppress(OSError, ValueError, KeyError, TypeError):
-        return json.loads(manifest.read_text(encoding="utf-8"))["store_id"]
+    with suppress(OSError, *_BAD_CONTENT):
+        store_id: str | None = _read(manifest)["store_id"]
+        return store_id
     return None
 
 
@@ -265,9 +254,8 @@ def _remove_abandoned(folder: Path) -> None:
     """Removes partial backups of killed processes; a running backup holds its lock."""
     for part in folder.glob("*.part"):
         if (part / LOCK).is_file() or (part / BACKUP_MANIFEST).is_file():
-            with suppress(StorageError):  # in use, or finished in the meantime
-                with closing(DirectoryLock(part)):
-                    _remove(part)
+            with suppress(StorageError), closing(DirectoryLock(part)):  # in use, or finished in the meantime
+                _remove(part)
 
 
 def _remove(part: Path) -> None:
@@ -304,25 +292,14 @@ def _matches(name: str, pattern: str) -> bool:
 def _has_schema(path: Path, schema: Schema) -> bool:
     """Whether the header of a file says that it is a SQLite database of this schema."""
     with clear_errors(f"cannot read {path}"), path.open("rb") as file:
-        header = file.read(_SQLITE_HEADER.size)
-    if len(header) < _SQLITE_HEADER.size:
-        return False
-    magic, application_id = _SQLITE_HEADER.unpack(header)
-    return bool(magic == _SQLITE_MAGIC and application_id == schema.application_id)
+        header = file.read(_APPLICATION_ID.stop)
+    application_id = schema.application_id.to_bytes(4, "big")
+    return header.startswith(_SQLITE_MAGIC) and header[_APPLICATION_ID] == application_id
 
 
 def _make_private_parents(path: Path, directory: Path) -> None:
     for folder in reversed(path.relative_to(directory).parents):
         make_private_directory(directory / folder)
-
-
-def _restore_file(copy: Path, path: Path, file: BackupFile) -> None:
-    for suffix in ("-wal", "-shm", "-mark"):
-        path.with_name(path.name + suffix).unlink(missing_ok=True)
-    with write_atomically(path, durable=True, private=True) as part:
-        shutil.copyfile(copy, part)
-        if _digest(part) != file.sha256:
-            raise DamagedError(f"{copy} changed while it was copied: its checksum differs")
 
 
 def _digest(path: Path) -> str:
@@ -332,12 +309,7 @@ def _digest(path: Path) -> str:
 
 @contextmanager
 def _open_read_only(path: Path) -> Iterator[sqlite3.Connection]:
-    """A connection that sees one state of the file and changes nothing; another process may be writing.
-
-    Raises:
-        DamagedError: The file is damaged, empty or missing.
-        StorageError: The file cannot be read.
-    """
+    """A connection that sees one state of the file and changes nothing; another process may be writing."""
     with clear_errors(f"cannot read {path}"):
         if not path.exists() or not path.stat().st_size:
             raise DamagedError(f"{path} is {'empty' if path.exists() else 'missing'}: expected a store")
@@ -363,10 +335,8 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
         with _open_read_only(path) as connection:
             answers = [str(answer) for (answer,) in connection.execute(f"PRAGMA integrity_check({_MAX_PAGE_PROBLEMS})")]
             yield from (f"{path}: {' '.join(answer.split())}" for answer in answers if answer != "ok")
-            application, version = (
-                int(connection.execute(f"PRAGMA {name}").fetchone()[0]) for name in ("application_id", "user_version")
-            )
-            if application != schema.application_id or version != VERSION:
+            version = pragma(connection, "user_version")
+            if pragma(connection, "application_id") != schema.application_id or version != VERSION:
                 yield (
                     f"{path}: is not a {schema.title} of version {VERSION} (found version {version}): only its pages "
                     "were verified; use the release that wrote it"
@@ -375,8 +345,7 @@ def problems_of(path: Path, schema: Schema) -> Iterator[str]:
             for table in schema.checked:
                 yield from (f"{path}: {row}: its checksum differs" for row in damaged_rows(connection, table))
             if schema.counter:
-                count = int(connection.execute(schema.counter).fetchone()[0])
-                mark.compare(schema.title, path, count, expected_writes)
+                mark.compare(schema.title, schema.num_writes(connection), expected_writes)
             if schema.inspect is not None:
                 yield from (f"{path}: {problem}" for problem in schema.inspect(connection))
     except StorageError as error:

@@ -32,32 +32,25 @@ def register_checksum(connection: sqlite3.Connection) -> None:
 
 
 def tables_with_checksums(statements: str, *tables: str) -> Callable[[sqlite3.Connection], None]:
-    r"""Returns a function that creates tables by SQL statements, separated by ``;\n``.
+    r"""A function that creates tables by SQL statements, separated by ``;\n``; rows of ``tables`` get checksums.
 
-    The rows of ``tables`` get checksums. They must have a primary key, and inserts must name the columns other than
-    ``checksum``.
+    These tables must have a primary key, and inserts must name the columns other than ``checksum``.
     """
 
     def create(connection: sqlite3.Connection) -> None:
         for statement in statements.split(";\n"):  # executescript would commit the transaction
             connection.execute(statement)
         for table in tables:
-            _add_checksum(connection, table)
+            connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
+            columns, keys = _columns(connection, table)
+            values, same = ", ".join(columns), " AND ".join(f"{key} = NEW.{key}" for key in keys)
+            update = f"UPDATE {table} SET checksum = row_checksum({values})"
+            connection.execute(update)
+            for name, event in (("insert", "INSERT"), ("update", f"UPDATE OF {values}")):
+                trigger = f"CREATE TRIGGER {table}_checksum_{name} AFTER {event} ON {table}"
+                connection.execute(f"{trigger} BEGIN {update} WHERE {same}; END")
 
     return create
-
-
-def _add_checksum(connection: sqlite3.Connection, table: str) -> None:
-    connection.execute(f"ALTER TABLE {table} ADD COLUMN checksum INTEGER NOT NULL DEFAULT 0")
-    columns, keys = _columns(connection, table)
-    values = ", ".join(columns)
-    connection.execute(f"UPDATE {table} SET checksum = row_checksum({values})")
-    same = " AND ".join(f"{key} = NEW.{key}" for key in keys)
-    for event in ("INSERT", f"UPDATE OF {values}"):
-        connection.execute(
-            f"CREATE TRIGGER {table}_checksum_{event.split()[0].lower()} AFTER {event} ON {table} BEGIN "
-            f"UPDATE {table} SET checksum = row_checksum({values}) WHERE {same}; END"
-        )
 
 
 def damaged_rows(connection: sqlite3.Connection, table: str) -> Iterator[str]:

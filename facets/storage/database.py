@@ -34,9 +34,19 @@ class Schema:
     # Reads everything else that has checksums and yields descriptions of the damage.
     inspect: Callable[[sqlite3.Connection], Iterator[str]] | None = None
 
+    def num_writes(self, connection: sqlite3.Connection) -> int:
+        """The number of writes that a file has seen; 0 without tables."""
+        try:
+            row = connection.execute(self.counter).fetchone()
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
+                raise
+            return 0  # no such table
+        return int(row[0]) if row else 0
+
 
 class SqliteConnection(sqlite3.Connection):
-    """See :class:`facets.storage.SqlConnection`."""
+    """A connection inside one transaction; each ``?`` in a statement is replaced by a value."""
 
     def insert_rows(self, table: str, columns: str, rows: Iterable[Any]) -> None:
         """Inserts many rows; ``columns`` are their names, separated by commas."""
@@ -48,12 +58,7 @@ class Database:
     """One writer connection and a pool of readers on one SQLite file (write-ahead log, full sync); thread-safe."""
 
     def __init__(self, path: Path, schema: Schema, *, max_bytes: int | None = None) -> None:
-        """Opens the file; creates it when missing.
-
-        Args:
-            path: The file; its folder exists.
-            schema: Content of the file.
-            max_bytes: Maximum size of the file. None: limited by the disk only.
+        """Opens the file, whose folder exists; creates it when missing. ``max_bytes``: its maximum size.
 
         Raises:
             DamagedError: The file is damaged or not a SQLite file, or writes are missing according to its log or mark.
@@ -61,7 +66,7 @@ class Database:
         """
         self._path = path
         self._title = schema.title
-        self._counter = schema.counter
+        self._schema = schema
         self._mark = HighWaterMark(path)
         self._readers: list[SqliteConnection] = []
         self._readers_lock = threading.Lock()
@@ -73,7 +78,7 @@ class Database:
             self._writer = self._connect("rwc")
             try:
                 self._place = place_of(path)
-                self._prepare(schema)
+                self._prepare()
                 if max_bytes is not None:
                     self._writer.execute(f"PRAGMA max_page_count = {max(1, max_bytes // _PAGE_SIZE)}")
             except BaseException:
@@ -85,11 +90,11 @@ class Database:
         """Rejects a file that SQLite would silently treat as empty or whose log it would truncate."""
         path, log = self._path, self._path.with_name(f"{self._path.name}-wal")
         size = path.stat().st_size if path.exists() else None
-        if size and path.with_name(f"{path.name}-journal").exists():
-            return  # power failed while the log was created: a read-only connection cannot roll that back
         if size:
-            with closing(self._connect("ro")) as connection:
-                self._check_count(connection)
+            # If power failed while the log was created, a read-only connection cannot roll that back.
+            if not path.with_name(f"{path.name}-journal").exists():
+                with closing(self._connect("ro")) as connection:
+                    self._check_count(connection)
             return
         state = "missing" if size is None else "empty"
         expected_writes, log_size = self._mark.read(), log.stat().st_size if log.exists() else 0
@@ -125,58 +130,49 @@ class Database:
             raise
         return connection
 
-    def _prepare(self, schema: Schema) -> None:
+    def _prepare(self) -> None:
         """Creates the tables in an empty file; checks owner, version and integrity of any other file."""
-        if self._writer.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' LIMIT 1").fetchone() is None:
-            self._check_count(self._writer)
+        is_empty = not self._writer.execute("SELECT 1 FROM sqlite_schema WHERE type = 'table' LIMIT 1").fetchone()
+        if not is_empty:
+            self._check_content()
+        self._check_count(self._writer)
+        if is_empty:
             with self.write() as connection:
-                schema.create(connection)
-                connection.execute(f"PRAGMA application_id = {schema.application_id}")
+                self._schema.create(connection)
+                connection.execute(f"PRAGMA application_id = {self._schema.application_id}")
                 connection.execute(f"PRAGMA user_version = {VERSION}")
-        else:
-            self._check_content(schema)
-            self._check_count(self._writer)
-        self._note_count(self._writer)
+        self._note_count()
 
-    def _check_content(self, schema: Schema) -> None:
-        application, version = self._pragma("application_id"), self._pragma("user_version")
-        if application != schema.application_id:
+    def _check_content(self) -> None:
+        application, version = pragma(self._writer, "application_id"), pragma(self._writer, "user_version")
+        if application != self._schema.application_id:
             raise StorageError(f"{self._path} is not a Facets {self._title}: expected one, or no file at all")
         if version != VERSION:
             raise StorageError(
                 f"{self._title} {self._path} has version {version}, expected {VERSION}: use the release that wrote it"
             )
+        damage = f"{self._title} {self._path} is damaged: restore it from a backup"
         if self._path.stat().st_size <= _FULL_CHECK_BYTES:
-            answer = self._writer.execute("PRAGMA integrity_check(1)").fetchone()[0]
+            answer = str(pragma(self._writer, "integrity_check(1)"))
             if answer != "ok":
-                reason = " ".join(str(answer).split())
-                raise DamagedError(f"{self._title} {self._path} is damaged: restore it from a backup ({reason})")
-        for table in schema.checked:
+                raise DamagedError(f"{damage} ({' '.join(answer.split())})")
+        for table in self._schema.checked:
             for row in damaged_rows(self._writer, table):
-                raise DamagedError(
-                    f"{self._title} {self._path} is damaged: restore it from a backup ({row}: its checksum differs)"
-                )
+                raise DamagedError(f"{damage} ({row}: its checksum differs)")
 
     def _check_count(self, connection: sqlite3.Connection) -> None:
-        if self._counter:
-            try:
-                count = _count(connection, self._counter)
-            except sqlite3.OperationalError as error:
-                if error.sqlite_errorcode != sqlite3.SQLITE_ERROR:
-                    raise
-                count = 0  # no such table: the file is empty
-            self._mark.compare(self._title, self._path, count, self._mark.read())
+        if self._schema.counter:
+            self._mark.compare(self._title, self._schema.num_writes(connection), self._mark.read())
 
-    def _note_count(self, connection: sqlite3.Connection) -> None:
-        if self._counter:
-            self._mark.advance(_count(connection, self._counter))
-
-    def _pragma(self, name: str) -> int:
-        return int(self._writer.execute(f"PRAGMA {name}").fetchone()[0])
+    def _note_count(self) -> None:
+        if self._schema.counter:
+            self._mark.advance(self._schema.num_writes(self._writer))
 
     @contextmanager
     def write(self) -> Iterator[SqliteConnection]:
         """One durable transaction: it is on disk when the block ends, or rolled back after an error.
+
+        Only one write runs at a time.
 
         Raises:
             StoreGoneError: The file was deleted or replaced while it was open.
@@ -193,7 +189,7 @@ class Database:
                 if self._writer.in_transaction:
                     self._writer.execute("ROLLBACK")
             self.check_place()  # if the file was deleted during the write, the write is lost
-            self._note_count(self._writer)
+            self._note_count()
 
     def check_place(self) -> None:
         """Checks that the file is still the one that was opened: takes a few microseconds.
@@ -212,11 +208,7 @@ class Database:
 
     @contextmanager
     def read(self) -> Iterator[SqliteConnection]:
-        """One consistent view of the file, not blocked by a writer.
-
-        Raises:
-            StorageError: The file cannot be read; the subclass gives the cause.
-        """
+        """One consistent state, not blocked by a writer; raises StorageError if the file cannot be read."""
         with self._clear_errors("read"):
             with self._readers_lock:
                 self._check_open()
@@ -237,16 +229,18 @@ class Database:
                     else:
                         self._readers.append(connection)
 
+    # No other process uses the file, so the rest of the interface is trivial; see PostgresDatabase.
+
     def hold_writes(self) -> AbstractContextManager[None]:
-        """Does nothing: no other process writes to the directory."""
+        """Does nothing."""
         return nullcontext()
 
     def alone(self, key: int) -> AbstractContextManager[bool]:
-        """Always True: no other process uses the directory."""
+        """Always True."""
         return nullcontext(True)
 
     def writes(self, timeout_s: float) -> Iterator[None]:
-        """Empty: no other process writes to the directory."""
+        """Empty."""
         return iter(())
 
     def close(self) -> None:
@@ -279,6 +273,6 @@ class Database:
             raise DamagedError(f"{what}: the file is damaged, restore it from a backup (invalid Unicode)") from error
 
 
-def _count(connection: sqlite3.Connection, counter: str) -> int:
-    count_row = connection.execute(counter).fetchone()
-    return int(count_row[0]) if count_row else 0
+def pragma(connection: sqlite3.Connection, name: str) -> Any:
+    """The first value of a PRAGMA."""
+    return connection.execute(f"PRAGMA {name}").fetchone()[0]

@@ -27,12 +27,7 @@ class DirectoryLock:
     """Exclusive use of a data directory until it is closed or the process dies."""
 
     def __init__(self, data_dir: Path) -> None:
-        """Takes the lock.
-
-        Raises:
-            StoreInUseError: Another process has it.
-            StorageError: The directory cannot be written.
-        """
+        """Takes the lock; raises StoreInUseError if another process has it."""
         self._path = data_dir / LOCK
         with clear_errors(f"data directory {data_dir} cannot be written"):
             self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -56,11 +51,7 @@ class DirectoryLock:
             ) from error
 
     def check(self) -> None:
-        """Checks that the directory is still the one that was locked.
-
-        Raises:
-            StoreGoneError: It was deleted, moved or replaced; another process could use it without our lock.
-        """
+        """Raises StoreGoneError if the directory was deleted, moved or replaced: another one is not locked."""
         if place_of(self._path) != place_of(self._file):
             raise StoreGoneError(
                 f"data directory {self._path.parent} was deleted, moved or replaced while it was in use: writes are "
@@ -85,12 +76,7 @@ class DirectoryManifest:
         self._store = directory / store
 
     def check(self) -> None:
-        """Rejects a directory whose store is lost; called before the store is opened.
-
-        Raises:
-            DamagedError: The store is missing or empty although the manifest exists.
-            StorageError: A restore was interrupted, the manifest has another version, or a file cannot be read.
-        """
+        """Rejects a directory that is partly restored or has lost its store; called before the store is opened."""
         with clear_errors(f"cannot read data directory {self._directory}"):
             if (self._directory / UNFINISHED_RESTORE).exists():
                 raise StorageError(f"data directory {self._directory} is only partly restored: run the restore again")
@@ -106,8 +92,7 @@ class DirectoryManifest:
         """Compares the opened store with the manifest; writes the manifest if there is none.
 
         Raises:
-            DamagedError: The manifest is damaged.
-            StorageError: The directory was created with another store.
+            StorageError: The directory was created with another store, or the manifest is damaged.
         """
         with clear_errors(f"cannot read {self._path}"):
             values = self._read()

@@ -16,14 +16,7 @@ _PROBE_BYTES = 64 * 1024  # if this many bytes cannot be written, an I/O error m
 
 @contextmanager
 def clear_errors(what: str) -> Iterator[None]:
-    """Turns an ``OSError`` of the block into a storage error.
-
-    ``what``: beginning of the message, e.g. ``cannot write models/x/config.json``.
-
-    Raises:
-        DiskFullError: The disk, the quota or the maximum file size is reached.
-        StorageError: Any other failure of the operating system.
-    """
+    """Turns an ``OSError`` of the block into a DiskFullError or StorageError whose message begins with ``what``."""
     try:
         yield
     except OSError as error:
@@ -33,11 +26,7 @@ def clear_errors(what: str) -> Iterator[None]:
 
 
 def sync_directory(directory: Path) -> None:
-    """Makes new names in a directory survive a power loss.
-
-    Raises:
-        StorageError: The directory cannot be opened or synced.
-    """
+    """Makes new names in a directory survive a power loss; raises StorageError."""
     with clear_errors(f"directory {directory} cannot be synced"):
         handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -78,16 +67,11 @@ def write_atomically(path: Path, *, durable: bool, private: bool = False) -> Ite
     """Yields a temporary path to write; it replaces ``path`` when the block ends and is removed after an error.
 
     ``path`` is always the complete old file or the complete new one. Two writers of one path must take turns.
-
-    Args:
-        path: The file to create or replace.
-        durable: True: the new file survives a power loss once the block has ended. False: only a crash of the process,
-            which is enough for files that can be made again.
-        private: Only this user may read the file.
+    ``durable``: the new file survives a power loss; else only a crash of the process, which is enough for files that
+    can be made again. ``private``: only this user may read the file.
 
     Raises:
-        DiskFullError: There is no space; the old file stays.
-        StorageError: The file cannot be written; the old file stays.
+        StorageError: The file cannot be written (DiskFullError: for lack of space); the old file stays.
 
     Example:
         >>> import tempfile

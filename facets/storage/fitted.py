@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
-from facets.storage.files import write_atomically
+from facets.storage.files import write_whole
 
 ReadT = TypeVar("ReadT")
 logger = logging.getLogger(__name__)
@@ -26,13 +26,8 @@ _INTERCEPT = "intercept"
 def read_fitted(file: Path, revision: str, parse: Callable[[Mapping[str, Any]], ReadT]) -> ReadT | None:
     """Reads fitted values from JSON like ``{"format": 1, "revision": "0123456789ab", ...}``.
 
-    Args:
-        file: A file in the folder of the model.
-        revision: Revision of the model. Values fitted on another revision are ignored with a warning.
-        parse: Converts the content; may raise ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``.
-
-    Returns:
-        The result of ``parse``; None if there is no file or it is for another revision.
+    Returns the result of ``parse``, which may raise ``ValueError``, ``KeyError``, ``TypeError`` or ``AttributeError``;
+    None if there is no file, or, with a warning, if the values were fitted on another revision of the model.
 
     Raises:
         CheckpointError: The file is damaged or has an unknown format.
@@ -60,11 +55,6 @@ class LogisticCurves:
 
         {"format": 1, "revision": "0123456789ab", "source": "judgements they were fitted on",
          GROUP: {NAME: {"intercept": -5.6, FEATURE: 7.2, ...}, ...}}
-
-    Attributes:
-        revision: Revision of the model they were fitted on.
-        weights: Name of a curve -> name of a feature or ``intercept`` -> weight; missing features weigh 0.
-        source: Data they were fitted on, for readers of the file.
     """
 
     FILE: ClassVar[str] = "relevance.json"
@@ -72,9 +62,9 @@ class LogisticCurves:
     NAMES: ClassVar[Sequence[str]]
     FEATURES: ClassVar[Sequence[str]]
 
-    revision: str
-    weights: Mapping[str, Mapping[str, float]]
-    source: str = ""
+    revision: str  # of the model they were fitted on
+    weights: Mapping[str, Mapping[str, float]]  # curve -> feature or `intercept` -> weight; missing features weigh 0
+    source: str = ""  # data they were fitted on, for readers of the file
 
     def __post_init__(self) -> None:
         """Checks names and numbers."""
@@ -98,11 +88,7 @@ class LogisticCurves:
 
     @classmethod
     def read(cls, folder: Path, revision: str) -> Self | None:
-        """The curves in a model's folder; None if there are none for this revision.
-
-        Raises:
-            CheckpointError: The file is damaged or has an unknown format.
-        """
+        """The curves in a model's folder; None if there are none for this revision; raises as ``read_fitted``."""
         return read_fitted(folder / cls.FILE, revision, cls._parse)
 
     @classmethod
@@ -114,6 +100,5 @@ class LogisticCurves:
         """Writes the file atomically; returns its path."""
         rounded = {curve: {name: round(w, 6) for name, w in of.items()} for curve, of in sorted(self.weights.items())}
         content = {"format": FITTED_FORMAT, "revision": self.revision, "source": self.source, self.GROUP: rounded}
-        with write_atomically(folder / self.FILE, durable=False) as part:
-            part.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+        write_whole(folder / self.FILE, json.dumps(content, indent=2) + "\n")
         return folder / self.FILE

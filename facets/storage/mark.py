@@ -15,9 +15,14 @@ from facets.storage.files import clear_errors, write_whole
 
 logger = logging.getLogger(__name__)
 
-_CONTENT = struct.Struct("<8sQI")  # magic, count, CRC-32 of both
 _MAGIC = b"FACETSHW"
 _READ_ATTEMPTS = 3
+
+
+def _content(count: int) -> bytes:
+    """Magic, count and the CRC-32 of both."""
+    head = struct.pack("<8sQ", _MAGIC, count)
+    return head + struct.pack("<I", zlib.crc32(head))
 
 
 class HighWaterMark:
@@ -29,6 +34,7 @@ class HighWaterMark:
 
     def __init__(self, store: Path) -> None:
         self.path = store.with_name(f"{store.name}-mark")
+        self._store = store
         self._file: int | None = None
 
     def read(self) -> int | None:
@@ -44,40 +50,37 @@ class HighWaterMark:
                     content = self.path.read_bytes()
                 except FileNotFoundError:
                     return None
-            if len(content) == _CONTENT.size:
-                magic, count, checksum = _CONTENT.unpack(content)
-                if magic == _MAGIC and zlib.crc32(content[:-4]) == checksum:
-                    return int(count)
+            count = int.from_bytes(content[8:16], "little")
+            if content == _content(count):
+                return count
         raise DamagedError(
             f"{self.path} is damaged: cannot tell whether the store has lost its last writes; restore a backup, or "
             "delete this file to continue with what the store holds"
         )
 
-    def compare(self, title: str, store: Path, count: int, expected: int | None) -> None:
-        """Compares the writes of a store with the count that :meth:`read` returned earlier.
+    def compare(self, title: str, count: int, expected: int | None) -> None:
+        """Compares the writes that a store holds with the count that :meth:`read` returned earlier.
 
         Raises:
             DamagedError: The store holds fewer writes than were acknowledged.
         """
         if expected is not None and expected > count:
             raise DamagedError(
-                f"{title} {store} has lost its last {expected - count} writes: it holds {count}, {expected} were "
+                f"{title} {self._store} has lost its last {expected - count} writes: it holds {count}, {expected} were "
                 "acknowledged; its log was cut, damaged or deleted, or an older copy was put in its place. Restore a "
                 f"backup, or delete {self.path} to continue without them"
             )
 
     def advance(self, count: int) -> None:
         """Writes the count; if the disk is full, a later call does it."""
-        head = struct.pack("<8sQ", _MAGIC, count)
-        content = head + struct.pack("<I", zlib.crc32(head))
         try:
             if self._file is None:
-                write_whole(self.path, content, durable=True, private=True)
+                write_whole(self.path, _content(count), durable=True, private=True)
                 with clear_errors(f"cannot open {self.path}"):
                     self._file = os.open(self.path, os.O_WRONLY | os.O_CLOEXEC)
             else:
                 with clear_errors(f"cannot write {self.path}"):
-                    os.pwrite(self._file, content, 0)
+                    os.pwrite(self._file, _content(count), 0)
         except DiskFullError as error:
             logger.warning("%s: a damaged log cannot be detected until there is space", error)
 

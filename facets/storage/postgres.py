@@ -36,6 +36,7 @@ _LIBPQ_SETTINGS = {
     "application_name": "facets-server",
     "tcp_user_timeout": "10000",
 }
+_TAKE_LOCK = "SELECT pg_advisory_xact_lock(%s, %s)"
 _IS_READ_ONLY = "SELECT pg_is_in_recovery() OR current_setting('default_transaction_read_only')::bool"
 # Which database a connection leads to: cluster, store, table; and the history of the cluster. A promoted standby starts
 # a new history, and so does a cluster that was restored to a point in time.
@@ -97,13 +98,13 @@ _COLUMN_TYPES: dict[tuple[str, str], list[int]] = {}  # cache: table, columns ->
 
 
 class PostgresConnection:
-    """See :class:`facets.storage.SqlConnection`."""
+    """A connection inside one transaction."""
 
     def __init__(self, connection: "psycopg.Connection[Any]") -> None:
         self._connection = connection
 
-    def execute(self, statement: str, values: Any = (), /) -> "psycopg.Cursor[Any]":
-        """Runs a statement; each ``?`` in it is replaced by a value."""
+    def execute(self, statement: str, values: Any = (), /) -> Any:
+        """Runs a statement, in which each ``?`` is replaced by a value, and returns its cursor."""
         return self._connection.execute(statement.replace("?", "%s"), values or None, binary=True)
 
     def insert_rows(self, table: str, columns: str, rows: Iterable[Any]) -> None:
@@ -125,14 +126,11 @@ class PostgresDatabase:
     """The tables of one store in one schema of a database; shared by several processes, thread-safe."""
 
     def __init__(self, url: str, schema: PostgresSchema, *, filling: bool = False, create: bool = True) -> None:
-        """Connects and creates missing tables.
+        """Connects and creates missing tables, unless ``create`` is False.
 
-        Args:
-            url: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
-                in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``).
-            schema: Content of the store.
-            filling: Open the database as the target of a move; servers refuse it until the move is complete.
-            create: False: missing tables are an error.
+        ``url``: ``postgres://USER:PASSWORD@HOST:PORT/DATABASE?SETTING=...``, as libpq reads it; several hosts are tried
+        in order. The schema is the first one of ``search_path`` (``options=-csearch_path%3DNAME``). ``filling``: open
+        the database as the target of a move; servers refuse it until the move is complete.
 
         Raises:
             ImportError: The extra ``postgres`` is not installed.
@@ -174,7 +172,7 @@ class PostgresDatabase:
                 raise StorageError(f"{self._name()} has encoding {encoding}, expected UTF8: create a database in UTF8")
             self._refuse_read_only(connection)
             with connection.transaction():
-                connection.execute("SELECT pg_advisory_xact_lock(%s, 0)", (_LOCK_SPACE,))
+                connection.execute(_TAKE_LOCK, (_LOCK_SPACE, 0))
                 if _value(connection, "SELECT to_regclass('meta') IS NULL"):
                     if not create:
                         raise StorageError(f"{self._name()} has no tables yet: the first server creates them")
@@ -237,7 +235,7 @@ class PostgresDatabase:
     def _renew(self, connection: "psycopg.Connection[Any]", history: str) -> None:
         """Records a new history of the cluster; done by the first server that sees it."""
         with connection.transaction():
-            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
+            connection.execute(_TAKE_LOCK, self._lock_key)
             known = _value(connection, "SELECT value FROM meta WHERE key = 'history'")
             if known is None:
                 connection.execute("INSERT INTO meta VALUES ('history', %s)", (history,))
@@ -249,7 +247,7 @@ class PostgresDatabase:
 
     @contextmanager
     def read(self) -> Iterator[PostgresConnection]:
-        """One consistent state; see :class:`facets.storage.SqlDatabase`."""
+        """One consistent state, not blocked by writers."""
         with self._transaction("read", "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY") as connection:
             yield PostgresConnection(connection)
 
@@ -257,25 +255,27 @@ class PostgresDatabase:
     def write(self) -> Iterator[PostgresConnection]:
         """One durable transaction. A lock serializes the writes of all servers, so revisions follow commit order."""
         with self._transaction("write", "BEGIN") as connection:
-            if not getattr(self._holding, "depth", 0):
-                connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
+            if not self._is_held():
+                connection.execute(_TAKE_LOCK, self._lock_key)
             yield PostgresConnection(connection)
             connection.execute("SELECT pg_notify(%s, '')", (self._channel,))
 
     @contextmanager
     def hold_writes(self) -> Iterator[None]:
         """Blocks the writes of other processes and threads until the block ends or this process dies."""
-        depth = getattr(self._holding, "depth", 0)
-        if depth:
+        if self._is_held():
             yield
             return
         with self._transaction("hold", "BEGIN") as connection:
-            connection.execute("SELECT pg_advisory_xact_lock(%s, %s)", self._lock_key)
-            self._holding.depth = 1
+            connection.execute(_TAKE_LOCK, self._lock_key)
+            self._holding.value = True
             try:
                 yield
             finally:
-                self._holding.depth = 0
+                self._holding.value = False
+
+    def _is_held(self) -> bool:
+        return getattr(self._holding, "value", False)
 
     @contextmanager
     def alone(self, key: int) -> Iterator[bool]:
@@ -303,11 +303,7 @@ class PostgresDatabase:
                 yield
 
     def check_place(self) -> None:
-        """Opens a transaction.
-
-        Raises:
-            StorageError: The database does not answer, is another one than before, or is read-only.
-        """
+        """Opens a transaction; raises StorageError if the database does not answer, is another one or read-only."""
         with self._transaction("find", "BEGIN READ ONLY") as connection:
             self._refuse_read_only(connection)
 
@@ -362,14 +358,12 @@ class PostgresDatabase:
 
         try:
             yield
-        except (PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError) as error:
-            if self._refused is not None and time.monotonic() - self._refused[0] < 2 * _TIMEOUT_S:
+        except (PoolTimeout, psycopg.Error) as error:
+            is_away = isinstance(error, (PoolTimeout, psycopg.OperationalError, psycopg.InterfaceError))
+            if is_away and self._refused is not None and time.monotonic() - self._refused[0] < 2 * _TIMEOUT_S:
                 raise type(self._refused[1])(str(self._refused[1])) from None
             kind, reason = _explained(error)
-            raise kind(f"cannot {action} {self._name()}: {reason}") from None
-        except psycopg.Error as error:
-            kind, reason = _explained(error)
-            raise kind(f"cannot {action} {self._name()}: {reason}") from error
+            raise kind(f"cannot {action} {self._name()}: {reason}") from (None if is_away else error)
 
 
 def _value(connection: "psycopg.Connection[Any]", statement: str) -> Any:

@@ -1,7 +1,6 @@
 """Records that are added to a model at run time, by kind and key: in a separate file or in a shared database.
 
-The writes of each owner are numbered consecutively. A server that follows the store reads what was written after the
-last number it knows.
+The writes of each owner are numbered. A server that follows the store reads what came after the last number it knows.
 """
 
 import logging
@@ -68,21 +67,16 @@ NO_NEWS = News(0, (), is_all=True)
 
 
 class RecordStore:
-    """The records of one owner; thread-safe.
-
-    Attributes:
-        is_shared: Whether other processes may write, too.
-    """
+    """The records of one owner; thread-safe."""
 
     def __init__(self, place: Path | SqlDatabase, owner: str, schema: Schema) -> None:
         """Opens the file, creating it and its folder when missing, or uses the database that servers share.
 
         Raises:
-            DamagedError: The file is damaged, or was there before and is missing or empty.
-            StorageError: The file cannot be opened or belongs to another owner.
+            StorageError: The file is damaged, lost, cannot be opened, or belongs to another owner.
         """
         self._owner = owner
-        self.is_shared = not isinstance(place, Path)
+        self.is_shared = not isinstance(place, Path)  # whether other processes may write, too
         if not isinstance(place, Path):
             self._database: SqlDatabase = place
             return
@@ -101,11 +95,7 @@ class RecordStore:
             self._database.close()
 
     def news(self, after: int = 0) -> News:
-        """Records written after the write ``after``; all records if it is 0 or writes were lost since.
-
-        Raises:
-            StorageError: The store cannot be read.
-        """
+        """Records written after the write ``after``; all records if it is 0 or writes were lost since."""
         with self._database.read() as connection:
             writes, renewed = self._numbers(connection) or (0, 0)
             after = 0 if after < renewed else after
@@ -116,14 +106,9 @@ class RecordStore:
             return News(writes, [Record(*row) for row in cursor], is_all=not after)
 
     def write(self, records: Sequence[Record], *, after: int | None = None) -> int:
-        """Writes records in one durable transaction, replacing those of the same kind and key.
+        """Writes records in one durable transaction, replacing those of the same kind and key; returns its number.
 
-        Args:
-            records: Records to add or remove.
-            after: The last write that the caller knows of; the call fails if there was a later one. None: no check.
-
-        Returns:
-            The number of this write.
+        ``after``: the last write that the caller knows of; the call fails if there was a later one. None: no check.
 
         Raises:
             StorageError: Nothing was written.
@@ -147,10 +132,7 @@ class RecordStore:
 
     @contextmanager
     def alone(self, check: Callable[[], None]) -> Iterator[None]:
-        """Waits until no other server adds to this owner, and excludes them until the block ends.
-
-        ``check``: called while waiting; ends the wait by raising.
-        """
+        """Excludes other servers that add to this owner until the block ends; ``check`` may end the wait by raising."""
         while True:
             check()
             with self._database.alone(zlib.crc32(self._owner.encode())) as is_alone:
@@ -169,18 +151,13 @@ StoreT = TypeVar("StoreT", bound=RecordStore)
 
 
 class RecordFollower(Generic[StoreT]):
-    """Base class of in-memory state built from a record store. Readers never wait for writers.
-
-    Attributes:
-        store: The store; None: nothing is stored.
-        seen: Number of the last write that the state includes.
-        lock: Held by writers.
-    """
+    """Base class of in-memory state built from a record store. Readers never wait for writers."""
 
     def __init__(self, store: StoreT | None) -> None:
+        """``store``: None if nothing is stored."""
         self.store = store
-        self.seen = 0
-        self.lock = threading.RLock()
+        self.seen = 0  # number of the last write that the state includes
+        self.lock = threading.RLock()  # held by writers
         self._follow_at = 0.0
 
     def close(self) -> None:
@@ -195,10 +172,8 @@ class RecordFollower(Generic[StoreT]):
     def follow(self, *, now: bool = False) -> None:
         """Updates the state with what other servers wrote.
 
-        ``now``: read the store now, waiting for writers; otherwise only if the last read is old and no one writes.
-
-        Raises:
-            StorageError: ``now`` is set and the store does not answer.
+        ``now``: read the store now, waiting for writers, and raise if it does not answer; otherwise only if the last
+        read is old and no one writes.
         """
         if self.store is None or not (now or (self.store.is_shared and time.monotonic() > self._follow_at)):
             return
