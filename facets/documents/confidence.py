@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from facets.documents.types import SearchMode
 from facets.errors import CheckpointError
-from facets.storage import LogisticCurves
+from facets.storage.fitted import LogisticCurves
 
 SIGNALS = ("cosine", "coverage", "saturation")
 """Signals of one hit.

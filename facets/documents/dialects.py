@@ -26,7 +26,8 @@ from facets.documents.filters import (
     Scalar,
     bounds_of,
 )
-from facets.storage import PostgresSchema, tables_with_checksums
+from facets.storage.checksums import tables_with_checksums
+from facets.storage.postgres import PostgresSchema
 
 Parameters = list[str | int]
 Sql = tuple[str, Parameters]

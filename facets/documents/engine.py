@@ -53,7 +53,9 @@ from facets.errors import (
     StorageError,
 )
 from facets.index.config import MAX_PAGE_SIZE, MAX_READ_BYTES, MAX_TEXT_BYTES, EngineConfig
-from facets.storage import DirectoryLock, SqlDatabase, clear_errors, make_private_directory
+from facets.storage.directory import DirectoryLock
+from facets.storage.files import clear_errors, make_private_directory
+from facets.storage.sql import SqlDatabase
 
 MAX_DIM = 4096  # D of a collection
 _SEARCH_ATTEMPTS = 3  # the last one blocks writers, so it always sees one state

@@ -13,15 +13,11 @@ from facets.documents.dialects import POSTGRES, SQLITE, Dialect, postgres_schema
 from facets.documents.store import SCHEMA, STORE_FILE, DocumentStore, problems_in
 from facets.documents.view import StoreView
 from facets.errors import ConflictError, DamagedError, NotFoundError
-from facets.storage import (
-    Database,
-    DirectoryLock,
-    PostgresDatabase,
-    Schema,
-    SqlConnection,
-    SqlDatabase,
-    make_private_directory,
-)
+from facets.storage.database import Database, Schema
+from facets.storage.directory import DirectoryLock
+from facets.storage.files import make_private_directory
+from facets.storage.postgres import PostgresDatabase
+from facets.storage.sql import SqlConnection, SqlDatabase
 
 _PARTIAL, _MOVED = ".part", ".moved"  # suffixes of files
 _ROWS_AT_A_TIME = 2000  # copied in one transaction

@@ -46,16 +46,11 @@ from facets.documents.records import (
 from facets.documents.view import StoreView, document_rows_from
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.index.config import EngineConfig
-from facets.storage import (
-    MANIFEST,
-    Database,
-    DirectoryManifest,
-    PostgresDatabase,
-    Schema,
-    SqlConnection,
-    SqlDatabase,
-    row_checksum,
-)
+from facets.storage.checksums import row_checksum
+from facets.storage.database import Database, Schema
+from facets.storage.directory import MANIFEST, DirectoryManifest
+from facets.storage.postgres import PostgresDatabase
+from facets.storage.sql import SqlConnection, SqlDatabase
 
 STORE_FILE = "documents.sqlite3"
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)

@@ -39,7 +39,8 @@ from facets.documents.records import (
 from facets.documents.types import MAX_PARTS, DocumentPart, JsonValue, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
 from facets.index.lexical import TermCounts
-from facets.storage import SqlConnection, SqlCursor, row_checksum
+from facets.storage.checksums import row_checksum
+from facets.storage.sql import SqlConnection, SqlCursor
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

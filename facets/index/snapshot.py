@@ -19,7 +19,7 @@ import numpy as np
 
 from facets.errors import IndexFormatError
 from facets.index.base import FacetIndex, IndexBackend, MappedFile
-from facets.storage import clear_errors, write_atomically
+from facets.storage.files import clear_errors, write_atomically
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ from safetensors.numpy import load, save
 
 from facets.errors import CheckpointError, InvalidInputError
 from facets.language.vocabulary import Vocabulary
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 if TYPE_CHECKING:
     from torch import Tensor

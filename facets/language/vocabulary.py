@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from spacy.lang.en.stop_words import STOP_WORDS
 
 from facets.errors import CheckpointError, InvalidInputError
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 PIECE_MARK = "##"  # marks pieces: "goat##" begins a word, "##herd" continues one
 _TOTAL = "#total"

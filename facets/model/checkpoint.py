@@ -30,7 +30,7 @@ from facets.errors import CheckpointError, ConfigError, NotFoundError
 from facets.language.vectors import WordVectors
 from facets.model.precision import use_half_weights
 from facets.model.shipped import borrowed_folder
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 NetworkT = TypeVar("NetworkT", bound=nn.Module)
 ConfigT = TypeVar("ConfigT", bound=Settings)

@@ -23,7 +23,7 @@ from facets.errors import CheckpointError
 from facets.language.vectors import WordVectors, dequantize, quantize
 from facets.model.checkpoint import ReadFile, read_weights, write_parts
 from facets.model.word_pieces import WordPieces
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 TASK: Literal["passages"] = "passages"
 PASSAGE_FILES = ("config.json", "model.safetensors", "tokenizer.json", "vectors.safetensors", "vocabulary.tsv")

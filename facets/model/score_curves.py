@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
-from facets.storage import FITTED_FORMAT, read_fitted, write_atomically
+from facets.storage.files import write_atomically
+from facets.storage.fitted import FITTED_FORMAT, read_fitted
 
 ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, such as sif+attention -> curve [2, N], see apply_curve
 

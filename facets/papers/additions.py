@@ -16,7 +16,8 @@ from facets.papers.model import PaperModel
 from facets.papers.records import AddResult, CandidateKind, NewAuthor, Paper, check_added_papers, check_new_authors
 from facets.papers.store import Added, AddedVector, AdditionStore
 from facets.papers.tables import EngineState, StateGrowth, trained_state
-from facets.storage import NO_NEWS, News, RecordFollower, SqlDatabase
+from facets.storage.records import NO_NEWS, News, RecordFollower
+from facets.storage.sql import SqlDatabase
 
 logger = logging.getLogger(__name__)
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.papers.records import CandidateKind
-from facets.storage import LogisticCurves
+from facets.storage.fitted import LogisticCurves
 
 FEATURES = ("document", "facet", "known", "words", "document_words")
 """Inputs of a curve.

@@ -42,7 +42,7 @@ from facets.papers.scoring import (
     shared_papers,
 )
 from facets.papers.tables import EngineState
-from facets.storage import SqlDatabase
+from facets.storage.sql import SqlDatabase
 
 # Scores computed at a time, papers times candidates: 64 MiB per array.
 _SCORES_AT_A_TIME = 16_000_000

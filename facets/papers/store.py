@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 
 from facets.errors import DamagedError, InvalidInputError
 from facets.papers.records import Author, CandidateKind, Paper
-from facets.storage import News, Record, RecordStore, SqlDatabase, record_schema
+from facets.storage.records import News, Record, RecordStore, record_schema
+from facets.storage.sql import SqlDatabase
 
 _FILE = "recommendation.sqlite3"
 SCHEMA = record_schema("file of additions", 0x46415041)  # "FAPA"
@@ -73,7 +74,7 @@ class AdditionStore(RecordStore):
     ``place``: a folder, created when absent, or a database shared by several servers.
 
     Raises:
-        StorageError: See :class:`facets.storage.RecordStore`.
+        StorageError: See :class:`facets.storage.records.RecordStore`.
     """
 
     def __init__(self, place: Path | SqlDatabase, model_name: str) -> None:
@@ -95,7 +96,7 @@ class AdditionStore(RecordStore):
     ) -> int:
         """Stores papers and vectors in one durable transaction, replacing those of known ids.
 
-        ``after``: see :meth:`facets.storage.RecordStore.write`.
+        ``after``: see :meth:`facets.storage.records.RecordStore.write`.
 
         Raises:
             InvalidInputError: An id or a name is not valid Unicode; nothing was stored.

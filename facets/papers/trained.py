@@ -30,7 +30,7 @@ from facets.errors import CheckpointError
 from facets.language.vectors import dequantize, quantize
 from facets.papers.reading import MAX_ABSTRACT_CHARS, SentenceVectors
 from facets.papers.records import CandidateKind
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 _FORMAT = 1
 _SETTINGS_FILE, _TABLES_FILE = "recommendation.json", "tables.safetensors"

@@ -22,7 +22,8 @@ from facets.relations.patterns import tokenize_patterns
 from facets.relations.results import Relation
 from facets.relations.scoring import RelationFacets
 from facets.relations.tables import RelationDetails
-from facets.storage import NO_NEWS, News, Record, RecordFollower, RecordStore, SqlDatabase, record_schema
+from facets.storage.records import NO_NEWS, News, Record, RecordFollower, RecordStore, record_schema
+from facets.storage.sql import SqlDatabase
 
 _MAX_NAME_CHARS = 200
 _MAX_EXAMPLES = 100
@@ -48,7 +49,7 @@ class AddedRelationStore(RecordStore):
     ``place``: a folder, created when absent, or a database shared by several servers.
 
     Raises:
-        StorageError: See :class:`facets.storage.RecordStore`.
+        StorageError: See :class:`facets.storage.records.RecordStore`.
     """
 
     def __init__(self, place: Path | SqlDatabase, model: str) -> None:
@@ -63,11 +64,11 @@ class AddedRelationStore(RecordStore):
         return _updated([], self.news())
 
     def add(self, relation: AddedRelation, *, after: int | None = None) -> int:
-        """Adds a relation; see :meth:`facets.storage.RecordStore.write`."""
+        """Adds a relation; see :meth:`facets.storage.records.RecordStore.write`."""
         return self.write([Record(_KIND, relation.name, json.dumps(asdict(relation)).encode())], after=after)
 
     def remove(self, name: str, *, after: int | None = None) -> int:
-        """Removes a relation; see :meth:`facets.storage.RecordStore.write`."""
+        """Removes a relation; see :meth:`facets.storage.records.RecordStore.write`."""
         return self.write([Record(_KIND, name, None)], after=after)
 
 

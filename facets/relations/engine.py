@@ -31,7 +31,7 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
 from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
-from facets.storage import SqlDatabase
+from facets.storage.sql import SqlDatabase
 
 
 class RelationEngine:

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from facets.errors import CheckpointError
 from facets.relations.entities import VALUES, EntityType
 from facets.relations.thresholds import Confidence
-from facets.storage import write_whole
+from facets.storage.files import write_whole
 
 # Names of the tables among a model's weights: unit rows, and log-odds of heads, then of tails.
 TABLES = ("relations.facets", "table.patterns", "table.relations", "relations.types")

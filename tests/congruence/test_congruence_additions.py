@@ -26,7 +26,9 @@ from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
 from facets.relations.results import Relation
-from facets.storage import PostgresDatabase, Record, RecordStore, SqlDatabase, record_schema
+from facets.storage.postgres import PostgresDatabase
+from facets.storage.records import Record, RecordStore, record_schema
+from facets.storage.sql import SqlDatabase
 
 Place = Callable[[], Path | SqlDatabase]
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")

@@ -15,7 +15,7 @@ from facets.documents.index_manager import IndexManager
 from facets.documents.store import DocumentStore
 from facets.documents.view import StoreView
 from facets.errors import FacetsError, NotFoundError, NotReadyError
-from facets.storage import PostgresDatabase
+from facets.storage.postgres import PostgresDatabase
 
 CORPUS = make_corpus()[:40]
 OTHER = TargetModel(

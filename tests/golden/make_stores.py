@@ -15,7 +15,7 @@ from facets_server.runtime.upkeep import back_up_directory
 from facets.papers.records import Author, CandidateKind, Paper
 from facets.papers.store import AddedVector, AdditionStore
 from facets.relations.additions import AddedRelation, AddedRelationStore
-from facets.storage import Database
+from facets.storage.database import Database
 
 HERE = Path(__file__).resolve().parent
 

@@ -27,7 +27,7 @@ from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.model.network import Backbone
 from facets.model.passage_network import RaggedBatch, SentenceEncoder, average_states
-from facets.storage import write_atomically
+from facets.storage.files import write_atomically
 from facets_lab.evaluation.files import Record, read_records
 from facets_lab.training.corpus import expand_files, read_titled_documents
 from facets_lab.training.loop import BatchSize, OptimizerConfig, TrainingConfig

@@ -22,7 +22,7 @@ from facets.errors import ConfigError
 from facets.relations.entities import EntityFinder, EntityType
 from facets.relations.patterns import PairLimits
 from facets.relations.recognizer import SpacyEntities
-from facets.storage import write_atomically
+from facets.storage.files import write_atomically
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.files import read_texts
 from facets_lab.relations.catalogue import read_phrases, relations_by_pattern

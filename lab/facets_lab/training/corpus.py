@@ -29,7 +29,7 @@ from tqdm import tqdm
 from facets.errors import CheckpointError, ConfigError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
-from facets.storage import write_atomically
+from facets.storage.files import write_atomically
 from facets_lab.evaluation.files import read_texts
 
 FORMAT = 1

@@ -26,7 +26,7 @@ from tqdm import tqdm
 from facets.config import AtLeastOne, NonNegative, NonNegativeInt, Positive, Settings
 from facets.devices import compute_device
 from facets.errors import CheckpointError, ConfigError
-from facets.storage import write_atomically
+from facets.storage.files import write_atomically
 
 logger = logging.getLogger(__name__)
 

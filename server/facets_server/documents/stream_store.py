@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from facets.errors import ConflictError, DamagedError, InvalidInputError, NotFoundError
-from facets.storage import Database, Schema, SqlDatabase, clear_errors, tables_with_checksums
+from facets.storage.checksums import tables_with_checksums
+from facets.storage.database import Database, Schema
+from facets.storage.files import clear_errors
+from facets.storage.sql import SqlDatabase
 
 logger = logging.getLogger(__name__)
 

@@ -24,7 +24,7 @@ from prometheus_client.registry import Collector
 
 from facets.documents import CollectionEngine, CollectionInfo
 from facets.errors import StorageError
-from facets.storage import last_backup
+from facets.storage.backup import last_backup
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import STAGES
 

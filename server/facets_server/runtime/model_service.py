@@ -8,7 +8,7 @@ from facets_proto.v1 import models_pb2 as pb
 from facets_proto.v1 import models_pb2_grpc
 
 import facets
-from facets.storage import backups_in
+from facets.storage.backup import backups_in
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import disk_of

@@ -18,7 +18,8 @@ from facets.documents import CollectionEngine
 from facets.errors import NotFoundError
 from facets.model.loading import DEFAULT_MODEL, TASKS, task_of
 from facets.model.shipped import find_model
-from facets.storage import Schema, SqlDatabase
+from facets.storage.database import Schema
+from facets.storage.sql import SqlDatabase
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics

@@ -13,23 +13,21 @@ from facets.documents.store import examine_postgres
 from facets.errors import ConfigError, ConflictError, DamagedError, IndexFormatError, StorageError, StoreInUseError
 from facets.index.backends import make_backend
 from facets.index.snapshot import check_snapshot
-from facets.storage import (
+from facets.storage.backup import (
     BACKUP_MANIFEST,
-    MANIFEST,
     Backup,
-    DirectoryLock,
-    DirectoryManifest,
-    Schema,
     back_up,
     backups_in,
     check_backup,
-    clear_errors,
     mark_verified,
     note_backup,
     problems_of,
     remove_older,
     restore,
 )
+from facets.storage.database import Schema
+from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
+from facets.storage.files import clear_errors
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import disk_of
 from facets_server.runtime.rooms import rooms
@@ -50,7 +48,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
 
     Raises:
         DamagedError: The directory has no stores.
-        ConflictError, StorageError: See :func:`facets.storage.back_up`.
+        ConflictError, StorageError: See :func:`facets.storage.backup.back_up`.
     """
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
@@ -83,7 +81,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
     Raises:
         ConfigError: The server has no backup folder, or its documents are not in its data directory.
-        ConflictError, StorageError: See :func:`facets.storage.back_up`.
+        ConflictError, StorageError: See :func:`facets.storage.backup.back_up`.
     """
     if config.backup_dir is None:
         raise ConfigError(
@@ -115,7 +113,7 @@ def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     """Puts a backup into an empty or new directory.
 
     Raises:
-        ConflictError, StorageError: See :func:`facets.storage.restore`.
+        ConflictError, StorageError: See :func:`facets.storage.backup.restore`.
     """
     stores = {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}
     files = restore(source, data_dir, stores=stores, needed=_DOCUMENTS)

@@ -22,7 +22,7 @@ from facets.errors import DamagedError, IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
-from facets.storage import Database
+from facets.storage.database import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]

@@ -17,7 +17,7 @@ from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K, EngineConfig
 from facets.index.exact import reference_search
-from facets.storage import Database
+from facets.storage.database import Database
 
 MakeDocuments = Callable[..., list[Document]]
 MakeFacets = Callable[..., NDArray[np.float32]]

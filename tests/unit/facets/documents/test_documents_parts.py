@@ -23,7 +23,7 @@ from facets.documents import (
 from facets.documents import engine as engine_module
 from facets.documents.store import SCHEMA
 from facets.errors import DamagedDocumentsError, InvalidInputError
-from facets.storage import problems_of
+from facets.storage.backup import problems_of
 
 OpenEngine = Callable[..., CollectionEngine]
 DIM = 32

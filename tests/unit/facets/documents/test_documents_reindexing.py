@@ -15,7 +15,7 @@ from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionModel
 from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import NotFoundError, NotReadyError
-from facets.storage import Database
+from facets.storage.database import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 NUM_FACETS, DIM = 3, 64  # of the new model; the old one has 2 and 32

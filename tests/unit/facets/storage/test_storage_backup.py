@@ -13,19 +13,10 @@ import pytest
 from damage import DAMAGES, flip_bit
 
 from facets.errors import ConflictError, DamagedError, StorageError, StoreInUseError
-from facets.storage import (
-    Database,
-    DirectoryLock,
-    DirectoryManifest,
-    Schema,
-    back_up,
-    check_backup,
-    mark_verified,
-    problems_of,
-    remove_older,
-    restore,
-    tables_with_checksums,
-)
+from facets.storage.backup import back_up, check_backup, mark_verified, problems_of, remove_older, restore
+from facets.storage.checksums import tables_with_checksums
+from facets.storage.database import Database, Schema
+from facets.storage.directory import DirectoryLock, DirectoryManifest
 
 SCHEMA = Schema(
     title="list of words",

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from facets.errors import DamagedError, DiskFullError, StorageError, StoreClosedError
-from facets.storage import Database, Schema, tables_with_checksums
+from facets.storage.checksums import tables_with_checksums
+from facets.storage.database import Database, Schema
 
 CREATE = tables_with_checksums("CREATE TABLE words (word TEXT PRIMARY KEY)")
 ONE = Schema(title="list of words", application_id=77, create=CREATE)

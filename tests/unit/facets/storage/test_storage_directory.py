@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from facets.errors import StorageError, StoreInUseError
-from facets.storage import DirectoryLock
+from facets.storage.directory import DirectoryLock
 
 
 def test_disk_that_cannot_lock_is_not_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

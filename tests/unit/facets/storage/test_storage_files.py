@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from facets.errors import DiskFullError, StorageError
-from facets.storage import make_private_directory, write_atomically
+from facets.storage.files import make_private_directory, write_atomically
 
 
 @pytest.mark.parametrize("durable", [True, False])

@@ -6,7 +6,9 @@ from pathlib import Path
 import pytest
 
 from facets.errors import DamagedError, StoreGoneError
-from facets.storage import Database, HighWaterMark, Schema, tables_with_checksums
+from facets.storage.checksums import tables_with_checksums
+from facets.storage.database import Database, Schema
+from facets.storage.mark import HighWaterMark
 
 COUNTED = Schema(
     title="list of words",

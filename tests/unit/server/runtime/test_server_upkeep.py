@@ -16,7 +16,7 @@ from facets.documents import CollectionEngine, Document, EngineConfig, SearchReq
 from facets.papers.records import Paper
 from facets.papers.store import AdditionStore
 from facets.relations.additions import AddedRelation, AddedRelationStore
-from facets.storage import last_backup
+from facets.storage.backup import last_backup
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"
 GUIDE = Path(__file__).resolve().parents[4] / "docs" / "run" / "operations.md"
