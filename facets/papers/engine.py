@@ -11,12 +11,10 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError
-from facets.index.candidates import select_diverse
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
-from facets.papers.candidates import allowed_candidates, allowed_papers, candidate_bonus, paper_bonus, row_of
+from facets.papers.candidates import allowed_candidates, allowed_papers, example_bonus, row_of
 from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
 from facets.papers.records import (
@@ -32,20 +30,13 @@ from facets.papers.records import (
     RankedPaper,
     check_papers,
 )
-from facets.papers.scoring import (
-    DIVERSITY_POOL,
-    DIVERSITY_POOL_FOR_EACH,
-    HybridScores,
-    best_columns,
-    candidate_evidence,
-    hybrid_scores,
-    shared_papers,
-)
+from facets.papers.scoring import best_columns, candidate_evidence, diverse_columns, hybrid_scores
 from facets.papers.tables import EngineState
 from facets.storage.sql import SqlDatabase
 
-# Scores computed at a time, papers times candidates: 64 MiB per array.
-_SCORES_AT_A_TIME = 16_000_000
+_SCORES_AT_A_TIME = 16_000_000  # papers times candidates: 64 MiB per array
+# Diversity chooses from this many candidates, or this many times `top_k`.
+_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH = 50, 5
 
 
 class PaperEngine:
@@ -56,19 +47,11 @@ class PaperEngine:
     """
 
     def __init__(self, model: PaperModel, *, data_dir: str | Path | SqlDatabase | None = None) -> None:
-        """Takes a model that ``facets.load`` returned.
-
-        Args:
-            model: A model whose ``task`` is ``papers``.
-            data_dir: Folder for additions, created when absent, or a database shared by several servers; None: nothing
-                can be added.
+        """Takes a model, and a folder for additions, created when absent, or a database shared by several servers.
 
         Raises:
-            InvalidInputError: The model has another task.
             StorageError: The folder cannot be opened, or belongs to another model.
         """
-        if model.task != "papers":
-            raise InvalidInputError(f"must be one for the task 'papers', got one for {model.task!r}", path="model")
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
 
@@ -117,7 +100,7 @@ class PaperEngine:
         return self.model.encode_papers(self.model.paper_rows(*texts), self.model.sentence_vectors(*texts))
 
     def recommend_authors(
-        self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
+        self, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> list[list[RankedCandidate]]:
         """Authors for each paper, best first, ties by id; an empty list if no candidate passes the filters.
 
@@ -127,24 +110,23 @@ class PaperEngine:
         return self._recommend(CandidateKind.AUTHORS, papers, options or PaperOptions())
 
     def recommend_citations(
-        self, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
+        self, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> list[list[RankedCandidate]]:
         """Papers that would cite each paper; otherwise as ``recommend_authors``."""
         return self._recommend(CandidateKind.CITATIONS, papers, options or PaperOptions())
 
     def recommend_bulk(
-        self, kind: CandidateKind, papers: Sequence[Paper] | PaperFacets, options: PaperOptions | None = None
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions | None = None
     ) -> BulkCandidates:
         """``recommend_authors`` or ``recommend_citations`` as arrays, for thousands of papers.
 
         Evidence and diversity are not available.
         """
         options = options or PaperOptions()
-        encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
+        encoded = self.encode(papers)
         state = self.state
         table = state.tables[kind]
-        allowed = allowed_candidates(table, options)
-        bonus = candidate_bonus(table, options)
+        allowed, bonus = allowed_candidates(table, options), example_bonus(table, options)
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
@@ -152,12 +134,9 @@ class PaperEngine:
         for first in range(0, len(encoded) if width else 0, step):
             check_interrupted()
             part = slice(first, first + step)
-            total = self._scores(state, kind, encoded.part(part), options, allowed).total
-            if bonus is not None:
-                total += bonus[allowed]
-            if not isinstance(papers, PaperFacets):
-                for row, paper in enumerate(papers[part]):
-                    total[row, np.isin(allowed, table.rows(paper.excluded_ids))] = -np.inf
+            total = self._scores(state, kind, encoded.part(part), options, allowed)[0] + bonus[allowed]
+            for row, paper in enumerate(papers[part]):
+                total[row, np.isin(allowed, table.rows(paper.excluded_ids))] = -np.inf
             columns, scores[part] = best_columns(total, width, ranks=lambda: table.id_ranks[allowed])
             rows[part] = np.where(columns >= 0, allowed[columns], -1)
         return BulkCandidates(table.ids.tolist(), rows, scores)
@@ -170,14 +149,14 @@ class PaperEngine:
         *,
         options: PaperOptions | None = None,
     ) -> list[list[RankedPaper]]:
-        """Ranks papers for each author or citing paper.
+        """Ranks papers for each author (id, else name) or citing paper.
 
         Args:
             kind: Whether ``ids`` are authors or citing papers.
-            ids: Authors (id, else name) or citing papers.
+            ids: The authors or citing papers.
             papers: The papers to rank, as records or encoded by ``encode``.
-            options: ``excluded_ids``, ``candidates``, ``positive_ids`` and ``negative_ids`` are ids of ``papers``
-                here, and the years bound their ``year``. Encoded papers have neither, so these must not be set.
+            options: ``top_k``, ``facet_weight`` and ``evidence``; for records also ``excluded_ids``, which are ids of
+                papers here, and the years, which bound the papers' own. Others have no effect.
 
         Returns:
             One list per id, best first, ties by position.
@@ -189,27 +168,23 @@ class PaperEngine:
         """
         options = options or PaperOptions()
         state = self.state
-        table = state.tables[kind]
-        columns = np.array([row_of(kind, table, key) for key in ids], dtype=np.int64)
+        columns = np.array([row_of(kind, state.tables[kind], key) for key in ids], dtype=np.int64)
         encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
         allowed = allowed_papers(papers, options)
-        bonus = paper_bonus(papers, encoded.documents, options)
         if not len(allowed) or not len(columns):
             return [[] for _ in columns]
         chosen = encoded.part(allowed)
-        scores = self._scores(state, kind, chosen, options, columns)
-        total = scores.total if bonus is None else scores.total + bonus[allowed, None]
-        best, best_scores = best_columns(
-            np.ascontiguousarray(total.T), options.top_k, ranks=lambda: np.arange(len(allowed))
-        )
+        total, facets, documents = self._scores(state, kind, chosen, options, columns)
+        ranks = np.arange(len(allowed))
+        best, best_scores = best_columns(np.ascontiguousarray(total.T), options.top_k, ranks=lambda: ranks)
         return [
             [
                 RankedPaper(
                     position=int(allowed[row]),
                     id="" if isinstance(papers, PaperFacets) else papers[allowed[row]].id,
                     score=float(score),
-                    facet_score=float(scores.facets[row, place]),
-                    document_score=float(scores.documents[row, place]),
+                    facet_score=float(facets[row, place]),
+                    document_score=float(documents[row, place]),
                     evidence=self._evidence(state, kind, chosen.part(slice(row, row + 1)), int(column), options),
                 )
                 for row, score in zip(best[place], best_scores[place], strict=True)
@@ -240,22 +215,20 @@ class PaperEngine:
         return self._additions.add_authors(authors)
 
     def _recommend(
-        self, kind: CandidateKind, papers: Sequence[Paper] | PaperFacets, options: PaperOptions
+        self, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions
     ) -> list[list[RankedCandidate]]:
-        encoded = papers if isinstance(papers, PaperFacets) else self.encode(papers)
+        encoded = self.encode(papers)
         state = self.state
         table = state.tables[kind]
-        allowed, bonus = allowed_candidates(table, options), candidate_bonus(table, options)
+        allowed, bonus = allowed_candidates(table, options), example_bonus(table, options)
         rankings = []
-        for number in range(len(encoded)):
+        for number, paper in enumerate(papers):
             check_interrupted()
             rows = allowed
-            if not isinstance(papers, PaperFacets) and papers[number].excluded_ids:
-                rows = rows[~np.isin(rows, table.rows(papers[number].excluded_ids))]
+            if paper.excluded_ids:
+                rows = rows[~np.isin(rows, table.rows(paper.excluded_ids))]
             ranking = self._ranking(state, kind, encoded.part(slice(number, number + 1)), rows, options, bonus)
-            if not isinstance(papers, PaperFacets):
-                ranking = self._with_confidence(kind, papers[number], ranking)
-            rankings.append(ranking)
+            rankings.append(self._with_confidence(kind, paper, ranking))
         return rankings
 
     def _ranking(
@@ -265,31 +238,29 @@ class PaperEngine:
         paper: PaperFacets,
         rows_C: NDArray[np.int64],
         options: PaperOptions,
-        bonus_J: NDArray[np.float32] | None,
+        bonus_J: NDArray[np.float32],
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
         if not len(rows_C):
             return []
         table = state.tables[kind]
-        scores = self._scores(state, kind, paper, options, rows_C)
-        total = scores.total if bonus_J is None else scores.total + bonus_J[rows_C]
-        pool = max(DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
-        columns, best = best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C])
+        total, facets, documents = self._scores(state, kind, paper, options, rows_C)
+        total += bonus_J[rows_C]
+        pool = max(_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
+        best, scores = (array[0] for array in best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C]))
         if options.diversify:
-            similarities = shared_papers(table, rows_C[columns[0]])
-            no_facets = np.empty((len(similarities), 0))  # facets of a query that diversity should cover
-            chosen = select_diverse(best[0], no_facets, similarities, diversify=options.diversify, top_k=options.top_k)
-            columns, best = columns[:, chosen], best[:, chosen]
+            chosen = diverse_columns(table, rows_C[best], scores, options)
+            best, scores = best[chosen], scores[chosen]
         return [
             RankedCandidate(
                 id=table.ids[rows_C[column]],
                 name=table.names[rows_C[column]],
                 score=float(score),
-                facet_score=float(scores.facets[0, column]),
-                document_score=float(scores.documents[0, column]),
+                facet_score=float(facets[0, column]),
+                document_score=float(documents[0, column]),
                 evidence=self._evidence(state, kind, paper, int(rows_C[column]), options),
             )
-            for column, score in zip(columns[0], best[0], strict=True)
+            for column, score in zip(best, scores, strict=True)
         ]
 
     def _evidence(
@@ -297,9 +268,8 @@ class PaperEngine:
     ) -> CandidateEvidence | None:
         if not options.evidence:
             return None
-        facets_KD, document_W = paper.scaled(kind)[0], paper.documents[0]
         return candidate_evidence(
-            self.model, state.tables[kind], state.bank, row, facets_KD=facets_KD, document_W=document_W
+            self.model, state.tables[kind], state.bank, row, paper.scaled(kind)[0], paper.documents[0]
         )
 
     def _with_confidence(
@@ -324,14 +294,8 @@ class PaperEngine:
         papers: PaperFacets,
         options: PaperOptions,
         rows_C: NDArray[np.int64],
-    ) -> HybridScores:
-        table, settings = state.tables[kind], self.model.settings
-        return hybrid_scores(
-            papers.scaled(kind),
-            papers.documents,
-            table,
-            state.bank,
-            facet_weight=settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight,
-            document_mode=settings.document_modes[kind],
-            rows_C=None if len(rows_C) == table.num_rows else rows_C,
-        )
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+        settings = self.model.settings
+        facet_weight = settings.facet_weights[kind] if options.facet_weight is None else options.facet_weight
+        mode = settings.document_modes[kind]
+        return hybrid_scores(papers, kind, state, rows_C, facet_weight=facet_weight, document_mode=mode)

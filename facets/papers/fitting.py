@@ -3,17 +3,16 @@
 Shape letters: N papers, K facets, D dimensions, P papers of the training.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import grouped
-from facets.papers.membership import AddedPapers, TrainedLookup
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, PaperFacets
-from facets.papers.store import AddedVector
+from facets.papers.tables import PaperBank
 
 _MAX_FITTED_PAPERS = 128  # a vector is fitted to at most this many of a candidate's latest papers
 _MAX_KEPT_PAPERS = 4096  # encoded papers kept for later additions: about 20 MB with the shipped model
@@ -73,59 +72,38 @@ def spread_matrix(facets_PD: NDArray[np.float32]) -> NDArray[np.float32]:
 class VectorFitter:
     """Fits vectors of candidates; for one caller at a time. Keeps recently encoded papers."""
 
-    def __init__(self, model: PaperModel, trained: TrainedLookup) -> None:
+    def __init__(self, model: PaperModel) -> None:
         self._model = model
-        self._trained = trained
-        self._encoded: dict[str, PaperFacets] = {}
-        self._lengths = {kind: _median_length(model.tables.vectors[kind]) for kind in CandidateKind}
+        lengths = {kind: np.linalg.norm(model.tables.vectors[kind], axis=1) for kind in CandidateKind}
+        self._lengths = {kind: float(np.median(own)) if len(own) else 1.0 for kind, own in lengths.items()}
+        self._encoded: dict[int, tuple[str, str, PaperFacets]] = {}  # by row of the bank, with title and abstract
 
     def fit(
-        self,
-        candidates: Mapping[CandidateKind, Sequence[str]],
-        added: AddedPapers,
-        *,
-        changed: Sequence[str] = (),
-        name: Callable[[CandidateKind, str], str],
-    ) -> list[AddedVector]:
-        """Vectors of candidates; candidates without papers are left out.
+        self, kind: CandidateKind, members: Mapping[str, Sequence[int]], bank: PaperBank
+    ) -> Iterator[tuple[str, NDArray[np.float32]]]:
+        """Yields id and vector ``[D]`` of candidates, given the rows of their papers; leaves out those without."""
+        papers = ((key, rows[-_MAX_FITTED_PAPERS:]) for key, rows in members.items() if rows)
+        for group in grouped(papers, _MAX_KEPT_PAPERS, size=lambda pair: len(pair[1])):
+            self._encode({row for _, rows in group for row in rows}, bank)
+            for key, rows in group:
+                check_interrupted()
+                facets_NKD = np.concatenate([self._encoded[row][2].scaled(kind) for row in rows])
+                spread_DD = self._model.tables.spreads[kind]
+                yield key, fit_vector(facets_NKD, length=self._lengths[kind], spread_DD=spread_DD)
 
-        Args:
-            candidates: Ids by kind.
-            added: All added papers.
-            changed: Ids of papers whose text is new.
-            name: Returns the name of a candidate.
-        """
-        for paper_id in changed:
-            self._encoded.pop(paper_id, None)
-        vectors = []
-        for kind in CandidateKind:
-            papers = ((key, added.papers_of(kind, key)[-_MAX_FITTED_PAPERS:]) for key in candidates.get(kind, ()))
-            with_papers = (pair for pair in papers if pair[1])
-            for group in grouped(with_papers, _MAX_KEPT_PAPERS, size=lambda pair: len(pair[1])):
-                self._encode([paper_id for _, paper_ids in group for paper_id in paper_ids], added)
-                for key, paper_ids in group:
-                    check_interrupted()
-                    facets_NKD = np.concatenate([self._encoded[paper_id].scaled(kind) for paper_id in paper_ids])
-                    spread_DD = self._model.tables.spreads[kind]
-                    vector_D = fit_vector(facets_NKD, length=self._lengths[kind], spread_DD=spread_DD)
-                    vectors.append(AddedVector(kind, key, name(kind, key), vector_D))
-        return vectors
-
-    def _encode(self, ids: Sequence[str], added: AddedPapers) -> None:
-        """Encodes the papers that are not cached yet."""
-        if len(self._encoded.keys() | ids) > _MAX_KEPT_PAPERS:
+    def _encode(self, rows: Set[int], bank: PaperBank) -> None:
+        """Encodes the papers that are not kept yet; a failed addition may have left others under their rows."""
+        if len(self._encoded.keys() | rows) > _MAX_KEPT_PAPERS:
             self._encoded.clear()
-        missing = [paper_id for paper_id in dict.fromkeys(ids) if paper_id not in self._encoded]
+        texts = {row: (bank.titles[row], bank.abstracts[row]) for row in sorted(rows)}
+        missing = {row: text for row, text in texts.items() if self._encoded.get(row, ("", ""))[:2] != text}
         if not missing:
             return
-        texts = [added.papers[paper_id] for paper_id in missing if paper_id in added.papers]
-        text_rows = iter(self._model.paper_rows([p.title for p in texts], [p.abstract for p in texts]))
-        rows = [next(text_rows) if p in added.papers else self._trained.words_of(p) for p in missing]
-        encoded = self._model.encode_papers(rows)
-        for row, paper_id in enumerate(missing):
-            paper = encoded.part(slice(row, row + 1))
-            self._encoded[paper_id] = PaperFacets(*(array.copy() for array in paper.arrays))
-
-
-def _median_length(vectors_JD: NDArray[np.float32]) -> float:
-    return float(np.median(np.linalg.norm(vectors_JD, axis=1))) if len(vectors_JD) else 1.0
+        trained = self._model.papers
+        added = [text for row, text in missing.items() if row >= len(trained.ids)]
+        read = iter(self._model.paper_rows([title for title, _ in added], [abstract for _, abstract in added]))
+        words = [trained.words_of(row) if row < len(trained.ids) else next(read) for row in missing]
+        encoded = self._model.encode_papers(words)
+        for number, (row, text) in enumerate(missing.items()):
+            paper = encoded.part(slice(number, number + 1))
+            self._encoded[row] = (*text, PaperFacets(*(array.copy() for array in paper.arrays)))

@@ -30,20 +30,21 @@ from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.confidence import PaperConfidence
 from facets.papers.network import PaperNetwork
-from facets.papers.reading import SentenceSide, document_vectors, typed_rows
+from facets.papers.reading import SentenceVectors, document_vectors, sentence_texts, typed_rows
 from facets.papers.records import PaperFacets
 from facets.papers.trained import (
+    PapersPart,
     PaperTables,
     ScoringSettings,
     SentenceSettings,
     TrainedPapers,
+    files_of,
     read_papers_part,
     write_papers_part,
-    write_sentence_vectors,
 )
 
-# Words per forward pass, including padding.
-_BATCH_TOKENS = 8192
+_BATCH_TOKENS = 8192  # words per forward pass, including padding
+_EMBEDDED_AT_A_TIME = 2048
 
 
 class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
@@ -54,6 +55,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         settings: How scores are mixed.
         papers: The papers the tables come from.
         sentences: Their sentence vectors; None: documents are only word averages.
+        encoder: The model that computes sentence vectors.
         confidence: Confidence curves; None: not fitted.
     """
 
@@ -66,17 +68,17 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         tables: PaperTables,
         settings: ScoringSettings,
         papers: TrainedPapers,
-        papers_path: str = ".",
-        sentences: SentenceSide | None = None,
+        sentences: SentenceVectors | None = None,
+        encoder: PassageModel | None = None,
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
         super().__init__(network, words, config=config, revision=revision, device=device)
-        self._papers_path = papers_path
         self.tables = tables
         self.settings = settings
         self.papers = papers
         self.sentences = sentences
+        self.encoder = encoder
         self.confidence: PaperConfidence | None = None
 
     def paper_rows(self, titles: Sequence[str], abstracts: Sequence[str]) -> list[NDArray[np.uint16]]:
@@ -103,22 +105,24 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
 
     def sentence_vectors(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
         """Unit sentence vectors of papers, ``[B, P]``; P is 0 for a model without sentence vectors."""
-        if self.sentences is None:
+        if self.sentences is None or self.encoder is None or self.settings.sentences is None:
             return np.empty((len(titles), 0), dtype=np.float32)
-        return self.sentences.encode(titles, abstracts)
+        texts = sentence_texts(titles, abstracts, self.settings.sentences.abstract_chars)
+        parts = [np.empty((0, self.sentences.axes.shape[1]), dtype=np.float32)]
+        for first in range(0, len(texts), _EMBEDDED_AT_A_TIME):
+            parts.append(self.sentences.project(self.encoder.embed(texts[first : first + _EMBEDDED_AT_A_TIME])))
+        return np.concatenate(parts)
 
     @torch.inference_mode()
     def encode_papers(
         self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32] | None = None
     ) -> PaperFacets:
-        """Facets, magnitudes and documents of papers, in the given order.
+        """Facets, magnitudes and documents of papers, given their typed rows.
 
-        Args:
-            rows: Typed rows.
-            sentences: ``sentence_vectors`` of the same papers; None: zeros, for when documents are not needed.
+        ``sentences``: ``sentence_vectors`` of the same papers; None: zeros, for when documents are not needed.
         """
         if sentences is None:
-            width = 0 if self.sentences is None else self.sentences.trained.axes.shape[1]
+            width = 0 if self.sentences is None else self.sentences.axes.shape[1]
             sentences = np.zeros((len(rows), width), dtype=np.float32)
         shape = (len(rows), self.num_facets)
         result = PaperFacets(
@@ -130,38 +134,33 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         for batch, rows_BL, lengths_B in self._batches([row[: self.max_tokens] for row in rows], _BATCH_TOKENS):
             check_interrupted()
             encoded = self.network(rows_BL, lengths_B)
-            result.facets[batch] = encoded.facets.float().cpu().numpy()
-            result.author_magnitudes[batch] = encoded.author_magnitudes.float().cpu().numpy()
-            result.citation_magnitudes[batch] = encoded.citation_magnitudes.float().cpu().numpy()
+            for own, batch_of_own in zip(result.arrays, encoded[:3], strict=False):
+                own[batch] = batch_of_own.float().cpu().numpy()
         return result
 
     def document_vectors(
         self, rows: Sequence[NDArray[np.uint16]], sentences: NDArray[np.float32]
     ) -> NDArray[np.float32]:
         """Documents ``[B, W]`` or ``[B, W + P]``: word averages, and sentence vectors if the model has them."""
-        return self._beside(self.word_averages(rows), sentences)
+        starts = np.cumsum([0, *map(len, rows)])[:-1]
+        averages = self._word_averages(np.concatenate([np.empty(0, dtype=np.uint16), *rows]), starts)
+        return self._beside(averages, sentences)
 
     def trained_documents(self) -> NDArray[np.float32]:
         """``document_vectors`` of the training papers."""
-        averages = self.word_averages_of(self.papers.rows, self.papers.offsets[:-1])
-        return averages if self.sentences is None else self._beside(averages, self.sentences.trained.units())
+        averages = self._word_averages(self.papers.rows, self.papers.offsets[:-1])
+        return averages if self.sentences is None else self._beside(averages, self.sentences.units())
 
     def _beside(self, averages: NDArray[np.float32], sentences: NDArray[np.float32]) -> NDArray[np.float32]:
         settings = self.settings.sentences
         return averages if settings is None else document_vectors(averages, sentences, settings.share)
 
     @torch.inference_mode()
-    def word_averages(self, rows: Sequence[NDArray[np.uint16]]) -> NDArray[np.float32]:
-        """Unit weighted averages ``[B, W]`` of the words of papers (eq. B.4); zero where no word is known."""
-        if not rows:
-            return np.empty((0, self.words.dim), dtype=np.float32)
-        lengths = np.fromiter(map(len, rows), dtype=np.int64, count=len(rows))
-        offsets = np.cumsum(lengths) - lengths
-        return self.word_averages_of(np.concatenate(rows), offsets)
+    def _word_averages(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
+        """Unit weighted averages ``[B, W]`` of the words of papers (eq. B.4); zero where no word is known.
 
-    @torch.inference_mode()
-    def word_averages_of(self, rows: NDArray[np.uint16], starts: NDArray[np.int64]) -> NDArray[np.float32]:
-        """``word_averages`` of papers whose rows are concatenated; paper i begins at ``starts[i]``."""
+        ``rows`` of all papers are concatenated; paper i begins at ``starts[i]``.
+        """
         vectors = torch.from_numpy(self.words.unit_vectors)
         words = torch.from_numpy((rows % np.uint16(len(vectors) + 1)).astype(np.int32))
         weights = self.network.word_weights.cpu()[words]
@@ -177,15 +176,12 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return self.words.unit_vectors[rows_V] @ self.network.word_map.weight.detach().cpu().numpy().T
 
     def save(self, folder: Path) -> None:
-        """Writes a checkpoint folder; words and papers only if they are not shared with another folder."""
+        """Writes a checkpoint folder."""
         write_checkpoint(folder, self.config, self.network.state_without_words())
         for name in ("modules.json", "config_sentence_transformers.json"):
             (folder / name).unlink(missing_ok=True)  # facets of papers are not sentence embeddings
-        if self.config.words == ".":
-            self.words.save(folder, quantized=True)
-        write_papers_part(folder, self.tables, self.settings, papers=self.papers, papers_path=self._papers_path)
-        if self._papers_path == "." and self.sentences is not None:
-            write_sentence_vectors(folder, self.sentences.trained)
+        self.words.save(folder, quantized=True)
+        write_papers_part(folder, PapersPart(self.tables, self.settings, self.papers, self.sentences))
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
@@ -200,7 +196,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         tensors = read_weights(folder, read=files)
         if config.task != "papers":
             raise CheckpointError(f"{folder}: expected a model for papers, got one for {config.task!r}")
-        words = WordVectors.load(borrowed_folder(folder, config.words), read=files)
+        words = WordVectors.load(folder, read=files)
         part = read_papers_part(folder, read=files)
         for kind, vectors in part.tables.vectors.items():
             if vectors.ndim != 2 or vectors.shape[1] != config.model.dim:
@@ -210,12 +206,11 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         vectors_VW = torch.from_numpy(words.unit_vectors)
         probabilities_V = torch.from_numpy(words.vocabulary.probabilities)
         network = fit_weights(folder, lambda: PaperNetwork(config.model, vectors_VW, probabilities_V), tensors)
-        revision = files.revision(*revision_files(folder, config), *part.files)
-        sentences = None
-        if part.settings.sentences is not None and part.sentences is not None:
+        revision = files.revision(*revision_files(folder, config), *files_of(folder, part))
+        encoder = None
+        if part.settings.sentences is not None:
             encoder = _sentence_encoder(folder, part.settings.sentences, device)
-            sentences = SentenceSide(part.sentences, encoder, part.settings.sentences.abstract_chars)
-            revision = hashlib.sha256(f"{revision} {sentences.encoder.revision}".encode()).hexdigest()[:12]
+            revision = hashlib.sha256(f"{revision} {encoder.revision}".encode()).hexdigest()[:12]
         model = cls(
             network,
             words,
@@ -223,7 +218,8 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
             tables=part.tables,
             settings=part.settings,
             papers=part.papers,
-            sentences=sentences,
+            sentences=part.sentences,
+            encoder=encoder,
             revision=revision,
             device=device,
         )

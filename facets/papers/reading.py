@@ -20,11 +20,11 @@ from numpy.typing import NDArray
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import unit_rows
 from facets.language.vocabulary import Vocabulary
-from facets.model.passage_model import PassageModel
 
 # Characters that are examined, many more than any model reads.
 MAX_TITLE_CHARS = 2_000
 MAX_ABSTRACT_CHARS = 20_000
+_LARGEST = 127  # of a component of a stored sentence vector
 
 
 def typed_rows(
@@ -59,10 +59,6 @@ def _content_rows(vocabulary: Vocabulary, words: Sequence[str]) -> NDArray[np.in
     return rows[np.where(rows == vocabulary.unknown_row, is_word, ~vocabulary.is_stop[rows])]
 
 
-_LARGEST = 127
-_ENCODED_AT_A_TIME = 2048
-
-
 @dataclass(frozen=True, slots=True)
 class SentenceVectors:
     """Reduced sentence vectors of the training papers."""
@@ -88,23 +84,6 @@ class SentenceVectors:
     def units(self) -> NDArray[np.float32]:
         """Unit vectors of the training papers, ``[I, P]`` float32."""
         return unit_rows(self.values.astype(np.float32))
-
-
-@dataclass(frozen=True, slots=True)
-class SentenceSide:
-    """Sentence vectors of a paper model, and their encoder."""
-
-    trained: SentenceVectors  # vectors of the training papers
-    encoder: PassageModel
-    abstract_chars: int  # characters of an abstract that the encoder reads
-
-    def encode(self, titles: Sequence[str], abstracts: Sequence[str]) -> NDArray[np.float32]:
-        """Unit vectors ``[N, P]`` of papers."""
-        texts = sentence_texts(titles, abstracts, self.abstract_chars)
-        parts = [np.empty((0, self.trained.axes.shape[1]), dtype=np.float32)]
-        for first in range(0, len(texts), _ENCODED_AT_A_TIME):
-            parts.append(self.trained.project(self.encoder.embed(texts[first : first + _ENCODED_AT_A_TIME])))
-        return np.concatenate(parts)
 
 
 def sentence_texts(titles: Sequence[str], abstracts: Sequence[str], abstract_chars: int) -> list[str]:

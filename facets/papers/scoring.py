@@ -5,22 +5,19 @@ T top_k, V words.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.index.candidates import select_diverse
 from facets.language.vectors import unit_rows
 from facets.papers.model import PaperModel
-from facets.papers.records import CandidateEvidence
-from facets.papers.tables import CandidateTable, PaperBank
+from facets.papers.records import CandidateEvidence, CandidateKind, PaperFacets, PaperOptions
+from facets.papers.tables import CandidateTable, EngineState, PaperBank
 
-# Diversity chooses from this many candidates, or this many times `top_k`.
-DIVERSITY_POOL, DIVERSITY_POOL_FOR_EACH = 50, 5
-_NEAREST_WORDS = 8
+_NEAREST_WORDS, _NEAREST_PAPERS = 8, 3
 _MAX_TITLES = 30  # most titles of the candidate's papers from which the words are taken
 _MIN_WORD_LETTERS = 3
-_NEAREST_PAPERS = 3
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -40,44 +37,27 @@ def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float3
     return scores
 
 
-@dataclass(frozen=True, slots=True)
-class HybridScores:
-    """Scores of papers and candidates, ``[N, C]`` float32."""
-
-    total: NDArray[np.float32]  # ranks the candidates
-    facets: NDArray[np.float32]  # eq. 3.13
-    documents: NDArray[np.float32]  # mean or greatest cosine with the candidate's papers
-
-
 def hybrid_scores(
-    facets_NKD: NDArray[np.float32],
-    documents_NW: NDArray[np.float32],
-    table: CandidateTable,
-    bank: PaperBank,
+    papers: PaperFacets,
+    kind: CandidateKind,
+    state: EngineState,
+    rows_C: NDArray[np.int64],
     *,
     facet_weight: float,
     document_mode: str,
-    rows_C: NDArray[np.int64] | None = None,
-) -> HybridScores:
-    """``w relevance + (1 - w) document similarity`` of every paper and candidate.
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
-    Args:
-        facets_NKD: Facets with magnitudes.
-        documents_NW: Documents of the same papers.
-        table: The candidates.
-        bank: Their papers.
-        facet_weight: w.
-        document_mode: ``max`` or ``average`` over a candidate's papers.
-        rows_C: Rows of candidates; None: all rows.
+    ``document_mode``: ``max`` or ``average`` of the cosines with the papers of a candidate.
 
     References:
         Chang 2022, section 3.4.3.2 (K=* + CBOW *).
     """
-    facets = relevance_score(facets_NKD, table.vectors if rows_C is None else table.vectors[rows_C])
-    rows = np.arange(table.num_rows) if rows_C is None else rows_C
-    documents = table.document_scores(documents_NW, rows, bank, mode=document_mode)
-    total = np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents
-    return HybridScores(total, facets, documents)
+    table = state.tables[kind]
+    vectors_CD = table.vectors if len(rows_C) == len(table) else table.vectors[rows_C]
+    facets = relevance_score(papers.scaled(kind), vectors_CD)
+    documents = table.document_scores(papers.documents, rows_C, state.bank, mode=document_mode)
+    return np.float32(facet_weight) * facets + np.float32(1.0 - facet_weight) * documents, facets, documents
 
 
 def best_columns(
@@ -110,15 +90,21 @@ def best_columns(
     return np.where(np.isneginf(best), -1, columns), best
 
 
-def shared_papers(table: CandidateTable, rows_C: NDArray[np.int64]) -> NDArray[np.float64]:
-    """Papers that two candidates share, as a fraction of the smaller paper set; ``[C, C]`` in [0, 1]."""
+def diverse_columns(
+    table: CandidateTable, rows_C: NDArray[np.int64], scores_C: NDArray[np.float32], options: PaperOptions
+) -> NDArray[np.int64]:
+    """Positions of ``top_k`` candidates of which few share papers with a better one.
+
+    Two candidates are as similar as the fraction of papers that they share, of the smaller paper set.
+    """
     papers = [table.papers_of(int(row)) for row in rows_C]
     _, columns = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *papers]), return_inverse=True)
     counts_C = np.array([len(rows) for rows in papers])
     has_CP = np.zeros((len(papers), int(columns.max(initial=-1)) + 1), dtype=np.float32)
     has_CP[np.repeat(np.arange(len(papers)), counts_C), columns] = 1.0
-    fewer_CC = np.maximum(1, np.minimum(counts_C[:, None], counts_C))
-    return (has_CP @ has_CP.T) / fewer_CC
+    similarities_CC = (has_CP @ has_CP.T) / np.maximum(1, np.minimum(counts_C[:, None], counts_C))
+    no_facets = np.empty((len(papers), 0))  # facets of a query that diversity should cover
+    return select_diverse(scores_C, no_facets, similarities_CC, diversify=options.diversify, top_k=options.top_k)
 
 
 def candidate_evidence(
@@ -126,7 +112,6 @@ def candidate_evidence(
     table: CandidateTable,
     bank: PaperBank,
     row: int,
-    *,
     facets_KD: NDArray[np.float32],
     document_W: NDArray[np.float32],
 ) -> CandidateEvidence:

@@ -1,37 +1,41 @@
-"""Tables of authors and of citing papers: their vectors, papers, years and names; how additions extend them.
+"""The papers, authors and citing papers that a model knows, and how additions extend them.
 
-A table is immutable: an addition makes a new one, so a call works on one state from beginning to end. A changed
-candidate or paper gets a new row after the others, and its former row is dead. The two large arrays, vectors and
-documents, are shared between states: new rows are written after those that earlier states use.
+Everything here is immutable: an addition makes a new state, so a call works on one state from beginning to end.
 
-Shape letters: I papers, J rows of candidates, D dimensions, W width of documents, P pairs, N query papers, C chosen
-candidates, A added papers.
+Shape letters: I papers, J candidates, D dimensions, W width of documents, P pairs of candidate and paper, N query
+papers, C chosen candidates, A added papers.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
 from facets.language.near_names import NearNames
-from facets.papers.membership import AddedPapers
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, year_of_id
 from facets.papers.store import AddedVector
 
 _SIMILARITIES_AT_A_TIME = 16_000_000
 _GATHERED_SHARE = 8  # the papers of chosen candidates are copied when they are at most an eighth of all
-_GROWTH = 1.5  # factor by which a full array is enlarged
+
+# By kind and id of a candidate, rows of its papers in the bank, ascending.
+Members = Mapping[CandidateKind, Mapping[str, Sequence[int]]]
 
 
 @dataclass(frozen=True, slots=True)
 class PaperBank:
-    """All papers that candidates wrote or cite."""
+    """All papers that candidates wrote or cite: those of the training, then added ones in the order of addition.
+
+    A new version of a paper has a row of its own; no candidate refers to the former row.
+    """
 
     ids: NDArray[np.object_]  # `[I]` str
     titles: NDArray[np.object_]  # `[I]` str
+    abstracts: NDArray[np.object_]  # `[I]` str, empty for papers of the training
     years: NDArray[np.int32]  # `[I]` int32, 0: unknown
     documents: NDArray[np.float32]  # `[I, W]` float32, vectors for comparing papers; see `PaperFacets`
 
@@ -40,56 +44,50 @@ class PaperBank:
 class CandidateTable:
     """All candidates of one kind."""
 
-    ids: NDArray[np.object_]  # `[J]` str
+    ids: NDArray[np.object_]  # `[J]` str, distinct
     names: NDArray[np.object_]  # `[J]` str, names or titles
     vectors: NDArray[np.float32]  # `[J, D]` float32
     papers: NDArray[np.int64]  # `[P]` int64, rows in the bank; candidate j has `papers[starts[j]:starts[j + 1]]`
     starts: NDArray[np.int64]  # `[J + 1]` int64
-    first_years: NDArray[np.int32]  # `[J]` int32, 0: unknown
-    last_years: NDArray[np.int32]  # `[J]` int32, 0: unknown
-    live: NDArray[np.bool_]  # `[J]`, False where a later row has replaced this one
-    row_of_id: Mapping[str, int] = field(repr=False)  # live rows
+    years: NDArray[np.int32]  # `[J, 2]` int32, first and last year, 0: unknown
 
     def __len__(self) -> int:
         """Number of candidates."""
-        return len(self.row_of_id)
-
-    @property
-    def num_rows(self) -> int:
-        """J, dead rows included."""
         return len(self.ids)
 
-    @property
-    def live_rows(self) -> NDArray[np.int64]:
-        """One row per candidate, ascending."""
-        return np.flatnonzero(self.live)
+    @cached_property
+    def row_of_id(self) -> dict[str, int]:
+        """Row of each id."""
+        return {key: row for row, key in enumerate(self.ids.tolist())}
+
+    @cached_property
+    def rows_of_name(self) -> dict[str, list[int]]:
+        """Rows of each name; several candidates may share one."""
+        rows: dict[str, list[int]] = {}
+        for row, name in enumerate(self.names.tolist()):
+            if name:
+                rows.setdefault(name, []).append(row)
+        return rows
 
     @cached_property
     def id_ranks(self) -> NDArray[np.int64]:
         """``[J]``: position of each id in alphabetical order; decides ties."""
-        ranks = np.empty(self.num_rows, dtype=np.int64)
-        ranks[np.argsort(self.ids, kind="stable")] = np.arange(self.num_rows)
+        ranks = np.empty(len(self), dtype=np.int64)
+        ranks[np.argsort(self.ids, kind="stable")] = np.arange(len(self))
         return ranks
 
     @cached_property
-    def rows_of_name(self) -> dict[str, list[int]]:
-        """Live rows of each name; several candidates may share one."""
-        rows: dict[str, list[int]] = {}
-        for row in self.live_rows.tolist():
-            if self.names[row]:
-                rows.setdefault(self.names[row], []).append(row)
-        return rows
-
-    @cached_property
-    def _labels(self) -> tuple[NearNames, NDArray[np.int64]]:
-        """All names, plus ids that differ from the name, and the live row of each."""
-        labels = [(self.names[row], row) for row in self.live_rows.tolist()]
-        labels += [(self.ids[row], row) for row in self.live_rows.tolist() if self.ids[row] != self.names[row]]
-        labels.sort(key=lambda label: label[1])  # ties are broken by row order
-        return NearNames([label for label, _ in labels]), np.array([row for _, row in labels], dtype=np.int64)
+    def _labels(self) -> tuple[NearNames, list[int]]:
+        """All names, plus ids that differ from the name, and the row of each."""
+        labels = [
+            (text, row)
+            for row, (key, name) in enumerate(zip(self.ids, self.names, strict=True))
+            for text in dict.fromkeys((name, key))
+        ]
+        return NearNames([text for text, _ in labels]), [row for _, row in labels]
 
     def rows(self, ids_or_names: Sequence[str]) -> NDArray[np.int64]:
-        """Rows of ids, or of names where no such id exists; unknown ones are left out."""
+        """Rows of ids, or of names where no such id exists, ascending; unknown ones are left out."""
         rows: set[int] = set()
         for text in ids_or_names:
             row = self.row_of_id.get(text)
@@ -102,11 +100,12 @@ class CandidateTable:
 
     def year_mask(self, from_year: int | None, to_year: int | None) -> NDArray[np.bool_]:
         """``[J]``: candidates whose first and last year meet the range."""
-        mask = self.last_years > 0
+        first_years, last_years = self.years.T
+        mask = last_years > 0
         if from_year is not None:
-            mask &= self.last_years >= from_year
+            mask &= last_years >= from_year
         if to_year is not None:
-            mask &= self.first_years <= to_year
+            mask &= first_years <= to_year
         return mask
 
     def document_scores(
@@ -138,8 +137,7 @@ class CandidateTable:
     def find(self, text: str, top_k: int) -> list[tuple[str, str]]:
         """Ids and names most similar to a text, best first."""
         labels, rows = self._labels
-        # A candidate may have two labels.
-        similar = dict.fromkeys(int(rows[label]) for label in labels.find(text, top_k=2 * top_k))
+        similar = dict.fromkeys(rows[label] for label in labels.find(text, top_k=2 * top_k))
         return [(self.ids[row], self.names[row]) for row in list(similar)[:top_k]]
 
 
@@ -151,70 +149,26 @@ class EngineState:
     tables: Mapping[CandidateKind, CandidateTable]
     row_of_paper: Mapping[str, int]  # row of the latest version of each paper
 
-    @property
-    def num_dead(self) -> int:
-        """Rows and pairs that later ones have replaced."""
-        dead = len(self.bank.ids) - len(self.row_of_paper)
-        for table in self.tables.values():
-            dead += table.num_rows - len(table) + int(np.diff(table.starts)[~table.live].sum())
-        return dead
+    def papers_of(self, kind: CandidateKind, key: str) -> list[int]:
+        """Rows of a candidate's papers; empty for an unknown candidate."""
+        row = self.tables[kind].row_of_id.get(key)
+        return [] if row is None else self.tables[kind].papers_of(row).tolist()
 
 
 def trained_state(model: PaperModel) -> EngineState:
     """The papers and candidates that a model was trained on."""
     papers = model.papers
-    bank = PaperBank(_objects(papers.ids), _objects(papers.titles), papers.years, model.trained_documents())
-    row_of_paper = {paper_id: row for row, paper_id in enumerate(papers.ids)}
+    titles, no_abstracts = _objects(papers.titles), _objects([""] * len(papers.ids))
+    bank = PaperBank(_objects(papers.ids), titles, no_abstracts, papers.years, model.trained_documents())
+    state = EngineState(bank, {}, {paper_id: row for row, paper_id in enumerate(papers.ids)})
     tables = {}
     for kind in CandidateKind:
-        ids, own_years = papers.column_ids[kind], None
-        if kind is CandidateKind.CITATIONS:
-            own_years = np.array([_citing_year(key, bank, row_of_paper) for key in ids], dtype=np.int32)
-        tables[kind] = build_table(
-            ids,
-            papers.column_names[kind],
-            model.tables.vectors[kind],
-            pairs_P2=papers.pairs[kind],
-            bank=bank,
-            own_years=own_years,
-        )
-    return EngineState(bank, tables, row_of_paper)
-
-
-def build_table(
-    ids: Sequence[str],
-    names: Sequence[str],
-    vectors: NDArray[np.float32],
-    *,
-    pairs_P2: NDArray[np.int64],
-    bank: PaperBank,
-    own_years: NDArray[np.int32] | None = None,
-) -> CandidateTable:
-    """Makes a table from pairs of papers and candidates.
-
-    Args:
-        ids: ``J`` distinct ids.
-        names: ``J`` names.
-        vectors: ``[J, D]``.
-        pairs_P2: Rows of papers in the bank, and of candidates.
-        bank: The papers.
-        own_years: Years of the candidates themselves (citing papers); None: taken from their papers (authors).
-    """
-    order = np.lexsort((pairs_P2[:, 0], pairs_P2[:, 1]))
-    papers, candidates = pairs_P2[order, 0], pairs_P2[order, 1]
-    starts = np.searchsorted(candidates, np.arange(len(ids) + 1)).astype(np.int64)
-    first_years, last_years = _years_of(papers, starts, bank) if own_years is None else (own_years, own_years)
-    return CandidateTable(
-        ids=_objects(ids),
-        names=_objects(names),
-        vectors=np.ascontiguousarray(vectors, dtype=np.float32),
-        papers=papers,
-        starts=starts,
-        first_years=first_years,
-        last_years=last_years,
-        live=np.ones(len(ids), dtype=np.bool_),
-        row_of_id={key: row for row, key in enumerate(ids)},
-    )
+        pairs_P2 = papers.pairs[kind]
+        papers_P, candidates_P = pairs_P2.T[:, np.lexsort(pairs_P2.T)]
+        starts = np.searchsorted(candidates_P, np.arange(len(papers.column_ids[kind]) + 1))
+        names, vectors_JD = papers.column_names[kind], np.ascontiguousarray(model.tables.vectors[kind], np.float32)
+        tables[kind] = _table(kind, papers.column_ids[kind], names, vectors_JD, papers_P, starts, state)
+    return EngineState(bank, tables, state.row_of_paper)
 
 
 class GrowingRows:
@@ -230,121 +184,137 @@ class GrowingRows:
         """The first ``length`` rows, then these. Later rows, left by a failed addition, are overwritten."""
         total = length + len(rows)
         if total > len(self._room):
-            room = np.empty((max(total, int(_GROWTH * length)), *self._room.shape[1:]), dtype=self._room.dtype)
+            room = np.empty((total + length // 2, *self._room.shape[1:]), dtype=self._room.dtype)
             room[:length] = self._room[:length]
             self._room = room
         self._room[length:total] = rows
         return self._room[:total]
 
 
-class StateGrowth:
-    """Extends a state, and its successors, by additions; for one caller at a time."""
+def with_papers(state: EngineState, papers: Sequence[Paper], documents_IW: NDArray[np.float32]) -> EngineState:
+    """A state with more papers, or new versions, at the end of the bank; ``documents_IW`` of all papers.
 
-    def __init__(self, state: EngineState) -> None:
-        self._documents = GrowingRows(state.bank.documents)
-        self._vectors = {kind: GrowingRows(table.vectors) for kind, table in state.tables.items()}
+    Its candidates are unchanged; see ``changed_members`` and ``with_candidates``.
+    """
+    bank, first = state.bank, len(state.bank.ids)
+    bank = PaperBank(
+        np.concatenate([bank.ids, _objects([paper.id for paper in papers])]),
+        np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
+        np.concatenate([bank.abstracts, _objects([paper.abstract for paper in papers])]),
+        np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
+        documents_IW,
+    )
+    rows = {paper.id: first + number for number, paper in enumerate(papers)}
+    return EngineState(bank, state.tables, {**state.row_of_paper, **rows})
 
-    def grown(
-        self,
-        state: EngineState,
-        papers: Sequence[Paper],
-        documents_AW: NDArray[np.float32],
-        *,
-        affected: Mapping[CandidateKind, Sequence[str]],
-        vectors: Iterable[AddedVector],
-        added: AddedPapers,
-    ) -> EngineState:
-        """The next state.
 
-        Args:
-            state: The latest state.
-            papers: The added papers; a paper with a known id replaces the earlier one.
-            documents_AW: The documents of these papers.
-            affected: By kind, ids of candidates that get a new row, if they are in the table or have a new vector.
-            vectors: New vectors; other candidates keep theirs.
-            added: All added papers, including these.
-        """
-        bank, first = state.bank, len(state.bank.ids)
-        bank = PaperBank(
-            np.concatenate([bank.ids, _objects([paper.id for paper in papers])]),
-            np.concatenate([bank.titles, _objects([paper.title for paper in papers])]),
-            np.concatenate([bank.years, np.array([paper.year or 0 for paper in papers], dtype=np.int32)]),
-            self._documents.extended(first, documents_AW),
-        )
-        row_of_paper = {**state.row_of_paper, **{paper.id: first + row for row, paper in enumerate(papers)}}
-        new_vectors: dict[CandidateKind, dict[str, AddedVector]] = {kind: {} for kind in CandidateKind}
-        for vector in vectors:
-            new_vectors[vector.kind][vector.id] = vector
-        keys = {kind: dict.fromkeys(affected[kind]) for kind in CandidateKind}
-        # A citing paper that was itself added now has a title and a year.
-        keys[CandidateKind.CITATIONS] |= dict.fromkeys(paper.id for paper in papers)
-        next_state = EngineState(bank, {}, row_of_paper)
-        tables = {
-            kind: self._grown_table(kind, state.tables[kind], keys[kind], new_vectors[kind], added, next_state)
-            for kind in CandidateKind
-        }
-        return EngineState(bank, tables, row_of_paper)
+def changed_members(
+    before: EngineState, after: EngineState, papers: Sequence[Paper], given: Iterable[tuple[str, str]]
+) -> dict[CandidateKind, dict[str, list[int]]]:
+    """The candidates whose papers change from ``before`` to ``after``, which has ``papers`` as well, by kind and id.
 
-    def _grown_table(
-        self,
-        kind: CandidateKind,
-        table: CandidateTable,
-        affected: Iterable[str],
-        vectors: Mapping[str, AddedVector],
-        added: AddedPapers,
-        state: EngineState,
-    ) -> CandidateTable:
-        keys = [key for key in affected if key in vectors or key in table.row_of_id]
-        if not keys:
-            return table
-        old_rows = {key: table.row_of_id[key] for key in keys if key in table.row_of_id}
-        names = [
-            (vectors[key].name if key in vectors else "") or (table.names[old_rows[key]] if key in old_rows else "")
-            for key in keys
-        ]
-        papers = [sorted({state.row_of_paper[p] for p in added.papers_of(kind, key)}) for key in keys]
-        papers_P = np.array([row for rows in papers for row in rows], dtype=np.int64)
-        starts = np.concatenate([[0], np.cumsum([len(rows) for rows in papers])]).astype(np.int64)
+    ``given``: pairs of author and paper id, beyond the authors that papers name.
+    """
+    replaced = {before.row_of_paper[paper.id] for paper in papers if paper.id in before.row_of_paper}
+    members: dict[CandidateKind, dict[str, list[int]]] = {}
+    for kind in CandidateKind:
+        table = before.tables[kind]
+        pairs = [(key, paper.id) for paper in papers for key in candidates_of(kind, paper)]
+        if kind is CandidateKind.AUTHORS:
+            pairs += sorted(pair for pair in given if pair[1] in after.row_of_paper)
+        lost_P = np.isin(table.papers, list(replaced)) if replaced else np.zeros(0, dtype=np.bool_)
+        losers = table.ids[np.searchsorted(table.starts, np.flatnonzero(lost_P), side="right") - 1]
+        rows = {key: set(before.papers_of(kind, key)) - replaced for key in chain(losers, (key for key, _ in pairs))}
+        for key, paper_id in pairs:
+            rows[key].add(after.row_of_paper[paper_id])
+        members[kind] = {key: sorted(own) for key, own in rows.items()}
+    return members
+
+
+def with_candidates(
+    state: EngineState, members: Members, vectors: Iterable[AddedVector], papers: Sequence[Paper]
+) -> EngineState:
+    """A state with changed candidates: their papers, and vectors where there are new ones.
+
+    Candidates without a vector are left out. ``papers``: added ones; those that cite have a title and year now.
+    """
+    new_vectors: dict[CandidateKind, dict[str, AddedVector]] = {kind: {} for kind in CandidateKind}
+    for vector in vectors:
+        new_vectors[vector.kind][vector.id] = vector
+    tables = {}
+    for kind, table in state.tables.items():
+        keys = dict.fromkeys(chain(members[kind], new_vectors[kind]))
         if kind is CandidateKind.CITATIONS:
-            names = [added.papers[key].title if key in added.papers else n for key, n in zip(keys, names, strict=True)]
-            years = np.array([_citing_year(key, state.bank, state.row_of_paper) for key in keys], dtype=np.int32)
-            first_years, last_years = years, years
-        else:
-            first_years, last_years = _years_of(papers_P, starts, state.bank)
-        first_row = table.num_rows
-        rows = {key: first_row + number for number, key in enumerate(keys)}
-        live = np.concatenate([table.live, np.ones(len(keys), dtype=np.bool_)])
-        live[list(old_rows.values())] = False
-        vectors_RD = np.stack([vectors[k].vector if k in vectors else table.vectors[old_rows[k]] for k in keys])
-        return CandidateTable(
-            ids=np.concatenate([table.ids, _objects(keys)]),
-            names=np.concatenate([table.names, _objects(names)]),
-            vectors=self._vectors[kind].extended(first_row, vectors_RD),
-            papers=np.concatenate([table.papers, papers_P]),
-            starts=np.concatenate([table.starts, len(table.papers) + starts[1:]]),
-            first_years=np.concatenate([table.first_years, first_years]),
-            last_years=np.concatenate([table.last_years, last_years]),
-            live=live,
-            row_of_id={**table.row_of_id, **rows},
-        )
+            keys |= dict.fromkeys(paper.id for paper in papers)
+        tables[kind] = _changed_table(kind, table, list(keys), members[kind], new_vectors[kind], state)
+    return EngineState(state.bank, tables, state.row_of_paper)
 
 
-def _citing_year(key: str, bank: PaperBank, row_of_paper: Mapping[str, int]) -> int:
-    """The year of a citing paper, 0 when unknown."""
-    return (int(bank.years[row_of_paper[key]]) if key in row_of_paper else 0) or year_of_id(key) or 0
+def _changed_table(
+    kind: CandidateKind,
+    table: CandidateTable,
+    keys: Sequence[str],
+    members: Mapping[str, Sequence[int]],
+    vectors: Mapping[str, AddedVector],
+    state: EngineState,
+) -> CandidateTable:
+    """A table in which the rows of the given candidates are new; they follow the others."""
+    old = table.row_of_id
+    keys = [key for key in keys if key in vectors or key in old]
+    if not keys:
+        return table
+    names = [(vectors[k].name if k in vectors else "") or (table.names[old[k]] if k in old else "") for k in keys]
+    if kind is CandidateKind.CITATIONS:
+        titles, row_of_paper = state.bank.titles, state.row_of_paper
+        names = [titles[row_of_paper[k]] if k in row_of_paper else n for k, n in zip(keys, names, strict=True)]
+    vectors_RD = np.stack([vectors[k].vector if k in vectors else table.vectors[old[k]] for k in keys])
+    papers = [members[key] if key in members else state.papers_of(kind, key) for key in keys]
+    papers_P = np.array([row for rows in papers for row in rows], dtype=np.int64)
+    new = _table(kind, keys, names, vectors_RD, papers_P, _starts([len(rows) for rows in papers]), state)
+    stays_J = np.ones(len(table), dtype=np.bool_)
+    stays_J[[old[key] for key in keys if key in old]] = False
+    counts_J = np.diff(table.starts)
+    return CandidateTable(
+        ids=np.concatenate([table.ids[stays_J], new.ids]),
+        names=np.concatenate([table.names[stays_J], new.names]),
+        vectors=np.concatenate([table.vectors[stays_J], new.vectors]),
+        papers=np.concatenate([table.papers[np.repeat(stays_J, counts_J)], new.papers]),
+        starts=_starts([*counts_J[stays_J], *np.diff(new.starts)]),
+        years=np.concatenate([table.years[stays_J], new.years]),
+    )
 
 
-def _years_of(
-    papers_P: NDArray[np.int64], starts: NDArray[np.int64], bank: PaperBank
-) -> tuple[NDArray[np.int32], NDArray[np.int32]]:
-    """First and last year ``[J]`` of the papers of each candidate, 0 when unknown."""
-    first_years, last_years = np.zeros((2, len(starts) - 1), dtype=np.int32)
-    filled = np.flatnonzero(np.diff(starts))
-    if len(filled):
-        years = bank.years[papers_P]
-        last_years[filled] = np.maximum.reduceat(years, starts[filled])
-        first_years[filled] = np.minimum.reduceat(np.where(years > 0, years, np.int32(9999)), starts[filled])
-    return first_years, last_years
+def _table(
+    kind: CandidateKind,
+    ids: Sequence[str],
+    names: Sequence[str],
+    vectors_JD: NDArray[np.float32],
+    papers_P: NDArray[np.int64],
+    starts: NDArray[np.int64],
+    state: EngineState,
+) -> CandidateTable:
+    """A table with the years of its candidates: of their papers for authors, their own for citing papers."""
+    years = np.zeros((len(ids), 2), dtype=np.int32)
+    if kind is CandidateKind.CITATIONS:
+        rows = [state.row_of_paper.get(key) for key in ids]
+        own = [0 if row is None else int(state.bank.years[row]) for row in rows]
+        years[:] = np.array([year or year_of_id(key) or 0 for year, key in zip(own, ids, strict=True)])[:, None]
+    elif len(filled := np.flatnonzero(np.diff(starts))):
+        years_P = state.bank.years[papers_P]
+        years[filled, 0] = np.minimum.reduceat(np.where(years_P > 0, years_P, 9999), starts[filled])
+        years[filled, 1] = np.maximum.reduceat(years_P, starts[filled])
+    return CandidateTable(
+        ids=_objects(ids), names=_objects(names), vectors=vectors_JD, papers=papers_P, starts=starts, years=years
+    )
+
+
+def candidates_of(kind: CandidateKind, paper: Paper) -> list[str]:
+    """Ids of the authors or citing papers that a paper names."""
+    return [author.key for author in paper.authors] if kind is CandidateKind.AUTHORS else list(paper.cited_by_ids)
+
+
+def _starts(counts: Sequence[int]) -> NDArray[np.int64]:
+    return np.concatenate([[0], np.cumsum(counts)]).astype(np.int64)
 
 
 def _objects(texts: Sequence[str]) -> NDArray[np.object_]:

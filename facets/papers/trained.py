@@ -3,12 +3,10 @@
 ::
 
     tables.safetensors        vectors of authors and citing papers, one byte per number with scales
-    recommendation.json       how scores are mixed, the folder of the papers, the encoder of their sentence vectors
+    recommendation.json       how scores are mixed, the encoder of sentence vectors
     papers.safetensors.xz     words of the papers, and pairs of papers and candidates
     papers.json.xz            ids, names, titles
     sentences.safetensors.xz  sentence vectors of the papers, if the model has them
-
-The last three may be in another folder, which ``papers`` in ``recommendation.json`` names.
 
 Shape letters: I papers, J authors or citing papers, D dimensions, P pairs, C components of sentence vectors.
 """
@@ -51,7 +49,11 @@ class TrainedPapers:
     offsets: NDArray[np.int64]  # `[I + 1]` int64 into `rows`
     column_ids: Mapping[str, Sequence[str]]  # by kind, `J` ids of authors or citing papers, ascending
     column_names: Mapping[str, Sequence[str]]  # by kind, `J` names of authors, or titles (empty: unknown)
-    pairs: Mapping[str, NDArray[np.int64]]  # by kind, `[P, 2]` int64: paper, candidate; ascending by the second
+    pairs: Mapping[str, NDArray[np.int64]]  # by kind, `[P, 2]` int64: paper, candidate
+
+    def words_of(self, row: int) -> NDArray[np.uint16]:
+        """Typed word rows of a paper."""
+        return self.rows[self.offsets[row] : self.offsets[row + 1]]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,46 +91,45 @@ class PaperTables:
 
 @dataclass(frozen=True, slots=True)
 class PapersPart:
-    """Result of ``read_papers_part``; ``sentences`` is None where the settings have none."""
+    """What the files hold; ``sentences`` is None where the settings have none."""
 
     tables: PaperTables
     settings: ScoringSettings
     papers: TrainedPapers
-    sentences: SentenceVectors | None
-    files: Sequence[Path]
+    sentences: SentenceVectors | None = None
 
 
-def write_papers_part(
-    folder: Path,
-    tables: PaperTables,
-    settings: ScoringSettings,
-    *,
-    papers: TrainedPapers,
-    papers_path: str = ".",
-) -> None:
-    """Writes the files except sentence vectors; ``papers`` only if ``papers_path`` is ``.``. Each write is atomic."""
-    arrays: dict[str, NDArray[Any]] = {}
+def files_of(folder: Path, part: PapersPart) -> list[Path]:
+    """The files of a part."""
+    names = [_SETTINGS_FILE, _TABLES_FILE, _PAPERS_FILE, _TEXTS_FILE]
+    return [folder / name for name in [*names, *([_SENTENCES_FILE] if part.sentences is not None else [])]]
+
+
+def write_papers_part(folder: Path, part: PapersPart) -> None:
+    """Writes the files; each write is atomic."""
+    tables: dict[str, NDArray[Any]] = {}
     for kind in CandidateKind:
-        arrays[f"{kind}.vectors"], arrays[f"{kind}.vectors.scales"] = quantize(tables.vectors[kind])
-        arrays[f"{kind}.spread"] = tables.spreads[kind].astype(np.float32)
-    write_whole(folder / _TABLES_FILE, save({name: np.ascontiguousarray(array) for name, array in arrays.items()}))
-    if papers_path == ".":
-        arrays = {
-            "rows": papers.rows,
-            "lengths": np.diff(papers.offsets).astype(np.int32),
-            "years": papers.years.astype(np.int16),
-            **{f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in CandidateKind},
-        }
-        write_whole(folder / _PAPERS_FILE, lzma.compress(save(arrays)))  # words compress to two thirds
-        texts = {
-            "ids": list(papers.ids),
-            "titles": list(papers.titles),
-            **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in CandidateKind},
-            **{f"{kind}.names": list(papers.column_names[kind]) for kind in CandidateKind},
-        }
-        write_whole(folder / _TEXTS_FILE, lzma.compress(json.dumps(texts, ensure_ascii=False).encode()))
-    values = {"format": _FORMAT, "papers": papers_path, **asdict(settings)}
-    write_whole(folder / _SETTINGS_FILE, json.dumps(values, indent=2) + "\n")
+        tables[f"{kind}.vectors"], tables[f"{kind}.vectors.scales"] = quantize(part.tables.vectors[kind])
+        tables[f"{kind}.spread"] = part.tables.spreads[kind].astype(np.float32)
+    write_whole(folder / _TABLES_FILE, save({name: np.ascontiguousarray(array) for name, array in tables.items()}))
+    papers = part.papers
+    arrays = {
+        "rows": papers.rows,
+        "lengths": np.diff(papers.offsets).astype(np.int32),
+        "years": papers.years.astype(np.int16),
+        **{f"{kind}.pairs": papers.pairs[kind].astype(np.int32) for kind in CandidateKind},
+    }
+    write_whole(folder / _PAPERS_FILE, lzma.compress(save(arrays)))  # words compress to two thirds
+    texts = {
+        "ids": list(papers.ids),
+        "titles": list(papers.titles),
+        **{f"{kind}.ids": list(papers.column_ids[kind]) for kind in CandidateKind},
+        **{f"{kind}.names": list(papers.column_names[kind]) for kind in CandidateKind},
+    }
+    write_whole(folder / _TEXTS_FILE, lzma.compress(json.dumps(texts, ensure_ascii=False).encode()))
+    write_whole(folder / _SETTINGS_FILE, json.dumps({"format": _FORMAT, **asdict(part.settings)}, indent=2) + "\n")
+    if part.sentences is not None:
+        write_sentence_vectors(folder, part.sentences)
 
 
 def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
@@ -153,9 +154,7 @@ def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
 
 
 def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPart:
-    """Reads the files that ``write_papers_part`` and ``write_sentence_vectors`` wrote.
-
-    ``read``: returns the content of a file.
+    """Reads the files that ``write_papers_part`` wrote; ``read`` returns the content of a file.
 
     Raises:
         CheckpointError: A file is missing, damaged, or they do not belong together.
@@ -170,8 +169,7 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
             document_modes={kind: str(values["document_modes"][kind]) for kind in CandidateKind},
             sentences=SentenceSettings(**values["sentences"]) if values.get("sentences") else None,
         )
-        papers_folder = (folder / str(values["papers"])).resolve()
-    papers = _read_papers(papers_folder, read)
+    papers = _read_papers(folder, read)
     arrays = _read_arrays(tables_path, read)
     with _reading(tables_path):
         vectors: dict[str, NDArray[np.float32]] = {
@@ -184,12 +182,10 @@ def read_papers_part(folder: Path, *, read: Read = Path.read_bytes) -> PapersPar
                 raise ValueError(f"expected {expected}, got {len(vectors[kind])}")
             if not np.isfinite(vectors[kind]).all():
                 raise ValueError(f"vectors of {kind} have NaN or infinite values")
-    files = [settings_path, tables_path, papers_folder / _PAPERS_FILE, papers_folder / _TEXTS_FILE]
     sentences = None
     if settings.sentences is not None:
-        files.append(papers_folder / _SENTENCES_FILE)
-        sentences = _read_sentence_vectors(files[-1], read, num_papers=len(papers.ids))
-    return PapersPart(tables, settings, papers, sentences, files)
+        sentences = _read_sentence_vectors(folder / _SENTENCES_FILE, read, num_papers=len(papers.ids))
+    return PapersPart(tables, settings, papers, sentences)
 
 
 def _read_papers(folder: Path, read: Read) -> TrainedPapers:

@@ -85,11 +85,10 @@ def calibrate_recommendation(
 
 def first_features(engine: PaperEngine, papers: Sequence[Paper]) -> dict[CandidateKind, NDArray[np.float64]]:
     """Features of the first candidate of each paper, ``[N, F]`` by kind."""
-    encoded = engine.encode(papers)
     options = PaperOptions(top_k=1)
     firsts = {
-        CandidateKind.AUTHORS: engine.recommend_authors(encoded, options),
-        CandidateKind.CITATIONS: engine.recommend_citations(encoded, options),
+        CandidateKind.AUTHORS: engine.recommend_authors(papers, options),
+        CandidateKind.CITATIONS: engine.recommend_citations(papers, options),
     }
     rows = engine.model.paper_rows([paper.title for paper in papers], [paper.abstract for paper in papers])
     of_texts = [text_features(row, vocabulary_size=len(engine.model.words.vocabulary)) for row in rows]

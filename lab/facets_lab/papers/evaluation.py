@@ -22,7 +22,7 @@ from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperFacets
 from facets.papers.scoring import hybrid_scores
-from facets.papers.tables import CandidateTable, PaperBank, build_table
+from facets.papers.tables import CandidateTable, PaperBank
 from facets.papers.trained import change_settings
 from facets_lab.evaluation.comparison import Report, if_installed, load_models, minilm
 from facets_lab.papers.data import read_papers, singular_word_vectors, word_counts
@@ -211,17 +211,11 @@ def model_scores(engine: PaperEngine, encoded: PaperFacets) -> Score:
     settings = engine.model.settings
 
     def score(kind: CandidateKind, ids: Sequence[str]) -> Mapping[str, NDArray[np.float32]]:
-        table = engine.state.tables[kind]
-        scores = hybrid_scores(
-            encoded.scaled(kind),
-            encoded.documents,
-            table,
-            engine.state.bank,
-            facet_weight=settings.facet_weights[kind],
-            document_mode=settings.document_modes[kind],
-            rows_C=_rows_of(table, ids),
-        )
-        return {"facets": scores.facets, "documents": scores.documents, "facets+documents": scores.total}
+        state = engine.state
+        weight, mode = settings.facet_weights[kind], settings.document_modes[kind]
+        rows_C = _rows_of(state.tables[kind], ids)
+        total, facets, documents = hybrid_scores(encoded, kind, state, rows_C, facet_weight=weight, document_mode=mode)
+        return {"facets": facets, "documents": documents, "facets+documents": total}
 
     return score
 
@@ -291,16 +285,9 @@ def _document_systems(
     name: str, loaded: LoadedModel, known: NDArray[np.float32], unseen: NDArray[np.float32]
 ) -> Iterator[tuple[str, Score]]:
     state = loaded.engine.state
-    bank = PaperBank(state.bank.ids, state.bank.titles, state.bank.years, known)
-    tables = {}
-    for kind, table in state.tables.items():
-        columns = np.repeat(np.arange(len(table)), np.diff(table.starts))
-        pairs_P2 = np.stack([table.papers, columns], axis=1)
-        tables[kind] = build_table(
-            table.ids.tolist(), table.names.tolist(), table.vectors, pairs_P2=pairs_P2, bank=bank
-        )
+    bank = replace(state.bank, documents=known)
     for mode in DOCUMENT_MODES:
-        yield f"{name}-{mode}", document_scores(unseen, tables, bank, mode)
+        yield f"{name}-{mode}", document_scores(unseen, state.tables, bank, mode)
 
 
 def evaluate_recommendation(

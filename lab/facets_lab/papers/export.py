@@ -3,7 +3,6 @@
 Shape suffixes: N texts, E dimensions of the encoder, I papers, P pairs, K facets, D dimensions.
 """
 
-import json
 import os
 from dataclasses import asdict
 from pathlib import Path
@@ -70,17 +69,15 @@ def train_papers(
 ) -> PaperModel:
     """Trains a model and writes it to ``model_dir``; None: ``out_dir / "model"``.
 
-    ``words_of`` is a model of the same papers; words and papers are shared with it, for a baseline.
+    ``words_of`` is a model of the same papers whose vocabulary is used, for a baseline.
     """
     trainer, result = train(
         lambda: PaperTrainer(config, *prepare_papers(config, words_of)), out_dir, resume=resume, progress=progress
     )
-    return export_paper_model(trainer, result, model_dir or out_dir / "model", words_of=words_of)
+    return export_paper_model(trainer, result, model_dir or out_dir / "model")
 
 
-def export_paper_model(
-    trainer: PaperTrainer, result: TrainingResult, folder: Path, *, words_of: Path | None = None
-) -> PaperModel:
+def export_paper_model(trainer: PaperTrainer, result: TrainingResult, folder: Path) -> PaperModel:
     """Updates the tables to the finished network and writes a model folder."""
     config, corpus = trainer.config, trainer.corpus
     trainer.refresh()
@@ -110,7 +107,6 @@ def export_paper_model(
             document_modes={str(kind): "average" for kind in CandidateKind},
         ),
         papers=_trained_papers(corpus),
-        papers_path="." if words_of is None else os.path.relpath(words_of, folder),
     )
     model.tables = spread_tables(model)
     model.save(folder)
@@ -124,7 +120,7 @@ def spread_tables(model: PaperModel) -> PaperTables:
     """
     papers = model.papers
     chosen = np.random.default_rng(0).choice(len(papers.ids), min(_SPREAD_PAPERS, len(papers.ids)), replace=False)
-    encoded = model.encode_papers([papers.rows[papers.offsets[i] : papers.offsets[i + 1]] for i in chosen])
+    encoded = model.encode_papers([papers.words_of(i) for i in chosen])
     row_I = np.full(len(papers.ids), -1)
     row_I[chosen] = np.arange(len(chosen))
     vectors: dict[str, NDArray[np.float32]] = {}
@@ -165,9 +161,6 @@ def add_sentences(
     model, reader = PaperModel.from_folder(folder), load(encoder, PassageModel)
     if not 1 <= num_components <= reader.dim:
         raise ConfigError(f"components must be in [1, {reader.dim}], the width of {reader.name}, got {num_components}")
-    owner = json.loads((folder / "recommendation.json").read_text(encoding="utf-8"))["papers"]
-    if owner != ".":
-        raise ConfigError(f"{folder} shares the papers of {owner}: add sentence vectors there")
     encoder_path = os.path.relpath(find_model(encoder), folder)
     try:
         settings = SentenceSettings(

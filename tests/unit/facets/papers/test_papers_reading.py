@@ -42,8 +42,8 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def sentence_cosines(model: PaperModel, papers: list[Paper]) -> np.ndarray:
     """The slow, obvious way: cosines with all papers of the training, in the space that is kept."""
     assert model.sentences is not None
-    vectors = model.sentences.encode([p.title for p in papers], [p.abstract for p in papers])
-    units = model.sentences.trained.units()
+    vectors = model.sentence_vectors([p.title for p in papers], [p.abstract for p in papers])
+    units = model.sentences.units()
     return np.array([[float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) for b in units] for a in vectors])
 
 
@@ -62,15 +62,14 @@ def test_added_papers_have_sentences_too_and_are_encoded_once(
     engine.add_papers([NEW])
     engine.add_authors([NewAuthor(Author("Other"), (VOICE,))])
     assert embedded == sentence_texts([NEW.title, VOICE.title], [NEW.abstract, VOICE.abstract], 100)
-    asked = engine.encode([VOICE])
-    before = engine.recommend_authors(asked, PaperOptions(top_k=20, evidence=True))
+    before = engine.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
     [hit] = [hit for hit in before[0] if hit.id == "Other"]
     assert hit.document_score == pytest.approx(1.0, abs=1e-5)
     engine.close()
     embedded.clear()
     again = PaperEngine(sentence_model, data_dir=tmp_path)
     assert not embedded
-    [hits] = again.recommend_authors(asked, PaperOptions(top_k=20, evidence=True))
+    [hits] = again.recommend_authors([VOICE], PaperOptions(top_k=20, evidence=True))
     assert [hit.id for hit in hits] == [hit.id for hit in before[0]]
     # Matrix products of one paper and of two may differ in the last bit.
     assert [hit.score for hit in hits] == pytest.approx([hit.score for hit in before[0]], abs=1e-6)
