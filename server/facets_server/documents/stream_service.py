@@ -32,7 +32,6 @@ class IngestStream:
         self._engine = parts.engine
         self._admission = parts.admission
         self._limits = parts.config.limits
-        self._window = parts.config.admission.max_stream_window
         self._streams = streams
 
     def run(self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext) -> Iterator[pb.UpsertStreamResponse]:
@@ -60,14 +59,11 @@ class IngestStream:
             opened=pb.UpsertStreamOpened(
                 resume_token=stream.token,
                 last_acked_sequence=stream.last_sequence,
-                max_unacked_batches=self._window,
+                max_unacked_batches=self._admission.config.max_stream_window,
             )
         )
-        size = pb.UpsertStreamRequest.ByteSize
         begin = self._beginner(ingest, stream.last_sequence, call)
-        for sequence, batch in read_ahead(
-            requests, begin, window=self._window, num_bytes=size, admission=self._admission
-        ):
+        for sequence, batch in read_ahead(requests, begin, self._admission):
             if batch is None:
                 stored = StoredBatch(0, (), self._engine.revision)
             else:

@@ -24,17 +24,14 @@ _SMOOTHING = 0.1  # weight of the newest call in the running mean of how long a 
 _MIN_RETRY_S, _MAX_RETRY_S = 0.05, 10.0
 _REFUSED_SHARE = 1 / 4  # rate at which a caller's refused calls retry, as a share of the rate of answered calls
 _RESERVED = 1 / 8  # share of the permits and bytes kept for callers that use less than that
-
-
-Permit = ExitStack
-"""The right to work on one call; given back by ``close`` or at the end of a ``with`` block."""
+Permit = ExitStack  # the right to work on one call; given back by ``close`` or at the end of a ``with`` block
 
 
 class Admission:
     """Permits for calls and places for streams."""
 
     def __init__(self, config: AdmissionConfig) -> None:
-        self._config = config
+        self.config = config
         self._lock = threading.Lock()
         num_permits = config.max_concurrent_requests
         self._permits = FairLock(num_permits, num_reserved=round(num_permits * _RESERVED))
@@ -60,11 +57,6 @@ class Admission:
     def num_streams(self) -> int:
         """Open streams."""
         return self._streams.total()
-
-    @property
-    def max_stream_bytes(self) -> int:
-        """Bytes of the unanswered requests of one stream; a single request may exceed it."""
-        return self._config.max_stream_bytes
 
     def is_idle(self) -> bool:
         """True when no call runs or waits and no stream is open."""
@@ -93,47 +85,32 @@ class Admission:
                 self._drain_listeners.remove(listener)
 
     def stream_permit(self, call: CallContext) -> Permit:
-        """Takes a permit for one message of an open stream; blocks a worker thread, even when the waiting room is full.
-
-        Raises:
-            DeadlineExceededError: The deadline passed while waiting.
-            CallCancelledError: The caller cancelled while waiting.
-        """
+        """Takes a permit for one message of an open stream; waits in a worker thread until the end of the call."""
         self._permits.acquire(call)
-        permit = Permit()
-        permit.callback(self._leave, call, time.monotonic())
-        return permit
+        return self._permit(call)
 
     def check_room(self, call: CallContext) -> None:
-        """Refuses, before the message is read, a call that ``admit`` would refuse.
-
-        Raises:
-            OverloadedError: The waiting room is full, or the caller has used up its share.
-        """
+        """Raises OverloadedError, before the message is read, for a call that ``admit`` would refuse."""
         with self._lock:
             self._check_share(call.caller)
-        if not self._permits.has_room(call, self._config.max_queued_requests):
+        if not self._permits.has_room(call, self.config.max_queued_requests):
             raise self._overloaded()
 
     async def admit(self, call: CallContext, num_bytes: int) -> Permit:
-        """Takes a permit for a call whose request has ``num_bytes``; waits until the deadline of the call.
+        """Takes a permit for a call whose request has ``num_bytes``; waits until the end of the call.
 
         Raises:
             OverloadedError: The waiting room is full, or the caller or all callers together exceed their limit.
-            DeadlineExceededError: The deadline passed while waiting.
-            CallCancelledError: The caller cancelled while waiting.
         """
         self._take_share(call.caller, num_bytes)
         try:
-            await self._permits.acquired(call, max_waiting=self._config.max_queued_requests)
+            await self._permits.acquired(call, max_waiting=self.config.max_queued_requests)
         except BaseException as error:
             self._give_share_back(call.caller, num_bytes)
             if isinstance(error, QueueFullError):
                 raise self._overloaded() from error
             raise
-
-        permit = Permit()
-        permit.callback(self._leave, call, time.monotonic())
+        permit = self._permit(call)
         permit.callback(self._give_share_back, call.caller, num_bytes)
         return permit
 
@@ -145,14 +122,14 @@ class Admission:
             OverloadedError: All places, or those of the caller, are taken.
             NotReadyError: The server is shutting down.
         """
-        most, most_of_caller = self._config.max_streams, self._config.max_streams_per_caller
+        limit, caller_limit = self.config.max_streams, self.config.max_streams_per_caller
         with self._lock:
             if self._is_draining:
                 raise NotReadyError("the server is shutting down and opens no new streams")
-            if self.num_streams >= most:
-                raise OverloadedError(f"all {most} streams of the server are in use", retry_after_s=1.0)
-            if self._streams[call.caller] >= most_of_caller:
-                problem = f"the caller has {most_of_caller} streams open, the limit of one caller"
+            if self.num_streams >= limit:
+                raise OverloadedError(f"all {limit} streams of the server are in use", retry_after_s=1.0)
+            if self._streams[call.caller] >= caller_limit:
+                problem = f"the caller has {caller_limit} streams open, the limit of one caller"
                 raise OverloadedError(problem, retry_after_s=1.0)
             self._streams[call.caller] += 1
         try:
@@ -164,7 +141,7 @@ class Admission:
     def _take_share(self, caller: str, num_bytes: int) -> None:
         with self._lock:
             self._check_share(caller)
-            limit = self._config.max_request_bytes
+            limit = self.config.max_request_bytes
             is_small = self._bytes[caller] + num_bytes <= limit * _RESERVED
             in_use = self._bytes.total()
             if in_use and in_use + num_bytes > limit * (1 if is_small else 1 - _RESERVED):
@@ -174,7 +151,7 @@ class Admission:
             self._bytes[caller] += num_bytes
 
     def _check_share(self, caller: str) -> None:
-        limit = self._config.max_requests_per_caller
+        limit = self.config.max_requests_per_caller
         if limit <= self._requests[caller] < self._requests.total():
             problem = f"{limit} calls of the caller run or wait, the limit of one caller beside others"
             raise OverloadedError(problem, retry_after_s=self._staggered_retry_s(caller))
@@ -186,6 +163,11 @@ class Admission:
                 self._next_retry.pop(caller, None)
             _count_down(self._bytes, caller, num_bytes)
 
+    def _permit(self, call: CallContext) -> Permit:
+        permit = Permit()
+        permit.callback(self._leave, call, time.monotonic())
+        return permit
+
     def _leave(self, call: CallContext, started: float) -> None:
         with self._lock:
             self._mean_call_s += _SMOOTHING * (time.monotonic() - started - self._mean_call_s)
@@ -194,20 +176,20 @@ class Admission:
     def _overloaded(self) -> OverloadedError:
         return OverloadedError(
             f"{self.num_running} calls run and {self.num_waiting} wait, the limits are "
-            f"{self._config.max_concurrent_requests} and {self._config.max_queued_requests}",
+            f"{self.config.max_concurrent_requests} and {self.config.max_queued_requests}",
             retry_after_s=self._retry_after_s(),
         )
 
     def _retry_after_s(self) -> float:
         """Seconds until about all calls ahead are done, from the mean time of recent calls."""
         num_ahead = self.num_waiting + self.num_running
-        seconds = self._mean_call_s * num_ahead / self._config.max_concurrent_requests
+        seconds = self._mean_call_s * num_ahead / self.config.max_concurrent_requests
         return min(max(seconds, _MIN_RETRY_S), _MAX_RETRY_S)
 
     def _staggered_retry_s(self, caller: str) -> float:
         """Like ``_retry_after_s``, but spreads out a caller's refused calls, so that they do not all retry at once."""
         now = time.monotonic()
-        gap_s = self._mean_call_s / self._config.max_concurrent_requests / _REFUSED_SHARE
+        gap_s = self._mean_call_s / self.config.max_concurrent_requests / _REFUSED_SHARE
         retry_at = max(now + self._retry_after_s(), self._next_retry.get(caller, now) + gap_s)
         self._next_retry[caller] = min(retry_at, now + _MAX_RETRY_S)
         return self._next_retry[caller] - now

@@ -1,11 +1,8 @@
-"""Assembles the server.
-
-A call passes: headers -> key, request id, deadline -> message -> admission -> a worker thread: reading and checks ->
-tokens into the batcher -> forward pass with other calls -> engine -> reply. Any error -> table of errors -> status.
-"""
+"""Assembles the server; ``ARCHITECTURE.md`` shows the way of a call through it."""
 
 import logging
 import secrets
+from collections import ChainMap
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from typing import TYPE_CHECKING, Any
@@ -18,17 +15,18 @@ from facets.errors import StorageError
 from facets.extras import require_extra
 from facets.model.contract import ModelInfo
 from facets_server.runtime.admission import Admission
+from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.calls import Calls
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.grpc_server import GrpcServer
-from facets_server.runtime.health import HealthBoard, HealthMonitor, probe_handlers
-from facets_server.runtime.keys import GatewayTrust, read_keys
+from facets_server.runtime.health import HealthMonitor, probe_handlers
+from facets_server.runtime.keys import read_keys
 from facets_server.runtime.memory import released_when_idle
-from facets_server.runtime.metrics import CallMetrics, RecallMetrics, measure_process, watch_data
+from facets_server.runtime.metrics import CallMetrics, DataCollector, RecallMetrics, measure_process
 from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry, ServedModel
-from facets_server.runtime.observability import Tracing, make_access_log, make_tracing
+from facets_server.runtime.observability import AccessLog, Tracing, make_tracing
 from facets_server.runtime.rooms import ServerParts, Service, services
 
 if TYPE_CHECKING:
@@ -42,11 +40,7 @@ _LAST_REPLIES_S = 0.5
 class FacetsServer:
     """A server; it has no global state, so a process may hold several.
 
-    Attributes:
-        port: Port of gRPC.
-        http_port: Port of the HTTP gateway; None: off.
-        metrics_port: Port of the Prometheus metrics; None: off.
-        registry: Registry of the metrics.
+    ``port``, ``http_port`` and ``metrics_port`` are those of gRPC, HTTP and the Prometheus metrics; None: off.
     """
 
     def __init__(
@@ -60,18 +54,12 @@ class FacetsServer:
     ) -> None:
         """Builds the server and binds its port; ``start`` begins to answer calls.
 
-        Args:
-            models: Served models; the first is the server's default, the first of each task is the task's. The server
-                closes them.
-            engine: The documents; the caller closes it after the server has stopped.
-            config: Checked settings.
-            registry: Registry of the metrics, which has those of the models; None: a new registry.
-            tracing: Replaces the tracing of the settings.
+        The server closes the models; the caller closes the engine after the server has stopped. ``tracing`` replaces
+        that of the settings.
 
         Raises:
             ImportError: The settings need a package that is not installed.
-            ConfigError: The port is in use, keys or certificates cannot be read, there is no model, or two have the
-                same name.
+            ConfigError: A port is in use, or keys or certificates cannot be read.
             StorageError: The data directory cannot be written.
         """
         self.registry = registry if registry is not None else CollectorRegistry()
@@ -84,31 +72,31 @@ class FacetsServer:
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
-            watch_data(self.registry, engine, config.data_dir)
+            self.registry.register(DataCollector(engine, config.data_dir))
             parts = ServerParts(
                 models=self._models, engine=engine, admission=self._admission, config=config, closing=closing,
                 metrics=metrics, recall=RecallMetrics(self.registry),
             )  # fmt: skip
             table = [*services(parts), Service(ModelService(parts), self._models.is_healthy)]
-            tracing = tracing or make_tracing(config.observability)
-            access_log = make_access_log(config.observability, self.registry)
+            observers = config.observability
+            tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
+            access_log = AccessLog(observers.access_log, self.registry) if observers.access_log else None
             for observer in (tracing, access_log):
                 if observer is not None:
                     closing.callback(observer.close)
             calls = Calls(
-                self._admission, metrics, config=config.admission, keys=keys, trust=GatewayTrust(token),
-                tracing=tracing, access_log=access_log,
-            )  # fmt: skip
+                self._admission, metrics, keys=keys, gateway_token=token, tracing=tracing, access_log=access_log
+            )
             closing.callback(calls.close)
             closing.enter_context(released_when_idle(self._admission.is_idle))
             self._grpc = GrpcServer(config)
             closing.callback(self._grpc.stop, 0.0, is_idle=self._admission.is_idle, last_replies_s=0.0)
-            board = HealthBoard(self._grpc.loop)
-            self._health = _health_monitor(board, table, engine)
-            self._probes = probe_handlers(board, [service.name for service in table], config.admission, keys=keys)
+            self._health = _health_monitor(table, engine)
+            names = [service.name for service in table]
+            self._probes = probe_handlers(self._health, names, config.admission, keys=keys)
             self._handlers = calls.wrapped(
-                {method: handler for service in table for method, handler in service.handlers().items()},
-                {method: is_quick for service in table for method, is_quick in service.quick_calls().items()},
+                dict(ChainMap(*(service.handlers for service in table))),
+                dict(ChainMap(*(service.quick_calls for service in table))),
             )
             self.port = self._grpc.listen()
             self._gateway = self._make_gateway(config, token)
@@ -116,16 +104,12 @@ class FacetsServer:
             self._closing = closing.pop_all()
 
     def start(self) -> None:
-        """Starts answering calls, warms up the models, then reports SERVING.
-
-        Raises:
-            Exception: Whatever a model raises on its first texts.
-        """
+        """Starts answering calls, warms up the models, then reports SERVING; raises what a model raises."""
         self._grpc.start(self._handlers, probes=self._probes)
         if self._gateway is not None:
             self._gateway.start()
         for served in self._models.all():
-            served.warm_up()
+            served.probe(CallContext(method="warm-up"))
         self._health.start()
 
     def served_models(self) -> list[ModelInfo]:
@@ -133,11 +117,7 @@ class FacetsServer:
         return [served.info for served in self._models.all()]
 
     def serve_metrics(self, port: int, *, host: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serves the metrics over HTTP, see ``MetricsServer``.
-
-        Raises:
-            ConfigError: The port is in use.
-        """
+        """Serves the metrics over HTTP, see ``MetricsServer``."""
         self._metrics = MetricsServer(self.registry, host, port, allowed_hosts=allowed_hosts)
         self.metrics_port = self._metrics.port
 
@@ -167,12 +147,11 @@ class FacetsServer:
         return gateway
 
 
-def _health_monitor(board: HealthBoard, table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
+def _health_monitor(table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:
     data_holds = _storage_check(engine.check_directory)
     return HealthMonitor(
-        board,
         {service.name: (service.health, data_holds) for service in table if service.health is not None},
-        dependencies={name: _storage_check(check) for name, check in engine.checks().items()},
+        {name: _storage_check(check) for name, check in engine.checks().items()},
     )
 
 

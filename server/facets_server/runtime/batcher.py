@@ -6,8 +6,6 @@ of long calls never share a batch, and after each batch of long calls the short 
 waits for at most one batch of a bulk load. Rows of calls that have ended are dropped. When a batch of several calls
 fails, each call runs alone, so one bad text does not fail the others.
 
-    rows of calls -> turns by caller -> sort by length -> token budget -> encode -> back to the calls
-
 Callers that send one text at a time and wait for the answer all send the next one together. So after a batch of N calls
 the worker waits briefly until N/2 calls have arrived. Else it would take the first few, and batches would shrink.
 """
@@ -24,7 +22,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.devices import is_out_of_memory, no_memory_for
-from facets.errors import NotReadyError
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import CallCancelledError, DeadlineExceededError, ModelFailureError
@@ -43,26 +40,17 @@ MAX_BATCH_S = 0.05  # target for a forward pass, from the speed of earlier ones:
 PATIENCE = 0.5  # longest wait for the previous batch's callers, as a multiple of that batch's time
 _MAX_PARTS = 16  # the token budget shrinks to no less than its maximum divided by this
 _SMOOTHING = 0.3  # weight of the newest batch in the running mean of the model's speed
-_SHORT, _LONG = "short", "long"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class BatchLane(Generic[RowT]):
-    """One use of a model.
+    """One use of a model."""
 
-    Attributes:
-        name: Name of the worker thread.
-        model: Name of the model, for metrics.
-        encode: Converts rows to arrays with one row for each; only the worker calls it.
-        length: Returns the number of tokens of a row, possibly approximate.
-        pads: Whether every row of a forward pass costs as much as the longest.
-    """
-
-    name: str
-    model: str
-    encode: Callable[[Sequence[RowT]], Columns]
-    length: Callable[[RowT], int]
-    pads: bool
+    name: str  # of the worker thread
+    model: str  # name of the model, for metrics
+    encode: Callable[[Sequence[RowT]], Columns]  # rows to arrays with one row for each; only the worker calls it
+    length: Callable[[RowT], int]  # number of tokens of a row, possibly approximate
+    pads: bool  # whether every row of a forward pass costs as much as the longest
 
 
 class PendingRows(Waiter, Generic[RowT]):
@@ -73,21 +61,20 @@ class PendingRows(Waiter, Generic[RowT]):
     """
 
     def __init__(self, rows: Sequence[RowT], call: CallContext) -> None:
-        super().__init__(call, kind=_SHORT if len(rows) <= _ROWS_PER_TURN else _LONG)
+        super().__init__(call)
         self.rows = rows
-        self.submitted = time.monotonic()
+        self.submitted = self.started = time.monotonic()
         self.next_row = 0  # first row that the worker has not taken
+        self.inference_s = 0.0
         self._columns: Columns | None = None
         self._num_missing = len(rows)
-        self.started = self.submitted
-        self.inference_s = 0.0
 
     @property
     def turn(self) -> range:
         """The rows of the next turn."""
         return range(self.next_row, min(self.next_row + _ROWS_PER_TURN, len(self.rows)))
 
-    def result(self) -> Columns:
+    def columns(self) -> Columns:
         """Waits for the arrays of ``BatchLane.encode``, in the order of the rows, until the end of the call.
 
         Raises:
@@ -131,10 +118,11 @@ class Batcher(Generic[RowT]):
         self._config = config
         self._metrics = metrics
         self._failures = failures if failures is not None else Failures()
-        self._queue: FairQueue[PendingRows[RowT]] = FairQueue(
-            lambda pending: self._count_dropped(pending, num_rows=len(pending.rows) - pending.next_row)
-        )
-        self._num_taken = 0  # rows taken from the queue whose batch has not begun
+        self._changed = threading.Condition()
+        self._short: FairQueue[PendingRows[RowT]] = FairQueue(self._changed)
+        self._long: FairQueue[PendingRows[RowT]] = FairQueue(self._changed)
+        self._num_awaited = 1  # number of waiting calls that wakes the worker
+        self._num_taken = 0  # rows taken from the queues whose batch has not begun
         self._last_num_calls, self._last_seconds = 0, 0.0  # of the previous batch
         self._seconds_per_token = 0.0
         self._thread = threading.Thread(target=self._work, name=f"batcher-{lane.name}", daemon=True)
@@ -142,59 +130,75 @@ class Batcher(Generic[RowT]):
 
     @property
     def num_waiting_texts(self) -> int:
-        """Texts in the queue, or taken from it for one of the next batches."""
-        return self._num_taken + sum(len(pending.rows) - pending.next_row for pending in self._queue.snapshot())
+        """Texts in the queues, or taken from them for one of the next batches."""
+        waiting = [*self._short.snapshot(), *self._long.snapshot()]
+        return self._num_taken + sum(len(pending.rows) - pending.next_row for pending in waiting)
 
     def is_healthy(self) -> bool:
         """False when the last batches failed one after the other or the worker is gone."""
         return self._thread.is_alive() and not self._failures.are_many()
 
     def submit(self, rows: Sequence[RowT], call: CallContext) -> PendingRows[RowT]:
-        """Puts at least one row, none of them empty, into the queue.
-
-        Raises:
-            NotReadyError: The batcher is closed.
-        """
+        """Puts at least one row, none of them empty, into the queue; raises NotReadyError once closed."""
         if not rows:
             raise ValueError("rows has 0 items, expected at least 1")
         pending = PendingRows(rows, call)
-        self._queue.put(pending)
+        queue = self._short if len(rows) <= _ROWS_PER_TURN else self._long
+        with self._changed:
+            queue.put(pending)
+            if self._num_waiting_calls() >= self._num_awaited:
+                self._changed.notify_all()
+
+        def leave() -> None:
+            if queue.remove(pending):
+                self._count_dropped(pending, num_rows=len(rows) - pending.next_row)
+
+        pending.when_ended(leave)
         return pending
 
     def close(self) -> None:
         """Ends the worker after the running batch; waiting rows fail with NotReadyError."""
-        self._queue.close()
+        for queue in (self._short, self._long):
+            queue.close()
         self._thread.join()
-        self._queue.fail_all(NotReadyError("the server is shutting down"))
+        for queue in (self._short, self._long):
+            queue.fail_all()
 
     def _work(self) -> None:
         long: list[_Batch[RowT]] = []  # taken and sorted together, run one by one
         while long or self._gather():
-            for batch in self._batches(self._take(1, _SHORT)):
+            for batch in self._batches(self._take(self._short, 1)):
                 self._begin(batch)
             if not long:
-                long = self._batches(self._take(_LOOKAHEAD_BATCHES, _LONG))
+                long = self._batches(self._take(self._long, _LOOKAHEAD_BATCHES))
             if long:
                 self._begin(long.pop(0))
 
     def _gather(self) -> bool:
         """Waits until there are rows, and briefly for the callers of the previous batch; False: closed."""
-        with self._queue.changed:
-            self._queue.wait_for_waiters(1)
-            self._queue.wait_for_waiters(self._last_num_calls // 2, timeout_s=PATIENCE * self._last_seconds)
-            return not self._queue.is_closed
+        with self._changed:
+            for num_calls, timeout_s in ((1, None), (self._last_num_calls // 2, PATIENCE * self._last_seconds)):
+                self._num_awaited = num_calls
+                self._changed.wait_for(
+                    lambda: self._short.is_closed or self._num_waiting_calls() >= self._num_awaited, timeout_s
+                )
+            self._num_awaited = 1
+            return not self._short.is_closed
+
+    def _num_waiting_calls(self) -> int:
+        return len(self._short) + len(self._long)
 
     def _begin(self, batch: _Batch[RowT]) -> None:
         self._num_taken -= len(batch)
         self._run([item for item in batch if self._is_wanted(item)])
 
-    def _take(self, num_batches: int, kind: str) -> _Batch[RowT]:
-        """Takes rows from calls of one kind, in turns, for about ``num_batches`` batches; none once closed."""
+    def _take(self, queue: FairQueue[PendingRows[RowT]], num_batches: int) -> _Batch[RowT]:
+        """Takes rows from calls, in turns, for about ``num_batches`` batches; none once closed."""
         budget = self._max_tokens() * num_batches
         max_rows = self._config.max_batch_texts * num_batches
         items: _Batch[RowT] = []
-        while len(items) < max_rows and budget > 0 and not self._queue.is_closed:
-            pending = self._queue.take(kind, cost=self._tokens_of_turn)
+        while len(items) < max_rows and budget > 0 and not queue.is_closed:
+            pending = queue.take(cost=self._tokens_of_turn)
             if pending is None:
                 break
             rows = pending.turn
@@ -202,7 +206,7 @@ class Batcher(Generic[RowT]):
             budget -= self._tokens_of_turn(pending)
             pending.next_row = rows.stop
             if rows.stop < len(pending.rows):
-                self._queue.put_back(pending)
+                queue.put_back(pending)
         self._num_taken += len(items)
         return items
 
@@ -285,14 +289,11 @@ class Batcher(Generic[RowT]):
         if len(calls) > 1:
             for pending in calls:
                 self._run([item for item in items if item[0] is pending])
-            return
-        if is_out_of_memory(error):
-            if len(items) > 1:
-                for half in (items[: len(items) // 2], items[len(items) // 2 :]):
-                    self._run([item for item in half if self._is_wanted(item)])
-                return
-            error = no_memory_for("one text")
-        self._fail(calls[0], error)
+        elif is_out_of_memory(error) and len(items) > 1:
+            for half in (items[: len(items) // 2], items[len(items) // 2 :]):
+                self._run([item for item in half if self._is_wanted(item)])
+        else:
+            self._fail(calls[0], no_memory_for("one text") if is_out_of_memory(error) else error)
 
     def _fail(self, pending: PendingRows[RowT], error: Exception) -> None:
         self._failures.count()

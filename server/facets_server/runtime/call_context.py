@@ -7,6 +7,7 @@ errors. The stages of a call feed metrics, traces and the access log.
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
@@ -35,15 +36,11 @@ class Stage(NamedTuple):
 
 
 class Stages:
-    """The stages of one call, or of all messages of a stream; thread-safe.
-
-    Attributes:
-        kept: The first stages, in the order in which they ended.
-    """
+    """The stages of one call, or of all messages of a stream; thread-safe."""
 
     def __init__(self, observe: Callable[[str, float], None] | None = None) -> None:
         """Starts empty; ``observe`` is called with name and seconds of each stage that ends."""
-        self.kept: list[Stage] = []
+        self.kept: list[Stage] = []  # the first stages, in the order in which they ended
         self._observe = observe
         self._seconds: dict[str, float] = {}
         self._lock = threading.Lock()
@@ -75,43 +72,24 @@ class Stages:
 
 @dataclass(kw_only=True, eq=False)
 class CallContext:
-    """One running call.
+    """One running call; times are those of ``time.monotonic()``."""
 
-    Attributes:
-        method: Full name, ``/facets.v1.EmbeddingService/Embed``.
-        request_id: Request id of the caller, or one made by the server.
-        deadline: Deadline as a time of ``time.monotonic()``; None: no deadline.
-        caller: Name of the key, or address without port.
-        weight: Share of the server under load, relative to other callers.
-        peer: Address and port of the connection.
-        trace_id: Trace of the call, 32 hexadecimal digits; empty: none.
-        span: OpenTelemetry span; None: tracing is off.
-        request_bytes, reply_bytes: Bytes of the messages so far.
-        started: Arrival as a time of ``time.monotonic()``.
-        queue_ms: Milliseconds spent waiting for admission and for the model.
-        inference_ms: Milliseconds of forward passes.
-        num_items: Texts, pairs or documents in the request.
-        stages: Time spent by stage.
-    """
-
-    method: str = ""
-    request_id: str = ""
+    method: str = ""  # full name, /facets.v1.EmbeddingService/Embed
+    request_id: str = ""  # from the caller, else made by the server
     deadline: float | None = None
-    caller: str = ""
-    weight: float = 1.0
-    peer: str = ""
-    trace_id: str = ""
-    span: Any = None
+    caller: str = ""  # name of the key, or address without port
+    weight: float = 1.0  # share of the server under load, relative to other callers
+    peer: str = ""  # address and port of the connection
+    trace_id: str = ""  # 32 hexadecimal digits; empty: no trace
+    span: Any = None  # OpenTelemetry span; None: tracing is off
     request_bytes: int = 0
     reply_bytes: int = 0
     started: float = field(default_factory=time.monotonic)
-    queue_ms: float = 0.0
-    inference_ms: float = 0.0
-    num_items: int = 0
+    queue_ms: float = 0.0  # waiting for admission and for the model
+    inference_ms: float = 0.0  # forward passes
+    num_items: int = 0  # texts, pairs or documents in the request
     stages: Stages = field(default_factory=Stages)
-    # The messages of a stream share these.
-    _is_over: threading.Event = field(default_factory=threading.Event)
-    _waits: set[threading.Event] = field(default_factory=set)
+    over: Future[None] = field(default_factory=Future)  # done once the call was answered or cancelled
 
     def for_message(self) -> "CallContext":
         """The same call with its own clock and counters, for one message of a stream."""
@@ -128,7 +106,7 @@ class CallContext:
 
     def is_active(self) -> bool:
         """False once the call was answered or cancelled, or its connection is gone."""
-        return not self._is_over.is_set()
+        return not self.over.done()
 
     def is_expired(self) -> bool:
         """True once the deadline has passed."""
@@ -139,29 +117,13 @@ class CallContext:
         return not self.is_expired() and self.is_active()
 
     def check(self) -> None:
-        """Stops work whose answer is no longer wanted.
-
-        Raises:
-            DeadlineExceededError: The deadline has passed.
-            CallCancelledError: The caller has cancelled.
-        """
+        """Stops work whose answer is no longer wanted: raises DeadlineExceededError or CallCancelledError."""
         if self.is_expired():
             raise DeadlineExceededError("the deadline passed before the work was done")
         if not self.is_active():
             raise CallCancelledError("the caller cancelled the call")
 
-    def wait(self, event: threading.Event) -> None:
-        """Waits for an event, at most until the deadline or the end of the call."""
-        self._waits.add(event)
-        try:
-            # From here on the end of the call sets the event; is_active tells whether it came before.
-            if self.is_active():
-                event.wait(self.time_remaining())
-        finally:
-            self._waits.discard(event)
-
     def end(self) -> None:
         """Ends the call and wakes every thread that waits on its behalf."""
-        self._is_over.set()
-        for event in tuple(self._waits):
-            event.set()
+        if not self.over.done():
+            self.over.set_result(None)

@@ -28,10 +28,9 @@ from facets.errors import FacetsError
 from facets.language.interruption import interrupted_by
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext, Stages
-from facets_server.runtime.config import AdmissionConfig
 from facets_server.runtime.errors import code_of, grpc_status_of, reason_of
 from facets_server.runtime.fair_queue import Waiter
-from facets_server.runtime.keys import GatewayTrust, Key, Keys, collection_of, right_of
+from facets_server.runtime.keys import Key, Keys, caller_of, collection_of
 from facets_server.runtime.messages import StreamBridge, WaitLimit, decoded, first_message, metadata_of, next_message
 from facets_server.runtime.metrics import CallMetrics
 from facets_server.runtime.observability import AccessLog, Tracing
@@ -55,7 +54,7 @@ class PendingReply:
     finish: Callable[[], Any]
 
     def result(self) -> Any:
-        """Waits for the reply; raises as ``Waiter.wait``."""
+        """Waits for the reply in a worker thread; raises as ``Waiter.wait``."""
         self.waiter.wait()
         return self.finish()
 
@@ -68,39 +67,34 @@ class Calls:
         admission: Admission,
         metrics: CallMetrics,
         *,
-        config: AdmissionConfig,
         keys: Keys | None,
-        trust: GatewayTrust,
-        tracing: Tracing | None = None,
-        access_log: AccessLog | None = None,
+        gateway_token: str,
+        tracing: Tracing | None,
+        access_log: AccessLog | None,
     ) -> None:
         """Starts no thread yet; without ``keys``, callers need no key."""
+        config = admission.config
         self._admission = admission
         self._metrics = metrics
         self._keys = keys
-        self._trust = trust
+        self._gateway_token = gateway_token
         self._tracing = tracing
         self._access_log = access_log
-        self._first = WaitLimit(
-            "a message",
-            most=config.max_silent_calls,
-            timeout_s=config.message_timeout_s,
-            most_slow=config.max_slow_calls,
-        )
+        # A call whose message has not arrived after a quarter of a second may hold a partial message, like a stream.
+        silent, slow = config.max_silent_calls, config.max_streams
+        self._first = WaitLimit("a message", most=silent, timeout_s=config.message_timeout_s, most_slow=slow)
         self._next = WaitLimit("a message", most=config.max_streams, timeout_s=config.stream_idle_s)
         self._workers = ThreadPoolExecutor(config.max_concurrent_requests, thread_name_prefix="call")
         self._stream_workers = ThreadPoolExecutor(config.max_streams, thread_name_prefix="stream")
         self._quick: Mapping[str, IsQuick] = {}
 
-    def wrapped(
-        self, handlers: Mapping[str, Handler], quick: Mapping[str, IsQuick] | None = None
-    ) -> dict[str, Handler]:
-        """Handlers for the asyncio server, by full name of the method.
+    def wrapped(self, handlers: Mapping[str, Handler], quick: Mapping[str, IsQuick]) -> dict[str, Handler]:
+        """Handlers for the asyncio server, by full name of the method, from handlers that may block.
 
-        ``handlers`` may block. ``quick`` maps each method that returns a ``PendingReply`` to a test for the small
-        requests that the event loop may begin.
+        ``quick`` maps each method that returns a ``PendingReply`` to a test for the small requests that the event loop
+        may begin.
         """
-        self._quick = quick or {}
+        self._quick = quick
         return {method: self._wrapped(method, handler) for method, handler in handlers.items()}
 
     def close(self) -> None:
@@ -125,20 +119,15 @@ class Calls:
         data = await first_message(context, self._first)
         call.request_bytes = len(data)
         decode = partial(_decoded, method, handler, key)
-        quick = self._quick_request(method, data, decode)
+        is_quick, quick = self._quick.get(method), None
+        if is_quick is not None and len(data) <= MAX_QUICK_BYTES:
+            request = decode(data)
+            quick = request if is_quick(request) else None
         permit = await self._admission.admit(call, len(data))
         if quick is not None:
             with permit:
                 return await _answer_on_loop(handler, quick, call)
         return await _on_worker(self._workers, partial(_answer, handler, data, decode, call), permit.close)
-
-    def _quick_request(self, method: str, data: bytes, decode: Callable[[bytes], Message]) -> Message | None:
-        """The request if the event loop can answer it, else None."""
-        is_quick = self._quick.get(method)
-        if is_quick is None or len(data) > MAX_QUICK_BYTES:
-            return None
-        request = decode(data)
-        return request if is_quick(request) else None
 
     async def _stream(self, method: str, handler: Handler, context: Context, call: CallContext) -> None:
         key = self._authenticated(method, context, call)
@@ -157,12 +146,12 @@ class Calls:
 
     def _authenticated(self, method: str, context: Context, call: CallContext) -> Key | None:
         """Finds and checks the key of a call; sets caller and weight."""
-        call.caller = self._trust.caller_of(context)
+        call.caller = caller_of(context, self._gateway_token)
         if self._keys is None:
             return None
         key = self._keys.find(metadata_of(context, "authorization"))
         call.caller, call.weight = key.caller, key.weight
-        key.check_right(right_of(method))
+        key.check_method(method)
         return key
 
     async def _observed(self, run: Callable[..., Any], method: str, handler: Handler, context: Context) -> Any:

@@ -89,11 +89,6 @@ class AdmissionConfig(Settings):
         return max(1, self.max_request_bytes // 32)
 
     @property
-    def max_slow_calls(self) -> int:
-        """Calls whose message has not arrived after a quarter of a second: each may hold a partial message."""
-        return self.max_streams
-
-    @property
     def max_calls_per_connection(self) -> int:
         """Most open calls on one connection; clients delay further calls, or HTTP/2 refuses them."""
         return self.max_concurrent_requests + self.max_queued_requests + 32
@@ -195,15 +190,25 @@ def load_config(
         ConfigError: The file cannot be read, a setting is unknown, or values break their rules; names all of them.
     """
     values: dict[str, Any] = {}
+
+    def put(setting: str, value: object) -> None:
+        section, _, name = setting.rpartition(".")
+        (values.setdefault(section, {}) if section else values)[name] = value
+
     if file is not None:
         values = _read(file)
         ServerConfig.from_dict(values, source=str(file))
     variables = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
-    _set_variables(values, variables)
-    for name, value in (flags or {}).items():
-        if value is not None:
-            section, _, setting = name.rpartition(".")
-            (values.setdefault(section, {}) if section else values)[setting] = value
+    fields = {variable: _setting(variable) for variable in variables}
+    parsed = {variable: _parsed(variable, fields[variable][1], text) for variable, text in variables.items()}
+    # A model whose fields are the variables, so that errors name them.
+    types: dict[str, Any] = {variable: (field.annotation, field) for variable, (_, field) in fields.items()}
+    create_model("Environment", __base__=Settings, **types).from_dict(parsed)
+    for variable, value in parsed.items():
+        put(fields[variable][0], value)
+    for setting, flag in (flags or {}).items():
+        if flag is not None:
+            put(setting, flag)
     return ServerConfig.from_dict(values)
 
 
@@ -216,26 +221,15 @@ def _read(file: Path) -> dict[str, Any]:
         raise ConfigError(f"configuration file {file} is not TOML: {error}") from error
 
 
-def _set_variables(values: dict[str, Any], variables: Mapping[str, str]) -> None:
-    """Adds the values of environment variables to ``values``; errors name the variables."""
-    settings = {variable: _setting(variable) for variable in variables}
-    parsed = {variable: _parsed(variable, settings[variable][2], text) for variable, text in variables.items()}
-    fields: dict[str, Any] = {variable: (field.annotation, field) for variable, (_, _, field) in settings.items()}
-    create_model("Environment", __base__=Settings, **fields).from_dict(parsed)
-    for variable, (section, name, _) in settings.items():
-        (values.setdefault(section, {}) if section else values)[name] = parsed[variable]
-
-
-def _setting(variable: str) -> tuple[str, str, FieldInfo]:
-    """Section (empty: none), name and field of the setting that a variable names."""
-    wanted = variable.removeprefix(ENVIRONMENT_PREFIX).lower()
+def _setting(variable: str) -> tuple[str, FieldInfo]:
+    """Name and field of the setting that a variable names."""
     for name, field in ServerConfig.model_fields.items():
+        settings = {name: field}
         if isinstance(field.annotation, type) and issubclass(field.annotation, Settings):
-            for inner, inner_field in field.annotation.model_fields.items():
-                if wanted == f"{name}_{inner}":
-                    return name, inner, inner_field
-        elif wanted == name:
-            return "", name, field
+            settings = {f"{name}.{inner}": inner_field for inner, inner_field in field.annotation.model_fields.items()}
+        for setting, setting_field in settings.items():
+            if variable == ENVIRONMENT_PREFIX + setting.replace(".", "_").upper():
+                return setting, setting_field
     raise ConfigError(f"environment variable {variable} names no setting")
 
 

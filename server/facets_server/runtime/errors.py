@@ -1,24 +1,17 @@
 """The errors of the server, and the table from error class to gRPC status (AIP-193).
 
-Every error has exactly one ErrorInfo (reason, domain ``facets.dev``), BadRequest for bad fields, ResourceInfo for
-missing things, and RetryInfo when a later attempt may succeed. Only messages of ``FacetsError`` reach the caller. Any
-other exception is a bug of the server: INTERNAL with a fixed text; the log gets the stack but not the exception's
-message, which may hold a user's text.
+Only messages of ``FacetsError`` reach the caller. Any other exception is a bug of the server: INTERNAL with a fixed
+text; the log gets the stack but not the exception's message, which may hold a user's text.
 
 The library words an error with the path of its own arguments. ``in_request`` translates it to the path in the request:
-
-    FIELDS = {"premises": ("pairs", ITEM, "premise")}
-
-    with in_request(FIELDS, start=256):   # premises[3] of the library -> pairs[259].premise
-        ...
+with ``{"premises": ("pairs", ITEM, "premise")}`` and ``start=256``, premises[3] becomes pairs[259].premise.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import Enum, auto
+from dataclasses import dataclass
 
 import grpc
-from google.protobuf import any_pb2, duration_pb2
 from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
@@ -121,15 +114,11 @@ _TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
 }
 
 
+@dataclass(frozen=True)
 class _Status(grpc.Status):
-    """What ``ServicerContext.abort_with_status`` takes."""
-
-    def __init__(
-        self, code: grpc.StatusCode, details: str, trailing_metadata: tuple[tuple[str, str | bytes], ...]
-    ) -> None:
-        self.code = code
-        self.details = details
-        self.trailing_metadata = trailing_metadata
+    code: grpc.StatusCode
+    details: str
+    trailing_metadata: tuple[tuple[str, str | bytes], ...]
 
 
 def code_of(error: BaseException) -> grpc.StatusCode:
@@ -153,17 +142,17 @@ def status_of(error: BaseException, *, request_id: str = "") -> status_pb2.Statu
     if isinstance(error, InvalidInputError):
         details += _bad_request(error)
     elif isinstance(error, NotFoundError) and error.resource_type:
-        details.append(
-            error_details_pb2.ResourceInfo(
-                resource_type=error.resource_type, resource_name=_shortened(error.resource_name, _MAX_FIELD_BYTES)
-            )
-        )
+        name = _shortened(error.resource_name, _MAX_FIELD_BYTES)
+        details.append(error_details_pb2.ResourceInfo(resource_type=error.resource_type, resource_name=name))
     retry_after_s = _retry_after_s(error)
     if retry_after_s is not None:
-        delay = duration_pb2.Duration()
-        delay.FromMilliseconds(round(retry_after_s * 1000))
-        details.append(error_details_pb2.RetryInfo(retry_delay=delay))
-    return status_pb2.Status(code=code.value[0], message=message, details=[_pack(d) for d in details])
+        retry = error_details_pb2.RetryInfo()
+        retry.retry_delay.FromMilliseconds(round(retry_after_s * 1000))
+        details.append(retry)
+    status = status_pb2.Status(code=code.value[0], message=message)
+    for detail in details:
+        status.details.add().Pack(detail)
+    return status
 
 
 def grpc_status_of(error: BaseException, *, request_id: str = "") -> grpc.Status:
@@ -211,30 +200,15 @@ def _shortened(text: str, max_bytes: int) -> str:
     return f"{encoded[:head].decode('utf-8', 'ignore')} ... {encoded[-tail:].decode('utf-8', 'ignore')}"
 
 
-def _pack(message: Message) -> any_pb2.Any:
-    packed = any_pb2.Any()
-    packed.Pack(message)
-    return packed
-
-
-class _Item(Enum):
-    ITEM = auto()
-
-
-ITEM = _Item.ITEM
-"""In the path of a field: the index of the item that the library was given."""
-
-FieldNames = Mapping[str, tuple[str | int | _Item, ...]]
-"""Argument of the library -> path in the request; other arguments keep their names."""
+ITEM = -1  # in the path of a field: the index of the item that the library was given
+FieldNames = Mapping[str, ErrorPath]  # argument of the library -> path in the request; others keep their names
 
 
 @contextmanager
 def in_request(fields: FieldNames, *, start: int = 0) -> Iterator[None]:
     """Translates the paths of errors from arguments of the library to fields of the request.
 
-    Args:
-        fields: Arguments of the library and their paths in the request.
-        start: Index in the request of the first item that the library was given.
+    ``start`` is the index in the request of the first item that the library was given.
     """
     try:
         yield
@@ -250,7 +224,7 @@ def _moved(path: ErrorPath, fields: FieldNames, start: int) -> ErrorPath:
     moved: list[str | int] = []
     rest = list(path[1:])
     for part in fields[str(path[0])]:
-        if part is not ITEM:
+        if part != ITEM:
             moved.append(part)
         elif rest and isinstance(rest[0], int):
             moved.append(rest[0] + start)

@@ -36,26 +36,23 @@ class GrpcServer:
         self._server: grpc.aio.Server = self._on_loop(self._make())
 
     def listen(self) -> int:
-        """Binds the port of the settings and returns its number.
-
-        Raises:
-            ConfigError: The port is in use, or certificates cannot be read.
-        """
+        """Binds the port of the settings and returns its number; raises ConfigError."""
         return self._on_loop(self._bind())
 
     def listen_locally(self) -> str:
         """Listens on a new address that only processes on this machine can reach, and returns it."""
         address = f"unix-abstract:facets-{secrets.token_hex(16)}"
-        self._on_loop(self._add_local_port(address))
+
+        async def listen() -> None:
+            self._server.add_insecure_port(address)
+
+        self._on_loop(listen())
         return address
 
     def start(self, handlers: Mapping[str, Any], *, probes: Mapping[str, Any]) -> None:
         """Answers calls from now on; both arguments are handlers by full name of the method.
 
-        Args:
-            handlers: Handlers whose behaviour is a coroutine function.
-            probes: Handlers of calls that are admitted however many others wait: gRPC keeps a separate queue for each
-                registered method.
+        ``probes`` are admitted however many others wait: gRPC keeps a separate queue for each registered method.
         """
         self._server.add_generic_rpc_handlers((_Handlers(handlers),))
         for full_name, handler in probes.items():
@@ -64,12 +61,9 @@ class GrpcServer:
         self._on_loop(self._server.start())
 
     def stop(self, grace_s: float, *, is_idle: Callable[[], bool], last_replies_s: float) -> None:
-        """Takes no new calls, lets the running ones end, cancels the rest, then ends the loop; idempotent.
+        """Takes no new calls, cancels those still running after ``grace_s``, then ends the loop; idempotent.
 
-        Args:
-            grace_s: Seconds until calls are cancelled.
-            is_idle: True once only replies being sent and watchers of health are left; polled.
-            last_replies_s: Seconds that these get to finish.
+        Once ``is_idle``, only replies being sent and watchers of health are left, which get ``last_replies_s`` to end.
         """
         if self.loop.is_closed():
             return
@@ -102,20 +96,14 @@ class GrpcServer:
 
     async def _bind(self) -> int:
         config = self._config
-        address, problem = f"{config.host}:{config.port}", f"port {config.port} on {config.host} cannot be used"
+        address = f"{config.host}:{config.port}"
         try:
             if config.security.tls_certificate is None:
-                port = self._server.add_insecure_port(address)
-            else:
-                port = self._server.add_secure_port(address, _credentials(config.security))
+                return self._server.add_insecure_port(address)
+            return self._server.add_secure_port(address, _credentials(config.security))
         except RuntimeError as error:
-            raise ConfigError(f"{problem}: is another server on it?") from error
-        if port == 0:
-            raise ConfigError(f"{problem}: is another server on it?")
-        return port
-
-    async def _add_local_port(self, address: str) -> None:
-        self._server.add_insecure_port(address)
+            problem = f"port {config.port} on {config.host} cannot be used: is another server on it?"
+            raise ConfigError(problem) from error
 
     async def _stop(self, grace_s: float, is_idle: Callable[[], bool], last_replies_s: float) -> None:
         stopping = asyncio.ensure_future(self._server.stop(grace_s))

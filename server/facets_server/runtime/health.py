@@ -31,53 +31,15 @@ _MAX_SILENT = 64
 _MAX_WATCHERS = 256
 _IDLE_S = 60.0
 _PERIOD_S = 1.0
+_WATCH_S = 0.2  # between two looks at the state for a watcher
 CHECK_TIMEOUT_S = 5.0  # a database or a disk that hangs never answers
 
 Context = Any  # grpc.aio.ServicerContext
-State = int  # health_pb2.HealthCheckResponse.ServingStatus
-
-
-class HealthBoard:
-    """The health of each service; any thread may set it."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._states: dict[str, State] = {}
-        self._watchers: set[asyncio.Event] = set()
-
-    def set(self, service: str, is_serving: bool) -> None:
-        """Sets a service to SERVING or NOT_SERVING."""
-        states = health_pb2.HealthCheckResponse
-        self._states[service] = states.SERVING if is_serving else states.NOT_SERVING
-        self._loop.call_soon_threadsafe(self._wake)
-
-    def state(self, service: str) -> State | None:
-        """State of a service; None: unknown service."""
-        return self._states.get(service)
-
-    async def changes(self, service: str) -> AsyncIterator[State]:
-        """Yields the state of a service now and after each change; runs on the loop."""
-        shown, changed = None, asyncio.Event()
-        self._watchers.add(changed)
-        try:
-            while True:
-                changed.clear()
-                state = self._states.get(service, health_pb2.HealthCheckResponse.SERVICE_UNKNOWN)
-                if state != shown:
-                    yield state
-                    shown = state
-                else:
-                    await changed.wait()
-        finally:
-            self._watchers.discard(changed)
-
-    def _wake(self) -> None:
-        for watcher in self._watchers:
-            watcher.set()
+_Response = health_pb2.HealthCheckResponse
 
 
 def probe_handlers(
-    board: HealthBoard, services: Sequence[str], config: AdmissionConfig, *, keys: Keys | None
+    monitor: "HealthMonitor", services: Sequence[str], config: AdmissionConfig, *, keys: Keys | None
 ) -> dict[str, Any]:
     """Handlers of health and reflection, which read and write bytes, by full name of the method.
 
@@ -95,15 +57,19 @@ def probe_handlers(
 
     async def check(_: object, context: Context) -> bytes:
         async with _errors_to_status(context):
-            state = board.state(await service_of(context))
-            if state is None:
+            state = monitor.state(await service_of(context))
+            if state == _Response.SERVICE_UNKNOWN:
                 raise NotFoundError("health knows no such service")
-            return health_pb2.HealthCheckResponse(status=state).SerializeToString()
+            return _Response(status=state).SerializeToString()
 
     async def watch(_: object, context: Context) -> None:
         async def follow(service: str) -> None:
-            async for state in board.changes(service):
-                await context.write(health_pb2.HealthCheckResponse(status=state).SerializeToString())
+            shown = None
+            while True:
+                if (state := monitor.state(service)) != shown:
+                    await context.write(_Response(status=state).SerializeToString())
+                    shown = state
+                await asyncio.sleep(_WATCH_S)
 
         async with _errors_to_status(context):
             await watches.wait(follow(await service_of(context)))
@@ -138,35 +104,34 @@ async def _errors_to_status(context: Context) -> AsyncIterator[None]:
 
 
 class HealthMonitor:
-    """Background thread that runs the health checks and updates the :class:`HealthBoard`."""
+    """Background thread that runs the health checks and keeps the states of the services."""
 
     def __init__(
         self,
-        board: HealthBoard,
         services: Mapping[str, Sequence[Callable[[], bool]]],
-        *,
         dependencies: Mapping[str, Callable[[], bool]] | None = None,
     ) -> None:
         """Sets everything to NOT_SERVING.
 
         Args:
-            board: Shows the states.
             services: Checks by full name of the service, all of which must hold. The empty name, the whole server, is
                 SERVING when all services are.
             dependencies: Checks of what services can partly do without, shown under separate names.
         """
-        self._board = board
         self._dependencies = {name: (check,) for name, check in (dependencies or {}).items()}
         self._services = {**services, **self._dependencies}
-        self._shown: dict[str, bool] = {}
+        self._is_serving = dict.fromkeys(("", *self._services), False)
         self._checks = {check for checks in self._services.values() for check in checks}
         self._running: dict[Callable[[], bool], Future[bool]] = {}
         self._workers = ThreadPoolExecutor(max(1, len(self._checks)), thread_name_prefix="health-check")
         self._lock = threading.Lock()
         self._stopped = threading.Event()
         self._thread = threading.Thread(target=self._watch, name="health", daemon=True)
-        for name in ("", *self._services):
-            self._show(name, False)
+
+    def state(self, service: str) -> int:
+        """The ``ServingStatus`` of a service."""
+        states = {None: _Response.SERVICE_UNKNOWN, False: _Response.NOT_SERVING, True: _Response.SERVING}
+        return states[self._is_serving.get(service)]
 
     def start(self) -> None:
         """Checks every second from now on; called once the models are warm."""
@@ -180,8 +145,7 @@ class HealthMonitor:
                 return
             self._stopped.set()
             self._workers.shutdown(wait=False, cancel_futures=True)
-            for name in ("", *self._services):
-                self._show(name, False)
+            self._is_serving = dict.fromkeys(self._is_serving, False)
 
     def _watch(self) -> None:
         while not self._stopped.wait(_PERIOD_S):
@@ -195,8 +159,8 @@ class HealthMonitor:
                 return
             whole = all(is_serving for name, is_serving in states.items() if name not in self._dependencies)
             for name, is_serving in {**states, "": whole}.items():
-                if self._shown.get(name) != is_serving:
-                    self._show(name, is_serving)
+                if self._is_serving[name] != is_serving:
+                    self._is_serving[name] = is_serving
                     logger.info("health of %s: %s", name or "the server", "SERVING" if is_serving else "NOT_SERVING")
 
     def _holds(self, check: Callable[[], bool]) -> bool:
@@ -210,7 +174,3 @@ class HealthMonitor:
             if not self._stopped.is_set():
                 logger.error("a check of health failed: %s", error, exc_info=True)
             return False
-
-    def _show(self, name: str, is_serving: bool) -> None:
-        self._board.set(name, is_serving)
-        self._shown[name] = is_serving

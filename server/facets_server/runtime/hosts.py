@@ -35,11 +35,8 @@ def is_loopback(host: str) -> bool:
 def is_name_of(host: str, names: Collection[str], *, only_local: bool, or_address: bool = False) -> bool:
     """Whether to answer an HTTP request for this Host: else web pages could reach the server by their own name.
 
-    Args:
-        host: ``Host`` of the request, with or without a port.
-        names: Accepted names in lower case; ``"*"``: any; empty: see ``only_local``.
-        only_local: If ``names`` is empty: True accepts only names of this machine, False any.
-        or_address: Whether any IP address is accepted besides the names.
+    ``names`` are accepted names in lower case (``"*"``: any), ``or_address`` accepts any IP address, too. Without names
+    ``only_local`` accepts only names of this machine, else any.
     """
     if "*" in names or not (names or only_local):
         return True

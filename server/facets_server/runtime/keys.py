@@ -42,6 +42,7 @@ class Right(NamedTuple):
     of_server: bool = False
 
 
+# Methods that are not in this table require an admin key for all collections.
 _METHODS = {
     Right(Role.READ): (
         "ModelService/ListModels ModelService/GetModel EmbeddingService/Embed EmbeddingService/EmbedStream "
@@ -68,11 +69,6 @@ _METHODS = {
 RIGHTS = {f"/facets.v1.{method}": right for right, methods in _METHODS.items() for method in methods.split()}
 
 
-def right_of(method: str) -> Right:
-    """What a method requires; a method that is not in the table requires an admin key for all collections."""
-    return RIGHTS.get(method, Right(Role.ADMIN, of_server=True))
-
-
 def collection_of(method: str, request: Any) -> str:
     """The collection that a request names; empty: none."""
     if "/facets.v1.CollectionService/" in method:
@@ -83,26 +79,16 @@ def collection_of(method: str, request: Any) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One key.
+    """One key."""
 
-    Attributes:
-        caller: Name of the key's holder in limits and logs, never the key itself.
-        role: What the key may do.
-        collections: The collections that it may use; empty: all, and the whole server.
-        weight: Its share of the server under load, relative to other keys.
-    """
-
-    caller: str
+    caller: str  # name of the key's holder in limits and logs, never the key itself
     role: Role = Role.ADMIN
-    collections: frozenset[str] = frozenset()
-    weight: float = 1.0
+    collections: frozenset[str] = frozenset()  # that it may use; empty: all, and the whole server
+    weight: float = 1.0  # share of the server under load, relative to other keys
 
-    def check_right(self, right: Right) -> None:
-        """Checks that the key may call a method.
-
-        Raises:
-            PermissionDeniedError: It may not.
-        """
+    def check_method(self, method: str) -> None:
+        """Raises PermissionDeniedError unless the key may call a method, given by its full name."""
+        right = RIGHTS.get(method, Right(Role.ADMIN, of_server=True))
         if self.role < right.role:
             raise PermissionDeniedError(
                 f'this key has role "{self.role.name.lower()}"; the call requires "{right.role.name.lower()}"'
@@ -111,11 +97,7 @@ class Key:
             raise PermissionDeniedError("this key is for some collections; the call concerns the whole server")
 
     def check_collection(self, name: str) -> None:
-        """Checks that the key may use a collection.
-
-        Raises:
-            PermissionDeniedError: It may not, whether or not the collection exists.
-        """
+        """Raises PermissionDeniedError unless the key may use a collection, whether or not that exists."""
         if self.collections and name not in self.collections:
             raise PermissionDeniedError("this key is not for this collection")
 
@@ -127,11 +109,7 @@ class Keys:
         self._keys = {_digest(secret): key for secret, key in keys}
 
     def find(self, authorization: str) -> Key:
-        """The key in the metadata ``authorization``: ``Bearer KEY``.
-
-        Raises:
-            UnauthenticatedError: There is no key, or an unknown one.
-        """
+        """The key in the metadata ``authorization``: ``Bearer KEY``; raises UnauthenticatedError."""
         scheme, _, secret = authorization.partition(" ")
         digest = _digest(secret.strip())
         keys = [key for known, key in self._keys.items() if hmac.compare_digest(digest, known)]
@@ -141,11 +119,7 @@ class Keys:
 
 
 def read_keys(file: Path) -> Keys:
-    """Reads a file of keys.
-
-    Raises:
-        ConfigError: The file cannot be read or holds no key, or a line is not a key.
-    """
+    """Reads a file of keys; raises ConfigError when it cannot be read or holds no key, or a line is not a key."""
     try:
         text = file.read_text(encoding="utf-8")
     except OSError as error:
@@ -176,22 +150,16 @@ def _digest(key: str) -> bytes:
     return hashlib.sha256(key.encode()).digest()
 
 
-class GatewayTrust:
-    """Tells calls of the gateway, which presents the token, from direct calls."""
+def caller_of(context: Context, gateway_token: str) -> str:
+    """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
 
-    def __init__(self, token: str) -> None:
-        self._token = token.encode()
-
-    def caller_of(self, context: Context) -> str:
-        """The address of the caller without its port; for a call from the gateway, that of the gateway's client.
-
-        Raises:
-            UnauthenticatedError: The call comes over the gateway's socket, but not from the gateway.
-        """
-        peer = str(context.peer())
-        presented = metadata_of(context, TOKEN_METADATA).encode()
-        if hmac.compare_digest(presented, self._token):
-            return metadata_of(context, ADDRESS_METADATA) or "gateway"
-        if peer.startswith(_LOCAL_SOCKET):
-            raise UnauthenticatedError("this socket is for the gateway of the server: expected its token")
-        return peer.rpartition(":")[0]
+    Raises:
+        UnauthenticatedError: The call comes over the gateway's socket, but without the gateway's token.
+    """
+    presented = metadata_of(context, TOKEN_METADATA)
+    if hmac.compare_digest(presented.encode(), gateway_token.encode()):
+        return metadata_of(context, ADDRESS_METADATA) or "gateway"
+    peer = str(context.peer())
+    if peer.startswith(_LOCAL_SOCKET):
+        raise UnauthenticatedError("this socket is for the gateway of the server: expected its token")
+    return peer.rpartition(":")[0]

@@ -18,7 +18,7 @@ from contextvars import copy_context
 from typing import Any, TypeVar
 
 import grpc
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 
 from facets.errors import InvalidInputError, NotReadyError, OverloadedError
 from facets_server.runtime.admission import Admission
@@ -32,7 +32,7 @@ _SLOW_S = 0.25  # a message sent together with the headers has arrived by then
 Context = Any  # grpc.aio.ServicerContext
 ValueT = TypeVar("ValueT")
 MessageT = TypeVar("MessageT")
-RequestT = TypeVar("RequestT")
+RequestT = TypeVar("RequestT", bound=Message)
 WorkT = TypeVar("WorkT")
 
 
@@ -40,10 +40,7 @@ class WaitLimit:
     """Bounds the number and length of waits of one kind on one event loop."""
 
     def __init__(self, what: str, *, most: int, timeout_s: float | None, most_slow: int | None = None) -> None:
-        """Allows ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second.
-
-        ``what`` names the awaited thing in error messages: ``"a message"``; ``timeout_s`` None: no timeout.
-        """
+        """Allows ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second."""
         self._what = what
         self._most = most
         self._timeout_s = timeout_s
@@ -53,16 +50,8 @@ class WaitLimit:
         self._errors: dict[asyncio.Task[object], Exception] = {}
         self._timer: asyncio.TimerHandle | None = None
 
-    def __len__(self) -> int:
-        return len(self._started)
-
     async def wait(self, awaitable: Awaitable[ValueT]) -> ValueT:
-        """Awaits within the bounds.
-
-        Raises:
-            DeadlineExceededError: The wait took too long.
-            OverloadedError: Newer waits exceeded the limit, and this wait was the oldest.
-        """
+        """Awaits; raises DeadlineExceededError after the timeout, OverloadedError if newer waits exceed the bound."""
         task = asyncio.current_task()
         assert task is not None
         loop = asyncio.get_running_loop()
@@ -105,12 +94,7 @@ class WaitLimit:
 
 
 async def first_message(context: Context, waits: WaitLimit) -> bytes:
-    """The first message of a call.
-
-    Raises:
-        InvalidInputError: The caller closed its side without sending a message.
-        DeadlineExceededError, OverloadedError: It did not arrive in time.
-    """
+    """The first message of a call; raises InvalidInputError without one, else as ``WaitLimit.wait``."""
     data = await next_message(context, waits)
     if data is None:
         raise InvalidInputError("the call carries no request message, expected one")
@@ -118,7 +102,7 @@ async def first_message(context: Context, waits: WaitLimit) -> bytes:
 
 
 async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
-    """The next message of a call; None when the caller has closed its side; raises as ``first_message``."""
+    """The next message of a call; None when the caller has closed its side."""
     data = await waits.wait(context.read())
     if data is grpc.aio.EOF:
         await asyncio.sleep(_CANCELLATION_S)  # a cancelled call looks the same; then this line raises
@@ -127,11 +111,7 @@ async def next_message(context: Context, waits: WaitLimit) -> bytes | None:
 
 
 def decoded(decode: Callable[[bytes], MessageT], data: bytes) -> MessageT:
-    """Parses bytes as a message.
-
-    Raises:
-        InvalidInputError: The bytes are not a message; gRPC itself would answer INTERNAL.
-    """
+    """Parses bytes as a message; raises InvalidInputError, where gRPC itself would answer INTERNAL."""
     try:
         return decode(data)
     except DecodeError as error:
@@ -154,12 +134,7 @@ class StreamBridge:
         self._waits = waits
 
     def messages(self, first: bytes | None, decode: Callable[[bytes], ValueT]) -> Iterator[ValueT]:
-        """Yields all messages until the caller closes its side, first ``first``, already received (None: none).
-
-        Raises:
-            CallCancelledError: The call has ended.
-            DeadlineExceededError: The caller was silent for too long.
-        """
+        """Yields all messages until the caller closes its side, first ``first``, already received (None: none)."""
         data = first
         while data is not None:
             yield decode(data)
@@ -168,11 +143,7 @@ class StreamBridge:
             raise CallCancelledError("the caller cancelled the stream")
 
     def send(self, data: bytes) -> None:
-        """Sends a message; waits until the connection has taken it.
-
-        Raises:
-            CallCancelledError: The call has ended.
-        """
+        """Sends a message; waits until the connection has taken it."""
         self._on_loop(self._context.write(data))
 
     def _on_loop(self, coroutine: Coroutine[Any, Any, ValueT]) -> ValueT:
@@ -185,24 +156,13 @@ class StreamBridge:
 def read_ahead(
     requests: Iterator[RequestT],
     begin: Callable[[RequestT], WorkT],
-    *,
-    window: int,
-    num_bytes: Callable[[RequestT], int],
     admission: Admission,
 ) -> Iterator[WorkT]:
-    """Starts work on up to ``window`` unanswered requests and yields it in request order.
+    """Starts work on some unanswered requests and yields it in request order.
 
-    Args:
-        requests: Messages of the stream.
-        begin: Starts the work on one request; runs in a separate thread, one request after the other.
-        window: Requests begun and not yet answered, >= 1.
-        num_bytes: Size of a request; ``admission`` limits the sum of the unanswered ones.
-        admission: When it drains, work already begun is yielded, then the stream fails.
-
-    Raises:
-        NotReadyError: The server is shutting down.
-        CallCancelledError: The caller cancelled.
-        Exception: Whatever ``begin`` raised, once all earlier work was yielded.
+    ``begin`` runs in a separate thread, one request after the other; what it raises is raised here once all earlier
+    work was yielded. ``admission`` limits number and bytes of the unanswered requests; when it drains, work already
+    begun is yielded, then NotReadyError is raised.
     """
     begun: queue.SimpleQueue[WorkT | Exception | None] = queue.SimpleQueue()
     unanswered: deque[int] = deque()  # bytes of each request
@@ -210,7 +170,8 @@ def read_ahead(
     is_abandoned = False
 
     def may_read() -> bool:
-        has_room = len(unanswered) < window and sum(unanswered) < admission.max_stream_bytes
+        limits = admission.config
+        has_room = len(unanswered) < limits.max_stream_window and sum(unanswered) < limits.max_stream_bytes
         return is_abandoned or not unanswered or has_room
 
     def read() -> None:
@@ -222,7 +183,7 @@ def read_ahead(
                         return
                 request = next(requests)
                 with changed:
-                    unanswered.append(num_bytes(request))
+                    unanswered.append(request.ByteSize())
                 begun.put(begin(request))
         except StopIteration:
             begun.put(None)

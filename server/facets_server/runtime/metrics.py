@@ -149,17 +149,11 @@ def measure_process(registry: CollectorRegistry, version: str) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Disk:
-    """The files of a data directory.
+    """The files of a data directory."""
 
-    Attributes:
-        num_bytes: Bytes by part (documents, indexes, streams, papers, relations).
-        free_bytes: Bytes left on the disk for this user; 0: unknown.
-        last_backup: Time of the last backup; None: none is known.
-    """
-
-    num_bytes: dict[str, int]
-    free_bytes: int
-    last_backup: datetime | None
+    num_bytes: dict[str, int]  # by part: documents, indexes, streams, papers, relations
+    free_bytes: int  # left on the disk for this user; 0: unknown
+    last_backup: datetime | None  # None: none is known
 
 
 def disk_of(data_dir: Path) -> Disk:
@@ -181,15 +175,12 @@ def _sizes(data_dir: Path, patterns: Iterable[str]) -> Iterator[int]:
                 continue
 
 
-def watch_data(registry: CollectorRegistry, engine: CollectionEngine, data_dir: Path) -> None:
-    """Adds metrics of the collections, the disk and the last backup."""
-    registry.register(_DataCollector(engine, data_dir))
+@dataclass(frozen=True)
+class DataCollector(Collector):
+    """Metrics of the collections, the disk and the last backup."""
 
-
-class _DataCollector(Collector):
-    def __init__(self, engine: CollectionEngine, data_dir: Path) -> None:
-        self._engine = engine
-        self._data_dir = data_dir
+    engine: CollectionEngine
+    data_dir: Path
 
     def describe(self) -> list[GaugeMetricFamily]:
         """Returns nothing: the metrics are known only when they are collected."""
@@ -198,25 +189,25 @@ class _DataCollector(Collector):
     def collect(self) -> Iterator[GaugeMetricFamily]:
         """The current gauges; without those of collections when the store cannot be read."""
         try:
-            infos = self._engine.list_collections()
-            behind = self._engine.num_writes_behind()
+            infos = self.engine.list_collections()
+            behind = self.engine.num_writes_behind()
         except StorageError:
             infos, behind = (), None
         yield from _collection_gauges(infos)
-        if behind is not None:
-            yield GaugeMetricFamily(
-                "facets_index_behind_writes", "Writes of the store not in the indexes", value=behind
-            )
-        pending = self._engine.num_pending()
-        yield GaugeMetricFamily("facets_index_pending_documents", "Documents not yet in the index", value=pending)
-        disk = disk_of(self._data_dir)
+        disk = disk_of(self.data_dir)
         parts = GaugeMetricFamily("facets_data_bytes", "Bytes on disk", labels=["part"])
         for part, num_bytes in disk.num_bytes.items():
             parts.add_metric([part], num_bytes)
         yield parts
-        yield GaugeMetricFamily("facets_data_free_bytes", "Bytes left on the disk of the data", value=disk.free_bytes)
         made = disk.last_backup.timestamp() if disk.last_backup is not None else 0.0
-        yield GaugeMetricFamily("facets_last_backup_timestamp_seconds", "When; 0: never", value=made)
+        for name, title, value in (
+            ("facets_index_behind_writes", "Writes of the store not in the indexes", behind),
+            ("facets_index_pending_documents", "Documents not yet in the index", self.engine.num_pending()),
+            ("facets_data_free_bytes", "Bytes left on the disk of the data", disk.free_bytes),
+            ("facets_last_backup_timestamp_seconds", "When; 0: never", made),
+        ):
+            if value is not None:
+                yield GaugeMetricFamily(name, title, value=value)
 
 
 def _collection_gauges(infos: Iterable[CollectionInfo]) -> Iterator[GaugeMetricFamily]:

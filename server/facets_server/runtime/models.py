@@ -45,13 +45,7 @@ class Failures:
 
 
 class ServedModel(ABC, Generic[EngineT]):
-    """One model with the engine that runs it; thread-safe.
-
-    Attributes:
-        info: Description of the model, as ModelService returns it.
-        engine: Runs the model; an engine for one call at a time is used through ``exclusive``.
-        failures: Consecutive failures.
-    """
+    """One model with the engine that runs it, exclusively for one call at a time or by batches; thread-safe."""
 
     def __init__(self, info: ModelInfo, engine: EngineT) -> None:
         self.info = info
@@ -86,10 +80,6 @@ class ServedModel(ABC, Generic[EngineT]):
     def probe(self, call: CallContext) -> None:
         """Runs the model on fixed inputs; raises whatever the model raises."""
 
-    def warm_up(self) -> None:
-        """Runs the model once; raises whatever the model raises."""
-        self.probe(CallContext(method="warm-up"))
-
     def has_answered(self) -> bool:
         """False after several failures in a row."""
         return not self.failures.are_many()
@@ -114,14 +104,13 @@ ServedT = TypeVar("ServedT", bound=ServedModel[Any])
 
 
 class TaskModels(Generic[ServedT]):
-    """The models of some tasks; the first answers requests that name none."""
+    """The models of some tasks; the first answers requests that name none.
+
+    ``task`` names their tasks for messages (``passages or sentences``); ``tasks`` maps the name of every model of the
+    server to its task, to tell a wrong task from a wrong name.
+    """
 
     def __init__(self, task: str, served: Sequence[ServedT], tasks: Mapping[str, str]) -> None:
-        """Keeps the order of ``served``.
-
-        ``task`` names their tasks for messages (``passages or sentences``); ``tasks`` maps the name of every model of
-        the server to its task, to tell a wrong task from a wrong name.
-        """
         self.task = task
         self._served = {model.info.name: model for model in served}
         self._tasks = tasks
@@ -137,87 +126,56 @@ class TaskModels(Generic[ServedT]):
             return self._served[name]
         served_names = ", ".join(self._served)
         if not served_names:
-            raise NotFoundError(
-                f"no model for {self.task} is served, expected one: name it when the server is started (--model)",
-                resource_type="model",
-                resource_name=name,
-            )
+            rule = f"no model for {self.task} is served, expected one: name it when the server is started (--model)"
+            raise NotFoundError(rule, resource_type="model", resource_name=name)
         if not name:
             return next(iter(self._served.values()))
         if name in self._tasks:
-            raise InvalidInputError(
-                f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}",
-                path="model",
-            )
-        raise NotFoundError(
-            f"model {name!r} is not served, expected one of {served_names}", resource_type="model", resource_name=name
-        )
+            rule = f"{name!r} is a model for {self._tasks[name]}, expected one for {self.task}: {served_names}"
+            raise InvalidInputError(rule, path="model")
+        rule = f"model {name!r} is not served, expected one of {served_names}"
+        raise NotFoundError(rule, resource_type="model", resource_name=name)
 
 
-class ModelRegistry:
-    """The models of all tasks."""
+class ModelRegistry(TaskModels[ServedModel[Any]]):
+    """The models of all tasks, in order: the first is the server's default, the first of each task is the task's."""
 
     def __init__(self, served: Sequence[ServedModel[Any]]) -> None:
-        """Keeps the order: the first model is the server's default, the first of each task is the task's default.
-
-        Raises:
-            ConfigError: There is no model, or two have the same name.
-        """
+        """Raises ConfigError when there is no model, or two have the same name."""
         names = [model.info.name for model in served]
         if not names:
             raise ConfigError("models has 0 items, expected at least 1")
         if len(set(names)) != len(names):
             raise ConfigError(f"models must have distinct names, got {', '.join(names)}")
-        self._served = dict(zip(names, served, strict=True))
-        self.tasks: dict[str, str] = {name: model.info.task for name, model in self._served.items()}
-        self.default = served[0]
+        super().__init__("any task", served, {model.info.name: model.info.task for model in served})
         self._health: dict[frozenset[str], Callable[[], bool]] = {}
 
     def of(self, kind: type[ServedT], *tasks: str) -> TaskModels[ServedT]:
         """The models for some tasks, those of the first task first."""
         models = [model for task in tasks for model in self._served.values() if model.info.task == task]
-        return TaskModels(" or ".join(tasks), [model for model in models if isinstance(model, kind)], self.tasks)
+        return TaskModels(" or ".join(tasks), [model for model in models if isinstance(model, kind)], self._tasks)
 
     def health_of(self, tasks: Collection[str]) -> Callable[[], bool] | None:
         """Returns a check that all models of the given tasks answer; None if none is served.
 
         Equal tasks get the same function, so a failing model is probed once for all services of its tasks.
         """
-        served = frozenset(tasks) & set(self.tasks.values())
-        return self._health.setdefault(served, partial(self._answers, served)) if served else None
-
-    def get(self, name: str) -> ServedModel[Any]:
-        """The model of that name, of any task; the default one for the empty name.
-
-        Raises:
-            NotFoundError: No such model is served.
-        """
-        if not name:
-            return self.default
-        if name not in self._served:
-            raise NotFoundError(
-                f"model {name!r} is not served, expected one of {', '.join(self._served)}",
-                resource_type="model",
-                resource_name=name,
-            )
-        return self._served[name]
+        served = frozenset(tasks) & set(self._tasks.values())
+        return self._health.setdefault(served, partial(self.is_healthy, served)) if served else None
 
     def all(self) -> list[ServedModel[Any]]:
         """The default model first, then the others by name."""
-        others = [model for model in self._served.values() if model is not self.default]
-        return [self.default, *sorted(others, key=lambda model: model.info.name)]
+        default, *others = self._served.values()
+        return [default, *sorted(others, key=lambda model: model.info.name)]
 
     def is_default(self, served: ServedModel[Any]) -> bool:
         """True for the first model of its task."""
-        task = served.info.task
-        return next(model for model in self._served.values() if model.info.task == task) is served
+        return next(model for model in self._served.values() if model.info.task == served.info.task) is served
 
-    def _answers(self, tasks: Collection[str]) -> bool:
-        return all(model.is_healthy() for model in self._served.values() if model.info.task in tasks)
-
-    def is_healthy(self) -> bool:
-        """True while every model answers."""
-        return all(model.is_healthy() for model in self._served.values())
+    def is_healthy(self, tasks: Collection[str] | None = None) -> bool:
+        """True while every model of the given tasks (None: all) answers."""
+        models = self._served.values()
+        return all(model.is_healthy() for model in models if tasks is None or model.info.task in tasks)
 
     def close(self) -> None:
         """Ends the threads of all models."""

@@ -39,7 +39,7 @@ _FAULTS = {"UNKNOWN", "DEADLINE_EXCEEDED", "UNIMPLEMENTED", "INTERNAL", "UNAVAIL
 
 
 class _LineQueue(QueueHandler):
-    """Queues lines without waiting."""
+    """Queues lines without waiting; counts those for which there is no room."""
 
     num_lost = 0
 
@@ -59,45 +59,28 @@ class _LogFile(WatchedFileHandler):
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
         self.num_lost += 1
-        self._drop_stream()
-
-    def close(self) -> None:
-        try:
-            super().close()
-        except OSError:  # a full disk; the lost lines are counted
-            self._drop_stream()
-
-    def _drop_stream(self) -> None:
-        """Discards the buffer, which the stream would else retry with every line; the next line reopens the file."""
-        stream, self.stream = self.stream, None
-        if stream is not None:
-            with suppress(OSError):
-                stream.close()
+        # Discards the buffer, which the stream would else retry with every line; the next line reopens the file.
+        with suppress(OSError):
+            self.stream.close()
+        self.stream = None
 
 
 class AccessLog:
     """Writes finished calls to a file."""
 
-    def __init__(self, path: str) -> None:
-        """Opens the file for appending and starts the thread; ``"-"``: standard output.
-
-        Raises:
-            ConfigError: The file cannot be written.
-        """
+    def __init__(self, path: str, registry: CollectorRegistry) -> None:
+        """Opens the file for appending (``"-"``: standard output) and starts the thread; raises ConfigError."""
         try:
-            self._file = None if path == "-" else _LogFile(path, encoding="utf-8")
+            file = logging.StreamHandler(sys.stdout) if path == "-" else _LogFile(path, encoding="utf-8")
         except OSError as error:
             raise ConfigError(f"access_log {path} cannot be written: {error.strerror}") from error
-        self._sink: logging.Handler = self._file if self._file is not None else logging.StreamHandler(sys.stdout)
+        self._file: logging.Handler = file
         lines: queue.Queue[logging.LogRecord] = queue.Queue(_MAX_WAITING_LINES)
         self._lines = _LineQueue(lines)
-        self._listener = QueueListener(lines, self._sink)
+        self._listener = QueueListener(lines, file)
         self._listener.start()
-
-    @property
-    def num_lost(self) -> int:
-        """Lines that could not be written."""
-        return self._lines.num_lost + (0 if self._file is None else self._file.num_lost)
+        lost = Gauge("facets_access_log_lost_lines", "Lines that could not be written", registry=registry)
+        lost.set_function(lambda: self._lines.num_lost + getattr(file, "num_lost", 0))
 
     def write(self, call: CallContext, code: str, reason: str, seconds: float) -> None:
         """Logs a call that has ended; does not wait."""
@@ -122,7 +105,8 @@ class AccessLog:
     def close(self) -> None:
         """Writes the remaining lines and closes the file."""
         self._listener.stop()
-        self._sink.close()
+        with suppress(OSError):  # a full disk; the lost lines are counted
+            self._file.close()
 
 
 class Tracing:
@@ -188,14 +172,8 @@ def _wall_ns(monotonic_s: float) -> int:
     return time.time_ns() - time.monotonic_ns() + int(monotonic_s * 1e9)
 
 
-def make_tracing(config: ObservabilityConfig) -> Tracing | None:
-    """Creates the tracing that the settings configure; None: off.
-
-    Raises:
-        ImportError: The extra ``tracing`` is not installed.
-    """
-    if not config.traces_endpoint:
-        return None
+def make_tracing(config: ObservabilityConfig) -> Tracing:
+    """Creates the tracing that the settings configure; raises ImportError without the extra ``tracing``."""
     require_extra("tracing", "opentelemetry.sdk", "opentelemetry.exporter.otlp.proto.grpc")
     from opentelemetry.exporter.otlp.proto.grpc.trace_exporter import OTLPSpanExporter
     from opentelemetry.sdk.resources import Resource
@@ -212,17 +190,3 @@ def make_tracing(config: ObservabilityConfig) -> Tracing | None:
     exporter = OTLPSpanExporter(endpoint=config.traces_endpoint, insecure=is_plain, timeout=_EXPORT_S)
     provider.add_span_processor(BatchSpanProcessor(exporter))
     return Tracing(provider)
-
-
-def make_access_log(config: ObservabilityConfig, registry: CollectorRegistry) -> AccessLog | None:
-    """Creates the access log that the settings configure (None: off), with a metric for lines that were lost.
-
-    Raises:
-        ConfigError: The file cannot be written.
-    """
-    if not config.access_log:
-        return None
-    access_log = AccessLog(config.access_log)
-    lost = Gauge("facets_access_log_lost_lines", "Lines that could not be written", registry=registry)
-    lost.set_function(lambda: access_log.num_lost)
-    return access_log

@@ -4,8 +4,7 @@ Only properties of the message itself are checked here: its number of items and 
 the rest. If several texts of a request are invalid, one error names the first few.
 """
 
-import base64
-import binascii
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import islice
@@ -24,7 +23,7 @@ from facets_server.runtime.errors import InvalidFieldsError
 
 _MAX_REPORTED = 8
 _DEFAULT_PAGE_SIZE = 100
-_TOKEN_PREFIX = "at:"
+_PAGE_TOKEN = re.compile(r"at-([0-9]{1,9})")
 
 RecordT = TypeVar("RecordT")
 ItemT = TypeVar("ItemT")
@@ -40,11 +39,7 @@ def at_path(path: ErrorPath) -> Iterator[None]:
 
 
 def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = (), **others: object) -> RecordT:
-    """Converts the message at ``path`` of a request to a record, see ``from_message``.
-
-    Raises:
-        InvalidInputError: A value does not fit the record.
-    """
+    """Converts the message at ``path`` of a request to a record, see ``from_message``; raises InvalidInputError."""
     with at_path(path):
         try:
             return from_message(message, record_type, **others)
@@ -53,22 +48,13 @@ def record_of(message: Message, record_type: type[RecordT], path: ErrorPath = ()
 
 
 def array_of(message: common_pb2.FacetArray, path: ErrorPath, *, num_axes: int) -> NDArray[np.float32]:
-    """An array of a request as float32.
-
-    Raises:
-        InvalidInputError: Type, shape and bytes do not fit, the array has another number of axes, or a number is not
-            finite.
-    """
+    """An array of finite numbers in a request as float32; raises InvalidInputError."""
     with at_path(path):
         return array_from_message(message, num_axes=num_axes).astype(np.float32, copy=False)
 
 
 def check_count(items: Sequence[object], path: ErrorPath, limit: int, *, least: int = 1) -> None:
-    """Checks that a list has ``least`` to ``limit`` items.
-
-    Raises:
-        InvalidInputError: It has fewer or more.
-    """
+    """Raises InvalidInputError unless a list has ``least`` to ``limit`` items."""
     if len(items) < least:
         raise InvalidInputError(f"has {len(items)} items, expected at least {least}", path=path)
     if len(items) > limit:
@@ -76,22 +62,14 @@ def check_count(items: Sequence[object], path: ErrorPath, limit: int, *, least: 
 
 
 def check_number(value: int, path: ErrorPath, limit: int) -> int:
-    """Returns ``value`` if it is in ``[1, limit]``.
-
-    Raises:
-        InvalidInputError: It is out of range.
-    """
+    """Returns ``value`` if it is in ``[1, limit]``, else raises InvalidInputError."""
     if not 1 <= value <= limit:
         raise InvalidInputError(f"must be in [1, {limit}], got {value}", path=path)
     return value
 
 
 def check_product(name: str, top_k: int, num_items: int, limit: int, path: ErrorPath = ("top_k",)) -> None:
-    """Checks that ``top_k`` results for each of the items called ``name`` stay within the limit of evidence.
-
-    Raises:
-        InvalidInputError: They exceed it.
-    """
+    """Raises InvalidInputError if ``top_k`` results for each of the items called ``name`` exceed the limit."""
     if top_k * num_items > limit:
         raise InvalidInputError(
             f"times the number of {name} must be at most {limit} with evidence, got {top_k * num_items}", path=path
@@ -111,11 +89,7 @@ def text_problem(text: str, path: ErrorPath, max_bytes: int) -> InvalidInputErro
 
 
 def check_texts(texts: Iterable[tuple[ErrorPath, str]], *, max_bytes: int) -> None:
-    """Checks texts that are to be encoded, given with their paths.
-
-    Raises:
-        InvalidFieldsError: Texts are empty or too long.
-    """
+    """Raises InvalidFieldsError if texts, given with their paths, are empty or too long."""
     raise_first(problem for path, text in texts if (problem := text_problem(text, path, max_bytes)) is not None)
 
 
@@ -128,51 +102,30 @@ def check_list_of_texts(texts: Sequence[str], name: str, limit: int, *, max_byte
 def check_pairs(pairs: Sequence[object], sides: tuple[str, str], limit: int, *, max_bytes: int) -> None:
     """Checks number and bytes of the texts in the field ``pairs``; raises as ``check_count`` and ``check_texts``."""
     check_count(pairs, ("pairs",), limit)
-    check_texts(
-        ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides),
-        max_bytes=max_bytes,
-    )
+    sided = ((("pairs", i, side), getattr(pair, side)) for i, pair in enumerate(pairs) for side in sides)
+    check_texts(sided, max_bytes=max_bytes)
 
 
 def raise_first(problems: Iterable[InvalidInputError]) -> None:
-    """Raises the first few problems as one error.
-
-    Raises:
-        InvalidFieldsError: There is a problem.
-    """
+    """Raises the first few problems, if any, as one InvalidFieldsError."""
     errors = list(islice(problems, _MAX_REPORTED))
     if errors:
         raise InvalidFieldsError(errors)
 
 
 def page_size_of(requested: int, limit: int) -> int:
-    """The requested page size; the default for 0.
-
-    Raises:
-        InvalidInputError: The size exceeds ``limit``.
-    """
+    """The requested page size; the default for 0; raises InvalidInputError above ``limit``."""
     return check_number(requested or min(_DEFAULT_PAGE_SIZE, limit), ("page_size",), limit)
 
 
 def page_of(items: Sequence[ItemT], *, size: int, token: str, limit: int) -> tuple[Sequence[ItemT], str]:
     """One page of a list in memory, and the token of the next page, empty on the last one.
 
-    Size 0 is the default size; the first page has an empty token.
-
-    Raises:
-        InvalidInputError: The size is out of range or the token is unknown.
+    Size 0 is the default size; the first page has an empty token. Raises InvalidInputError.
     """
-    start = _start_of(token) if token else 0
+    match = _PAGE_TOKEN.fullmatch(token or "at-0")
+    if match is None:
+        raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")
+    start = int(match[1])
     end = start + page_size_of(size, limit)
-    next_token = base64.urlsafe_b64encode(f"{_TOKEN_PREFIX}{end}".encode()).decode() if end < len(items) else ""
-    return items[start:end], next_token
-
-
-def _start_of(token: str) -> int:
-    try:
-        text = base64.urlsafe_b64decode(token.encode()).decode()
-        if text.startswith(_TOKEN_PREFIX):
-            return max(0, int(text.removeprefix(_TOKEN_PREFIX)))
-    except (binascii.Error, ValueError):
-        pass  # refused below, like a token with another prefix
-    raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")
+    return items[start:end], f"at-{end}" if end < len(items) else ""

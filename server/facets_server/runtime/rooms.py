@@ -46,18 +46,12 @@ class ServerParts:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Room:
-    """One room of the server.
+    """One room of the server."""
 
-    Attributes:
-        tasks: Tasks whose models its services use; health follows these models.
-        servicers: Creates the servicers, each a subclass of one generated ``<Name>Servicer``.
-        serve: For each task of this room, a function that serves a model of the task.
-        stores: Maps file patterns in the data directory to schemas. A store that refers to another comes before it.
-    """
-
-    tasks: tuple[str, ...]
-    servicers: Callable[[ServerParts], Sequence[object]]
-    serve: Mapping[str, Serve] = field(default_factory=dict)
+    tasks: tuple[str, ...]  # whose models its services use; health follows these models
+    servicers: Callable[[ServerParts], Sequence[object]]  # each a subclass of one generated ``<Name>Servicer``
+    serve: Mapping[str, Serve] = field(default_factory=dict)  # how to serve a model of each task of this room
+    # File patterns in the data directory -> schemas. A store that refers to another comes before it.
     stores: Mapping[str, Schema] = field(default_factory=dict)
 
 
@@ -72,15 +66,7 @@ def load_models(
 ) -> list[ServedModel[Any]]:
     """Loads the models that the settings name, else the shipped ones, in the order of the rooms.
 
-    Args:
-        config: Checked settings.
-        metrics: Metrics of the batches.
-        shared: Database for additions at run time; None: files in the data directory.
-
-    Raises:
-        NotFoundError: A model does not exist.
-        CheckpointError: A folder is damaged.
-        StorageError: What was added to a model at run time cannot be read.
+    ``shared`` is the database for additions at run time; None: files in the data directory.
     """
     serve = {task: how for room in rooms() for task, how in room.serve.items()}
 
@@ -102,52 +88,30 @@ def _shipped_models() -> list[Path]:
     return list(dict.fromkeys(folders))
 
 
-@dataclass(frozen=True, slots=True)
 class Service:
-    """One service.
+    """One service, with its full name and its handlers by full name of the method.
 
-    Attributes:
-        servicer: Answers its calls. Its attribute ``quick_calls``, if any, maps the name of each method that returns a
-            ``PendingReply`` to a test for the small requests that the event loop may begin.
-        health: The service is SERVING while this is true; None: no model serves it, and health does not list it.
+    ``health``: the service is SERVING while this is true; None: no model serves it, and health does not list it. The
+    attribute ``quick_calls`` of a servicer, if any, maps the name of each method that returns a ``PendingReply`` to a
+    test for the small requests that the event loop may begin.
     """
 
-    servicer: object
-    health: Callable[[], bool] | None
-
-    @property
-    def name(self) -> str:
-        """Full name, ``facets.v1.EmbeddingService``."""
-        base = self._base()
-        messages = sys.modules[base.__module__.removesuffix("_grpc")]
-        return str(messages.DESCRIPTOR.services_by_name[base.__name__.removesuffix("Servicer")].full_name)
-
-    def handlers(self) -> dict[str, Any]:
-        """Handlers by full name of the method."""
-        base, recorder = self._base(), _HandlerRecorder()
-        getattr(sys.modules[base.__module__], f"add_{base.__name__}_to_server")(self.servicer, recorder)
-        return {f"/{self.name}/{method}": handler for method, handler in recorder.handlers.items()}
-
-    def quick_calls(self) -> dict[str, Callable[[Any], bool]]:
-        """Quick calls of the servicer by full name of the method."""
-        quick: dict[str, Callable[[Any], bool]] = getattr(self.servicer, "quick_calls", {})
-        return {f"/{self.name}/{method}": is_quick for method, is_quick in quick.items()}
-
-    def _base(self) -> type:
-        return next(base for base in type(self.servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
-
-
-class _HandlerRecorder:
-    """Stands in for a gRPC server when generated code registers its handlers."""
-
-    def __init__(self) -> None:
+    def __init__(self, servicer: object, health: Callable[[], bool] | None) -> None:
+        self.health = health
         self.handlers: dict[str, Any] = {}
+        base = next(base for base in type(servicer).__mro__ if base.__module__.endswith("_pb2_grpc"))
+        # The generated code registers the handlers with this object, as with a server.
+        getattr(sys.modules[base.__module__], f"add_{base.__name__}_to_server")(servicer, self)
+        quick: dict[str, Callable[[Any], bool]] = getattr(servicer, "quick_calls", {})
+        self.quick_calls = {f"/{self.name}/{method}": is_quick for method, is_quick in quick.items()}
 
     def add_generic_rpc_handlers(self, handlers: object) -> None:
-        pass  # the same handlers, but without their names
+        """Ignores the same handlers without their names."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
-        self.handlers.update(handlers)
+        """Keeps the name of the service and its handlers."""
+        self.name = service
+        self.handlers = {f"/{service}/{method}": handler for method, handler in handlers.items()}
 
 
 def services(parts: ServerParts) -> list[Service]:

@@ -43,12 +43,8 @@ Say = Callable[[str], None]
 def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     """Copies every store of a directory, even while a server uses it, and verifies the checksums of the copy.
 
-    Returns:
-        False when something in the copy is damaged; the copy stays.
-
-    Raises:
-        DamagedError: The directory has no stores.
-        ConflictError, StorageError: See :func:`facets.storage.backup.back_up`.
+    Returns False when something in the copy is damaged; the copy stays. Raises DamagedError for a directory without
+    stores, else as :func:`facets.storage.backup.back_up`.
     """
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
@@ -79,9 +75,7 @@ class TakenBackup:
 def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
     """Writes a backup named after the current time into the backup folder; an undamaged one replaces the oldest.
 
-    Raises:
-        ConfigError: The server has no backup folder, or its documents are not in its data directory.
-        ConflictError, StorageError: See :func:`facets.storage.backup.back_up`.
+    Raises ConfigError without a backup folder or with documents in PostgreSQL, else as ``back_up_directory``.
     """
     if config.backup_dir is None:
         raise ConfigError(
@@ -110,27 +104,17 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
-    """Puts a backup into an empty or new directory.
-
-    Raises:
-        ConflictError, StorageError: See :func:`facets.storage.backup.restore`.
-    """
-    stores = {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}
-    files = restore(source, data_dir, stores=stores, needed=_DOCUMENTS)
+    """Puts a backup into an empty or new directory; raises as :func:`facets.storage.backup.restore`."""
+    files = restore(source, data_dir, stores=_schemas(), needed=_DOCUMENTS)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
 def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
-    """Moves the documents of a data directory into PostgreSQL, or back.
-
-    Raises:
-        ConfigError: The settings name no PostgreSQL.
-        ConflictError, NotFoundError, StorageError: See :mod:`facets.documents.migration`.
-    """
+    """Moves the documents of a data directory into PostgreSQL, or back; see :mod:`facets.documents.migration`."""
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
         raise ConfigError('engine.store must be postgres://..., the other end of the move, got "sqlite"')
-    kept = {pattern: schema for room in rooms() for pattern, schema in room.stores.items() if "*" in pattern}
+    kept = {pattern: schema for pattern, schema in _schemas().items() if "*" in pattern}
     if back:
         move_to_directory(url, config.data_dir, kept, say=say)
     else:
@@ -138,10 +122,9 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
 
 
 def examine(config: ServerConfig, say: Say) -> bool:
-    """Checks whether a server with these settings would start; changes nothing.
+    """Checks whether a server with these settings would start; changes nothing. Returns False if there is a problem.
 
-    Returns:
-        False when there is a problem. ``say`` gets lines that begin with ``ok`` or ``problem``.
+    ``say`` gets lines that begin with ``ok`` or ``problem``.
     """
     url = config.engine.store.get_secret_value()
     checks: dict[str, Callable[[], Iterable[str]]] = {"data": lambda: _examine_directory(config.data_dir, url)}
@@ -183,11 +166,8 @@ def _examine_index(config: ServerConfig) -> Iterator[str]:
 def verify_directory(directory: Path, say: Say) -> bool:
     """Verifies the checksums of a backup or data directory, even while a server uses it; changes nothing.
 
-    Returns:
-        False when something is damaged that cannot be built again. ``say`` gets a line for each damaged part.
-
-    Raises:
-        DamagedError: The directory has no stores, or the backup has changed or was not finished.
+    Returns False when something is damaged that cannot be built again; ``say`` gets a line for each damaged part.
+    Raises DamagedError for a directory without stores, and for a backup that has changed or was not finished.
     """
     if directory.suffix == ".part":
         raise DamagedError(f"{directory} is a backup that was not finished: use another one")
@@ -199,7 +179,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
         raise DamagedError(f"{directory} has no documents.sqlite3{beside}: expected a data directory or a backup")
     manifest = DirectoryManifest(directory, _DOCUMENTS)
     num_damaged = 0
-    for problem in chain(manifest.problems(), *(problems_of(path, schema) for path, schema in stores)):
+    for problem in chain(manifest.problems(), *(problems_of(*store) for store in stores)):
         say(problem)
         num_damaged += 1
     for path in sorted(directory.glob(_SNAPSHOTS)):
@@ -214,6 +194,9 @@ def verify_directory(directory: Path, say: Say) -> bool:
 
 def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
     """Yields existing stores in the order in which to back them up: positions in a store before the store itself."""
-    for room in rooms():
-        for pattern, schema in room.stores.items():
-            yield from ((path, schema) for path in sorted(directory.glob(pattern)))
+    for pattern, schema in _schemas().items():
+        yield from ((path, schema) for path in sorted(directory.glob(pattern)))
+
+
+def _schemas() -> dict[str, Schema]:
+    return {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}

@@ -29,7 +29,7 @@ def _servicers(parts: ServerParts) -> list[object]:
     limits = parts.config.limits
     models = {"sentences": text_models(parts.models, *_TASKS), "passages": text_models(parts.models, *_TASKS[::-1])}
     return [
-        EmbeddingService(models["sentences"], parts.admission, limits, parts.config.admission.max_stream_window),
+        EmbeddingService(models["sentences"], parts.admission, limits),
         SimilarityService(models, limits),
         SummarizationService(models["sentences"], limits),
         TopicService(text_models(parts.models, "sentences"), limits),

@@ -58,13 +58,13 @@ class PendingTexts:
         self._read = read
 
     def result(self) -> Encoded:
-        """Waits for the embeddings and adds the times to the call; raises as ``PendingRows.result``."""
+        """Waits for the embeddings and adds the times to the call; raises as ``PendingRows.columns``."""
         return self._read(columns_of(self.rows, self._call))
 
 
 def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
-    """Waits for rows and adds the times to the call; raises as ``PendingRows.result``."""
-    columns = rows.result()
+    """Waits for rows and adds the times to the call; raises as ``PendingRows.columns``."""
+    columns = rows.columns()
     waited_s, num_texts = rows.started - rows.submitted, len(rows.rows)
     call.queue_ms += waited_s * 1000
     call.inference_ms += rows.inference_s * 1000

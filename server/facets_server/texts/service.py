@@ -52,11 +52,10 @@ class _Begun:
 class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     """Embeds texts."""
 
-    def __init__(self, models: TextModels, admission: Admission, limits: LimitsConfig, window: int) -> None:
+    def __init__(self, models: TextModels, admission: Admission, limits: LimitsConfig) -> None:
         self._models = models
         self._admission = admission
         self._limits = limits
-        self._window = window
         self.quick_calls = {"Embed": self._is_quick}
 
     def Embed(self, request: pb.EmbedRequest, call: CallContext) -> PendingReply:
@@ -72,8 +71,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         def begin(request: pb.EmbedStreamRequest) -> _Begun:
             return self._begin(request, call.for_message())
 
-        size = pb.EmbedStreamRequest.ByteSize
-        for begun in read_ahead(requests, begin, window=self._window, num_bytes=size, admission=self._admission):
+        for begun in read_ahead(requests, begin, self._admission):
             reply = _finished(begun)
             call.num_items += begun.call.num_items
             call.inference_ms += begun.call.inference_ms

@@ -1,14 +1,11 @@
-"""What gRPC, HTTP and the metrics do with callers that are silent or send too much."""
+"""What gRPC and HTTP do with callers that are silent or send too much."""
 
 import asyncio
 import socket
 
 import grpc
 import pytest
-from facets_server.runtime import metrics_server
 from facets_server.runtime.config import AdmissionConfig, LimitsConfig
-from facets_server.runtime.metrics_server import MetricsServer
-from prometheus_client import CollectorRegistry
 from server_gateway_fakes import listening
 from waiting import wait_until
 
@@ -71,17 +68,13 @@ def status_of(connection: socket.socket) -> str:
 @pytest.fixture
 def listeners(make_server, monkeypatch):
     """Each with at most four silent ones, for half a second, and 5,000 bytes of a body."""
-    monkeypatch.setattr(metrics_server, "MAX_CONNECTIONS", 4)
-    monkeypatch.setattr(metrics_server, "HEAD_TIMEOUT_S", 0.5)
     monkeypatch.setattr(AdmissionConfig, "max_silent_calls", 4)
     server = make_server(
         admission=AdmissionConfig(message_timeout_s=0.5),
         limits=LimitsConfig(max_message_bytes=5000),
     ).server
-    metrics = MetricsServer(CollectorRegistry(), "127.0.0.1", 0)
     with listening(max_connections=4, read_timeout_s=0.5, max_body_bytes=5000) as port:
-        yield {"gRPC": Grpc(server.port), "HTTP": Http(port, EMBED), "metrics": Http(metrics.port, "/metrics")}
-    metrics.close()
+        yield {"gRPC": Grpc(server.port), "HTTP": Http(port, EMBED)}
 
 
 @pytest.mark.parametrize(
@@ -89,7 +82,6 @@ def listeners(make_server, monkeypatch):
     [
         ("gRPC", "RESOURCE_EXHAUSTED", "DEADLINE_EXCEEDED", "RESOURCE_EXHAUSTED"),
         ("HTTP", "", "408", "413"),
-        ("metrics", "", "408", "400"),
     ],
 )
 def test_listeners_hold_their_bounds(listeners, name, gives_way, too_slow, too_large):

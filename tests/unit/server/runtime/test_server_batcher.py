@@ -70,7 +70,7 @@ def fill_behind_a_running_batch(batcher, recorder, submissions):
     assert recorder.started.wait(10)
     pending = [batcher.submit(rows, call) for rows, call in submissions]
     recorder.gate.set()
-    first.result()
+    first.columns()
     return pending
 
 
@@ -78,7 +78,7 @@ def test_batches_keep_the_token_budget_padding_counted(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=40, max_batch_texts=8)
     lengths = [3, 17, 4, 40, 1, 9, 10, 2, 2, 2, 60]
     pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in lengths], CallContext())])
-    facets, counts = pending[0].result()
+    facets, counts = pending[0].columns()
     assert facets[:, 0, 0].tolist() == counts.tolist() == lengths
     for batch in recorder.batches[1:]:
         longest = max(length for length, _ in batch)
@@ -89,14 +89,14 @@ def test_batches_keep_the_token_budget_padding_counted(make_batcher, recorder):
 def test_without_padding_only_what_a_row_has_counts(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=40, pads=False)
     pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in (20, 50, 9, 9, 2, 3)], CallContext())])
-    assert pending[0].result()[1].tolist() == [20, 50, 9, 9, 2, 3]
+    assert pending[0].columns()[1].tolist() == [20, 50, 9, 9, 2, 3]
     assert [[length for length, _ in batch] for batch in recorder.batches[1:]] == [[50], [20, 9, 9], [3, 2]]
 
 
 def test_rows_of_similar_length_share_a_batch(make_batcher, recorder):
     batcher = make_batcher(max_batch_tokens=64, max_batch_texts=4)
     mixed = [row(n) for n in (2, 16, 3, 15, 2, 16, 3, 15)]
-    fill_behind_a_running_batch(batcher, recorder, [(mixed, CallContext())])[0].result()
+    fill_behind_a_running_batch(batcher, recorder, [(mixed, CallContext())])[0].columns()
     assert [sorted({length for length, _ in batch}) for batch in recorder.batches[1:]] == [[15, 16], [2, 3]]
 
 
@@ -105,8 +105,8 @@ def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
     bulk = [row(5, number=2)] * 1000
     one = [row(5, number=3)]
     pending = fill_behind_a_running_batch(batcher, recorder, [(bulk, CallContext()), (one, CallContext())])
-    assert pending[1].result()[0].shape[0] == 1
-    assert pending[0].result()[0].shape[0] == 1000
+    assert pending[1].columns()[0].shape[0] == 1
+    assert pending[0].columns()[0].shape[0] == 1000
     assert recorder.batches[2] == [(5, 3)]  # after one batch of the load
 
 
@@ -115,7 +115,7 @@ def test_short_and_long_calls_take_turns(make_batcher, recorder):
     bulk = ([row(5, number=2)] * 96, CallContext())
     singles = [([row(5, number=3)], CallContext()) for _ in range(96)]
     for pending in fill_behind_a_running_batch(batcher, recorder, [bulk, *singles]):
-        pending.result()
+        pending.columns()
     kinds = [{number for _, number in batch} for batch in recorder.batches[1:]]
     assert kinds == [{2}, {3}, {2}, {3}, {2}, {3}]
 
@@ -124,10 +124,10 @@ def test_callers_of_a_batch_are_waited_for_until_half_are_back(make_batcher, rec
     monkeypatch.setattr("facets_server.runtime.batcher.PATIENCE", 1e6)
     batcher = make_batcher()
     for pending in fill_behind_a_running_batch(batcher, recorder, [([row(2)], CallContext())] * 6):
-        pending.result()
+        pending.columns()
     back = [batcher.submit([row(3)], CallContext()) for _ in range(3)]
     for pending in back:
-        pending.result()
+        pending.columns()
     assert recorder.batches[2:] == [[(3, 1)] * 3]
 
 
@@ -140,11 +140,11 @@ def test_expired_and_cancelled_rows_are_dropped_and_their_permits_given_back(mak
     )
     for one in pending:
         one.when_ended(lambda: released.append(1))
-    pending[2].result()
+    pending[2].columns()
     with pytest.raises(CallCancelledError):
-        pending[0].result()
+        pending[0].columns()
     with pytest.raises(DeadlineExceededError):
-        pending[1].result()
+        pending[1].columns()
     assert recorder.batches[1:] == [[(4, 1)]]
     assert len(released) == 3
 
@@ -158,10 +158,10 @@ def test_wrong_output_of_a_model_fails_the_call_and_not_the_worker(make_batcher,
     recorder.wrong = wrong
     for _ in range(3):
         with pytest.raises(ModelFailureError):
-            batcher.submit([row(1)], CallContext()).result()
+            batcher.submit([row(1)], CallContext()).columns()
     assert not batcher.is_healthy()
     recorder.wrong = None
-    assert batcher.submit([row(1)], CallContext()).result()[0].shape == (1, 1, 2)
+    assert batcher.submit([row(1)], CallContext()).columns()[0].shape == (1, 1, 2)
     assert batcher.is_healthy()
 
 
@@ -186,7 +186,7 @@ def wait_for(condition):
 def test_fewer_rows_are_encoded_at_a_time_where_memory_is_short(make_batcher, recorder):
     recorder.most_rows = 2
     recorder.gate.set()
-    found = make_batcher().submit([row(n) for n in range(1, 8)], CallContext()).result()
+    found = make_batcher().submit([row(n) for n in range(1, 8)], CallContext()).columns()
     assert found[1].tolist() == list(range(1, 8))
 
 
@@ -195,9 +195,9 @@ def test_one_row_that_does_not_fit_is_refused_and_the_next_call_is_answered(make
     recorder.gate.set()
     batcher = make_batcher()
     with pytest.raises(OverloadedError, match="no memory left for one text"):
-        batcher.submit([row(1), row(2)], CallContext()).result()
+        batcher.submit([row(1), row(2)], CallContext()).columns()
     recorder.most_rows = 1
-    assert batcher.submit([row(3)], CallContext()).result()[1].tolist() == [3]
+    assert batcher.submit([row(3)], CallContext()).columns()[1].tolist() == [3]
 
 
 def test_closing_fails_what_waits(make_batcher, recorder):
@@ -211,7 +211,7 @@ def test_closing_fails_what_waits(make_batcher, recorder):
     recorder.gate.set()
     closing.join(10)
     with pytest.raises(NotReadyError):
-        waiting.result()
+        waiting.columns()
     with pytest.raises(NotReadyError):
         batcher.submit([row(1)], CallContext())
 
@@ -221,7 +221,7 @@ def test_batches_of_a_slow_model_are_smaller_as_far_as_they_may_be(make_batcher,
     batcher = make_batcher(max_batch_tokens=64)
     recorder.seconds_per_token = 0.001
     recorder.gate.set()
-    batcher.submit([row(1)] * 600, CallContext()).result()
+    batcher.submit([row(1)] * 600, CallContext()).columns()
     sizes = [len(batch) for batch in recorder.batches]
     assert len(sizes) <= 600 / 4 + 8 and max(sizes[8:]) <= 24
 
@@ -230,7 +230,7 @@ def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
     batcher = make_batcher(max_batch_texts=8)
     calls = [([row(4, number=caller)], CallContext(caller=f"c{caller}")) for caller in range(9) for _ in range(40)]
     calls += [([row(4, number=9)] * 8, CallContext(caller="c9")) for _ in range(5)]
-    fill_behind_a_running_batch(batcher, recorder, calls)[-1].result()
+    fill_behind_a_running_batch(batcher, recorder, calls)[-1].columns()
     served = Counter(number for batch in recorder.batches[1:] for _, number in batch)
     until_now = sum(served.values()) / 10
     assert all(served[caller] == pytest.approx(until_now, abs=8) for caller in range(10))
@@ -248,6 +248,6 @@ def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, 
     untold, told = (batcher.submit(*call) for call in calls)
     untold.when_ended(is_gone)
     recorder.gate.set()
-    assert told.result()[0].tolist() == [[[2, 2]]] and first.result()[1].tolist() == [1]
-    assert batcher.submit([row(3)], CallContext()).result()[1].tolist() == [3]
+    assert told.columns()[0].tolist() == [[[2, 2]]] and first.columns()[1].tolist() == [1]
+    assert batcher.submit([row(3)], CallContext()).columns()[1].tolist() == [3]
     assert batcher.is_healthy()

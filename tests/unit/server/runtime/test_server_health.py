@@ -1,4 +1,3 @@
-import asyncio
 import platform
 import subprocess
 import sys
@@ -7,7 +6,7 @@ import threading
 import grpc
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-from facets_server.runtime.health import HealthBoard, HealthMonitor
+from facets_server.runtime.health import HealthMonitor
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from grpc_reflection.v1alpha.proto_reflection_descriptor_database import ProtoReflectionDescriptorDatabase
 from proto_files import SERVICES as OUR_SERVICES
@@ -61,19 +60,19 @@ def test_health_follows_a_model_that_keeps_failing_and_comes_back(running):
 
 
 def test_a_dependency_that_is_away_is_named_and_services_go_on():
-    board, answers = HealthBoard(asyncio.new_event_loop()), [False]
-    monitor = HealthMonitor(board, {"facets.v1.X": (lambda: True,)}, dependencies={"qdrant": lambda: answers[0]})
+    answers = [False]
+    monitor = HealthMonitor({"facets.v1.X": (lambda: True,)}, {"qdrant": lambda: answers[0]})
     monitor.start()
-    assert [board.state(name) for name in ("", "facets.v1.X", "qdrant")] == [SERVING, SERVING, NOT_SERVING]
+    assert [monitor.state(name) for name in ("", "facets.v1.X", "qdrant")] == [SERVING, SERVING, NOT_SERVING]
     answers[0] = True
-    wait_until(lambda: board.state("qdrant") == SERVING)
+    wait_until(lambda: monitor.state("qdrant") == SERVING)
     monitor.drain()
-    assert board.state("qdrant") == NOT_SERVING
+    assert monitor.state("qdrant") == NOT_SERVING
 
 
 def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
     monkeypatch.setattr("facets_server.runtime.health.CHECK_TIMEOUT_S", 0.05)
-    board, answers, num_asked = HealthBoard(asyncio.new_event_loop()), threading.Event(), [0]
+    answers, num_asked = threading.Event(), [0]
     answers.set()
 
     def hangs():
@@ -81,17 +80,17 @@ def test_a_check_that_hangs_does_not_hold_and_others_go_on(monkeypatch):
         return answers.wait(60)
 
     others = [True]
-    monitor = HealthMonitor(board, {"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],)})
+    monitor = HealthMonitor({"facets.v1.X": (hangs,), "facets.v1.Y": (lambda: others[0],)})
     monitor.start()
-    assert [board.state(name) for name in ("", "facets.v1.X", "facets.v1.Y")] == [SERVING] * 3
+    assert [monitor.state(name) for name in ("", "facets.v1.X", "facets.v1.Y")] == [SERVING] * 3
     answers.clear()
-    wait_until(lambda: board.state("facets.v1.X") == board.state("") == NOT_SERVING)
+    wait_until(lambda: monitor.state("facets.v1.X") == monitor.state("") == NOT_SERVING)
     asked = num_asked[0]
     others[0] = False
-    wait_until(lambda: board.state("facets.v1.Y") == NOT_SERVING)
+    wait_until(lambda: monitor.state("facets.v1.Y") == NOT_SERVING)
     assert num_asked[0] == asked, "a check that hangs is not asked again"
     answers.set()
-    wait_until(lambda: board.state("facets.v1.X") == SERVING)
+    wait_until(lambda: monitor.state("facets.v1.X") == SERVING)
     monitor.drain()
 
 

@@ -5,14 +5,7 @@ import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc, texts_pb2, texts_pb2_grpc
 from facets_server.runtime.config import SecurityConfig, ServerConfig
 from facets_server.runtime.errors import UnauthenticatedError
-from facets_server.runtime.keys import (
-    ADDRESS_METADATA,
-    RIGHTS,
-    TOKEN_METADATA,
-    GatewayTrust,
-    Role,
-    read_keys,
-)
+from facets_server.runtime.keys import ADDRESS_METADATA, RIGHTS, TOKEN_METADATA, Role, caller_of, read_keys
 from grpc_health.v1 import health_pb2, health_pb2_grpc
 from proto_files import SERVICES
 
@@ -152,9 +145,6 @@ class FakeContext:
         return self._metadata
 
 
-TRUST = GatewayTrust("right" * 5)
-
-
 @pytest.mark.parametrize(
     ("peer", "token", "caller"),
     [
@@ -169,6 +159,6 @@ def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
     context = FakeContext(peer, "right" * 5 if token == "right" else token)
     if caller is None:
         with pytest.raises(UnauthenticatedError, match="for the gateway"):
-            TRUST.caller_of(context)
+            caller_of(context, "right" * 5)
     else:
-        assert TRUST.caller_of(context) == caller
+        assert caller_of(context, "right" * 5) == caller

@@ -8,6 +8,7 @@ from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ObservabilityConfig, SecurityConfig, ServerConfig
 from facets_server.runtime.observability import AccessLog, Tracing
+from prometheus_client import CollectorRegistry
 from waiting import wait_until
 
 from facets.errors import ConfigError
@@ -125,18 +126,19 @@ def test_the_access_log_names_keys_without_telling_them(make_server, tmp_path):
 
 
 def test_a_full_disk_loses_lines_and_counts_them():
-    log = AccessLog("/dev/full")
+    registry = CollectorRegistry()
+    log = AccessLog("/dev/full", registry)
     for _ in range(3):
         log.write(CallContext(method="/a/b"), "OK", "", 0.1)
-    wait_until(lambda: log.num_lost == 3)
+    wait_until(lambda: registry.get_sample_value("facets_access_log_lost_lines") == 3)
     log.close()
 
 
 def test_a_log_that_was_moved_away_is_opened_again_for_its_owner_only(tmp_path):
     with pytest.raises(ConfigError, match=r"access_log .* cannot be written: No such file"):
-        AccessLog(str(tmp_path / "missing" / "access.jsonl"))
+        AccessLog(str(tmp_path / "missing" / "access.jsonl"), CollectorRegistry())
     path = tmp_path / "access.jsonl"
-    log = AccessLog(str(path))
+    log = AccessLog(str(path), CollectorRegistry())
     log.write(CallContext(method="/a/first"), "OK", "", 0.1)
     assert lines(path, 1)[0]["rpc"] == "/a/first"
     path.rename(tmp_path / "old.jsonl")
