@@ -60,9 +60,10 @@ class _LogFile(WatchedFileHandler):
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 - logging calls it
         self.num_lost += 1
         # Discards the buffer, which the stream would else retry with every line; the next line reopens the file.
+        stream, self.stream = self.stream, None
         with suppress(OSError):
-            self.stream.close()
-        self.stream = None
+            if stream is not None:
+                stream.close()
 
 
 class AccessLog:
