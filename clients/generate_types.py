@@ -14,19 +14,19 @@ from pathlib import Path
 from google.protobuf.descriptor import FieldDescriptor, FileDescriptor
 
 _PROTO_FOLDER = Path(__file__).resolve().parents[1] / "proto"
-_WIDTH = 120
+WIDTH = 120
 
 # Records in the order of the file: a base class and its arguments come before the record.
 _RECORDS = """
     ModelVersion Timings TokenStats TruncatedDocument NearestWord Span AttendedToken FacetWords TokenAttention
-    FacetMatch Limits Model Backup TakenBackup
+    FacetMatch Limits Model Backup TakenBackup ServerStatus
     Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
     Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
     PairLimits EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
     EntityPair TextRelations TailMention RankedTail Entailment Relation
-    Author Paper NewAuthor NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate CandidateRankings
-    PaperRankings AddedPapers AddedAuthors FoundCandidates
+    Author Paper NewAuthor PaperOptions NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate
+    CandidateRankings PaperRankings AddedPapers AddedAuthors FoundCandidates
 """.split()
 # Record -> its message, where the names differ.
 _MESSAGES = {
@@ -42,6 +42,7 @@ _MESSAGES = {
     "PaperRankings": "RankPapersResponse",
     "ReindexProgress": "ReindexCollectionResponse",
     "RerankedTexts": "RerankResponse",
+    "ServerStatus": "GetServerStatusResponse",
     "SummaryFields": "Summary",
     "TakenBackup": "TakeBackupResponse",
 }
@@ -59,7 +60,7 @@ _BASES = {
 # Record that callers create -> number of its first fields that have no default.
 _CREATED = {
     **{"Author": 1, "Document": 2, "DocumentPart": 1, "NewAuthor": 1},
-    **{"PairLimits": 0, "Paper": 1, "Span": 2, "Timings": 0},
+    **{"PairLimits": 0, "Paper": 1, "PaperOptions": 0, "Span": 2, "Timings": 0},
 }
 # Fields of a message that its record does not have.
 _WITHOUT = {
@@ -71,9 +72,17 @@ _WITHOUT = {
 # Fields without `optional` that may be missing, or mean nothing in some replies.
 _MAY_LACK = {
     *("Collection.create_time", "Document.facet_embeddings", "Document.facet_spans", "Document.token_stats"),
-    *("EmbedResponse.facet_spans", "FacetMatch.second_span", "FacetWords.span", "RankedCandidate.evidence"),
+    *(
+        "EmbedResponse.facet_spans",
+        "FacetMatch.second_span",
+        "FacetWords.span",
+        "GetServerStatusResponse.last_backup_time",
+    ),
+    *("PaperOptions.candidates", "RankedCandidate.evidence"),
     *("RankedPaper.evidence", "RankedPaper.position", "RankedText.answer", "RelationScore.meeting", "SearchHit.answer"),
 }
+# Messages of two fields, key and value: a list of them is a dict.
+_ENTRIES = {"DiskUse", "ModelQueue", "RequestCount"}
 # Type -> enum, and the name of its unspecified value where callers may give it.
 _ENUMS = {
     "DTypeName": ("DataType", None),
@@ -112,6 +121,13 @@ from facets_client.core.values import Added, FacetsArray, Listed, OfPair, OfPatt
 '''
 
 
+def read_comments() -> dict[str, str]:
+    """Full name of a message or field -> its comment."""
+    file = _PROTO_FOLDER / "facets_proto" / "v1" / "comments.json"
+    comments: dict[str, str] = json.loads(file.read_text(encoding="utf-8"))
+    return comments
+
+
 def generate_types() -> str:
     """The source, not formatted."""
     files: list[FileDescriptor] = [
@@ -120,7 +136,7 @@ def generate_types() -> str:
     ]
     messages = {name: message for file in files for name, message in file.message_types_by_name.items()}
     enums = {name: enum for file in files for name, enum in file.enum_types_by_name.items()}
-    comments = json.loads((_PROTO_FOLDER / "facets_proto" / "v1" / "comments.json").read_text(encoding="utf-8"))
+    comments = read_comments()
     parts = [_HEADER]
     for name, (enum, unspecified) in _ENUMS.items():
         values = [value.name for value in enums[enum].values]
@@ -142,11 +158,11 @@ def _record_source(name: str, message, comments: dict[str, str]) -> str:
     lines = ["@dataclass(frozen=True, slots=True)", f"class {name}{f'({_BASES[name]})' if name in _BASES else ''}:"]
     summary, *paragraphs = re.split(r"(?<=\.) ", comments.get(message.full_name, f"{words}."), maxsplit=1)
     for text in (f'"""{summary}', *paragraphs, "Attributes:"):
-        lines += [*textwrap.wrap(text, _WIDTH, initial_indent="    ", subsequent_indent="    "), ""]
+        lines += [*textwrap.wrap(text, WIDTH, initial_indent="    ", subsequent_indent="    "), ""]
     lines.pop()
     for field in fields:
         text = f"{field.name}: {comments[field.full_name]}"
-        lines += textwrap.wrap(text, _WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
+        lines += textwrap.wrap(text, WIDTH, initial_indent=" " * 8, subsequent_indent=" " * 12)
     lines += ['    """', ""]
     for position, (field, kind) in enumerate(zip(fields, types, strict=True)):
         lines.append(f"    {field.name}: {kind}{_default_of(kind) if position >= first_default else ''}")
@@ -157,8 +173,11 @@ def _type_of(field: FieldDescriptor, *, is_created: bool) -> str:
     is_optional = field.has_presence and (field.message_type is None) and field.containing_oneof is not None
     may_lack = is_optional or f"{field.containing_type.name}.{field.name}" in _MAY_LACK
     kind = _item_type(field, may_lack=may_lack)
+    if field.message_type is not None and field.message_type.name in _ENTRIES:
+        return f"dict[{kind.removeprefix('tuple[')}"
     if not field.is_repeated:
-        kind = kind.replace("dict", "Mapping") if is_created else kind
+        if is_created:
+            kind = re.sub(r"^tuple\[(.*), \.\.\.\]", r"Sequence[\1]", kind).replace("dict", "Mapping")
         return f"{kind} | None" if may_lack else kind
     kind = f"{kind} | None" if may_lack and not kind.startswith("tuple") else kind
     return f"Sequence[{kind}]" if is_created else f"tuple[{kind}, ...]"

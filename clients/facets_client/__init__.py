@@ -20,8 +20,7 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.generated.types import Author, Document, NewAuthor, PairLimits, Paper
-from facets_client.papers.results import PaperOptions
+from facets_client.generated.types import Author, Document, NewAuthor, PairLimits, Paper, PaperOptions
 
 __all__ = [
     "AlreadyExistsError",

@@ -64,7 +64,6 @@ def environment(folder: Path, target: str) -> dict[str, str]:
         "PATH": os.pathsep.join([str(folder / ".bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
         "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server")),
         "XDG_STATE_HOME": str(folder / ".state"),
-        "XDG_CONFIG_HOME": str(folder / ".config"),
         "COLUMNS": "120",
         "FACETS_TARGET": target,
     }

@@ -21,7 +21,6 @@ from facets_client import (
     Paper,
     PaperOptions,
 )
-from facets_client.filters import Range
 from server_process import ROOT, ServerProcess
 from toy_papers import SUBJECTS, toy_paper_model, toy_records
 
@@ -96,7 +95,7 @@ def test_filters(client: FacetsClient) -> None:
     assert client.recommend_authors([PARSING], PaperOptions(candidates=[])).results == ((),)
     some = PaperOptions(candidates=[ids[5], ids[3], "nobody"])
     assert [item.id for item in client.recommend_authors([PARSING], some).results[0]] == [ids[3], ids[5]]
-    assert client.recommend_authors([PARSING], PaperOptions(where=Range("year", gte=3000))).results == ((),)
+    assert client.recommend_authors([PARSING], PaperOptions(from_year=3000)).results == ((),)
     unlike = PaperOptions(top_k=50, negative_ids=[ids[0]], example_weight=100.0)
     assert client.recommend_authors([PARSING], unlike).results[0][0].id != ids[0]
 

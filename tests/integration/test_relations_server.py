@@ -44,7 +44,6 @@ def client(target: str):
 def run(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Runs ``facets``; gives standard output and standard error."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
 
     def run(*arguments: str, code: int = 0) -> tuple[str, str]:
         done = CliRunner().invoke(app, ["--target", target, "--timeout-s", "60", *arguments])
@@ -66,7 +65,7 @@ def test_the_server_shows_both_models(client):
 
 
 def test_relations_of_a_text_have_offsets_in_characters(client):
-    (found,) = client.extract_relations([TEXT], gazetteer=NAMES, top_k=1, evidence=True, include_unrelated=True)
+    (found,) = client.extract_relations([TEXT], gazetteer_names=NAMES, top_k=1, evidence=True, include_unrelated=True)
     assert found.num_pairs == len(found.pairs) == 4
     for pair in found.pairs:
         assert TEXT[pair.head.start : pair.head.end] == pair.head.text
@@ -83,7 +82,7 @@ def test_relations_of_a_text_have_offsets_in_characters(client):
 def test_spans_and_names_find_the_same(client):
     spans = [[(TEXT.index("Paris"), TEXT.index("Paris") + 5), (0, 10)]]
     by_spans = client.extract_relations([TEXT], spans=spans, include_unrelated=True, top_k=4)
-    by_names = client.extract_relations([TEXT], gazetteer=NAMES[:2], include_unrelated=True, top_k=4)
+    by_names = client.extract_relations([TEXT], gazetteer_names=NAMES[:2], include_unrelated=True, top_k=4)
     assert by_spans[0].pairs == by_names[0].pairs
 
 
@@ -98,7 +97,7 @@ def test_trained_patterns_score_best_for_their_relation(client):
 
 def test_slots_are_filled(client):
     texts = [TEXT, "Nobody is here .", "Ana Bo was born in Oslo ."]
-    (tails,) = client.fill_slots([("\u00e9mile zola", "birthPlace")], texts, gazetteer=[*NAMES, "Oslo"])
+    (tails,) = client.fill_slots([("\u00e9mile zola", "birthPlace")], texts, gazetteer_names=[*NAMES, "Oslo"])
     assert {tail.tail for tail in tails} == {"Paris", "Ana Bo"}
     assert tails[0].score >= tails[-1].score
     assert all(mention.text == 0 for tail in tails for mention in tail.mentions)
@@ -138,14 +137,14 @@ def test_bad_input_names_its_place(client):
     with pytest.raises(NotFoundError, match="birthPlace"):
         client.score_relations([BORN], relations=["birthplac"])
     with pytest.raises(InvalidArgumentError):
-        client.extract_relations([" "], gazetteer=NAMES)
+        client.extract_relations([" "], gazetteer_names=NAMES)
 
 
 def test_odd_texts_have_clear_answers(client):
     names = [f"Name{number}" for number in range(200)]
     crowd = " met ".join(names) + " ."
     texts = ["Nobody came .", "Ana Bo came .", "Ana Bo met Ana Bo .", crowd]
-    none, one, twice, many = client.extract_relations(texts, gazetteer=[*NAMES, *names])
+    none, one, twice, many = client.extract_relations(texts, gazetteer_names=[*NAMES, *names])
     assert [(len(found.entities), found.num_pairs) for found in (none, one, twice)] == [(0, 0), (1, 0), (2, 0)]
     assert len(many.entities) == 200 and many.num_pairs == 400  # the 200 closest pairs, both ways round
     assert all(len(pair.relations) == 1 for pair in many.pairs)
@@ -161,15 +160,15 @@ def test_odd_texts_have_clear_answers(client):
     ],
 )
 def test_what_a_text_does_not_assert_is_said(client, text, assertion):
-    (found,) = client.extract_relations([text], gazetteer=NAMES)
+    (found,) = client.extract_relations([text], gazetteer_names=NAMES)
     assert (found.pairs, found.num_pairs, found.num_not_asserted) == ((), 2, 2)
-    (found,) = client.extract_relations([text], gazetteer=NAMES, include_unrelated=True)
+    (found,) = client.extract_relations([text], gazetteer_names=NAMES, include_unrelated=True)
     assert {pair.pattern_score.assertion for pair in found.pairs} == {assertion}
 
 
 def test_two_entities_have_one_relation_unless_more_are_asked_for(client):
-    (one,) = client.extract_relations([TEXT], gazetteer=NAMES)
-    (more,) = client.extract_relations([TEXT], gazetteer=NAMES, max_relations_per_pair=8)
+    (one,) = client.extract_relations([TEXT], gazetteer_names=NAMES)
+    (more,) = client.extract_relations([TEXT], gazetteer_names=NAMES, max_relations_per_pair=8)
     counted = [frozenset((pair.head.start, pair.tail.start)) for pair in one.pairs for _ in pair.relations]
     assert len(counted) == len(set(counted)) and counted
     assert sum(len(pair.relations) for pair in more.pairs) >= len(counted)

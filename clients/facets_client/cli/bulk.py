@@ -1,14 +1,14 @@
 """Shared parts of the commands that process a whole file: options, progress, notes, exit codes."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.options import ProgressOption
+from facets_client.cli.options import ProgressOption, given
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
@@ -20,6 +20,7 @@ ItemT = TypeVar("ItemT")
 
 JsonLinesArgument = Annotated[str, typer.Argument(help="JSON lines file (plain, gzip or xz); -: standard input.")]
 WindowOption = Annotated[int | None, typer.Option(help="Number of concurrent requests.")]
+ResumeOption = Annotated[bool, typer.Option("--resume/--restart", help="Continue an interrupted run, or start over.")]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -29,9 +30,6 @@ class RunOptions:
     rejected: Annotated[
         Path | None, typer.Option(help="File for rejected records.  [default: FILE.rejected.jsonl]")
     ] = None
-    resume: Annotated[bool, typer.Option("--resume/--restart", help="Continue an interrupted run, or start over.")] = (
-        True
-    )
     progress: ProgressOption = None
 
 
@@ -41,6 +39,12 @@ class BulkOptions(RunOptions):
 
     batch_size: Annotated[int | None, typer.Option(help="Records per request.")] = None
     max_wait_s: Annotated[float | None, typer.Option(help="Seconds to wait for an unreachable or full server.")] = None
+
+    def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
+        """The settings of a run; ``batch_size`` is the default of the command."""
+        return BulkSettings(
+            **given(batch_size=self.batch_size or batch_size, max_wait_s=self.max_wait_s), **given(**others)
+        )
 
 
 class BulkInput:
@@ -56,7 +60,7 @@ class BulkInput:
     def __init__(self, settings: Settings, source: BulkSource, options: RunOptions, paths: Sequence[str] = ()) -> None:
         self.settings = settings
         self.source = source
-        self._options = options
+        self._progress = options.progress
         self.rejected_path = options.rejected or _rejected_path(source.name)
         if self.rejected_path.resolve() in {Path(path).resolve() for path in paths or (source.name,) if path != "-"}:
             raise typer.BadParameter(f"--rejected must not be the input itself, got {str(self.rejected_path)!r}")
@@ -75,23 +79,23 @@ class BulkInput:
         task: BulkTask[ItemT],
         bulk: BulkSettings,
         *,
-        state_file: StateFile,
+        state_file: StateFile | None = None,
+        resume: bool = True,
         verb: str,
-        may_resume: Callable[[Place], bool] = lambda place: True,
     ) -> BulkReport:
         """Runs a task over the input, from the saved position or from the beginning.
 
         Args:
             task: The task.
             bulk: How to work through the input.
-            state_file: File that holds the saved position.
+            state_file: File that holds the saved position; None: the run cannot be resumed.
+            resume: Whether to start from the saved position.
             verb: What happens to good records, e.g. ``stored``.
-            may_resume: Whether the results recorded at the saved position still exist.
         """
-        place = self._first_place(state_file, verb, may_resume) if self._options.resume else Place()
+        place = self._first_place(state_file, verb) if state_file and resume else Place()
         size, is_waiting = self.source.size, False
-        is_shown = False if self.settings.quiet else self._options.progress
-        with progress_bar(shown=is_shown, counted="percent") as bar:
+        again = "to continue" if state_file else "to start again"
+        with progress_bar(shown=False if self.settings.quiet else self._progress, counted="percent") as bar:
             bar_task = bar.add_task("", total=size)
 
             def show(place: Place, position: int, waiting: str) -> None:
@@ -114,16 +118,21 @@ class BulkInput:
             try:
                 return runner.run()
             except KeyboardInterrupt:
-                message = f"interrupted {_place_text(runner.place, verb)}; run the same command to continue"
+                message = f"interrupted {_place_text(runner.place, verb)}; run the same command {again}"
                 failure = Failure(message=message, exit_code=ExitCode.INTERRUPTED, code="CANCELLED")
                 raise CommandError(failure) from None
             except FacetsClientError:
-                self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command to continue")
+                self.settings.note(f"stopped {_place_text(runner.place, verb)}; run the same command {again}")
                 raise
 
-    def rejected_file(self, place: Place) -> str | None:
-        """Path of the rejected file; None if no record was rejected."""
-        return str(self.rejected_path) if place.num_rejected else None
+    def report(self, report: BulkReport, kind: str) -> dict[str, object]:
+        """Fields of the JSON output that every run has; ``kind`` is the plural of its records."""
+        return {
+            "num_rejected": report.place.num_rejected,
+            "duration_s": report.duration_s,
+            f"{kind}_per_s": report.records_per_s,
+            "rejected_file": str(self.rejected_path) if report.place.num_rejected else None,
+        }
 
     def end(self, place: Place) -> None:
         """Ends the command, with exit code 1 if records were rejected."""
@@ -132,15 +141,13 @@ class BulkInput:
             self.settings.note(f"{rejected} rejected, see {self.rejected_path}")
             raise typer.Exit(ExitCode.REJECTED)
 
-    def _first_place(self, state_file: StateFile, verb: str, may_resume: Callable[[Place], bool]) -> Place:
+    def _first_place(self, state_file: StateFile, verb: str) -> Place:
         saved = state_file.load()
         if saved is None:
             return Place()
         place, is_same_input = saved
         if not is_same_input:
             self.settings.note("the input or what is done with it changed since the interrupted run: starting over")
-            return Place()
-        if not may_resume(place):
             return Place()
         if place.line or place.file:
             self.settings.note(f"continuing {_place_text(place, verb)}")

@@ -14,10 +14,10 @@ from typing import Annotated, Any, NoReturn
 import typer
 from typer.core import TyperGroup
 
-from facets_client.cli import doctor, documents, papers, relations, server, texts
+from facets_client.cli import documents, papers, relations, server, texts
 from facets_client.cli.failures import CommandError, ExitCode, Failure, failure_of, server_failure
 from facets_client.cli.output import say
-from facets_client.cli.settings import Profile, Settings, default_options, profile_names, read_profile, settings_of
+from facets_client.cli.settings import Settings, settings_of
 from facets_client.core.channel import DEFAULT_TARGET, TlsConfig
 from facets_client.core.extras import DISTRIBUTION, version_of
 from facets_client.errors import FacetsClientError, OddFilterWarning
@@ -29,16 +29,12 @@ With --json an error is one JSON object on standard error: {"error": {"code", "m
 Exit codes: 0 done; 1 done, but some records were rejected; 2 wrong usage or input; 3 server unreachable, not
 serving or overloaded; 4 server error; 5 key missing or refused; 130 interrupted.
 
-Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_PROFILE, NO_COLOR, XDG_CONFIG_HOME, XDG_STATE_HOME.
+Environment: FACETS_TARGET, FACETS_API_KEY, FACETS_CA_CERT, FACETS_COLLECTION, NO_COLOR, XDG_STATE_HOME.
 """
-
-# These run despite a damaged configuration file: one reports it, the other does not need it.
-_WITHOUT_PROFILE = ("doctor", "serve")
 
 # Options accepted before and after the subcommand -> whether they take a value.
 _GLOBAL_OPTIONS = {
     "--target": True,
-    "--profile": True,
     "--timeout-s": True,
     "--api-key": True,
     "--ca-cert": True,
@@ -78,28 +74,25 @@ class _Group(TyperGroup):
             _fail(failure, arguments)
 
 
-def _global_options_first(args: Sequence[str]) -> list[str]:
+def _global_options_first(arguments: Sequence[str]) -> list[str]:
     """Moves global options from after the subcommand to before it."""
     first: list[str] = []
     others: list[str] = []
-    position = 0
-    while position < len(args):
-        argument = args[position]
-        if argument == "--":
-            return [*first, *others, *args[position:]]
+    remaining = iter(arguments)
+    for argument in remaining:
         name, has_value, _ = argument.partition("=")
-        takes_value = _GLOBAL_OPTIONS.get(name)
-        if takes_value is None:
+        if name not in _GLOBAL_OPTIONS:
             others.append(argument)
-        elif takes_value and not has_value:
-            if position + 1 == len(args):
+            if argument == "--":
+                break
+            continue
+        first.append(argument)
+        if _GLOBAL_OPTIONS[name] and not has_value:
+            value = next(remaining, None)
+            if value is None:
                 raise typer.BadParameter(f"option {name} expects a value, got none")
-            first += args[position : position + 2]
-            position += 1
-        else:
-            first.append(argument)
-        position += 1
-    return [*first, *others]
+            first.append(value)
+    return [*first, *others, *remaining]
 
 
 def _fail(failure: Failure, arguments: Sequence[str]) -> NoReturn:
@@ -125,14 +118,6 @@ def _global(
     target: Annotated[
         str | None, typer.Option(envvar="FACETS_TARGET", help=f"Server as HOST:PORT.  [default: {DEFAULT_TARGET}]")
     ] = None,
-    profile: Annotated[
-        str | None,
-        typer.Option(
-            envvar="FACETS_PROFILE",
-            help="Profile of config.toml: server, key and more under one name.",
-            autocompletion=profile_names,
-        ),
-    ] = None,
     json: Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print only results and errors.")] = False,
     timeout_s: Annotated[
@@ -142,7 +127,9 @@ def _global(
         str | None, typer.Option(envvar="FACETS_API_KEY", help="API key, if the server requires one.")
     ] = None,
     tls: Annotated[bool, typer.Option("--tls", help="Use TLS and trust public CAs.")] = False,
-    ca_cert: Annotated[Path | None, typer.Option(help="Use TLS and trust this CA file (PEM).")] = None,
+    ca_cert: Annotated[
+        Path | None, typer.Option(envvar="FACETS_CA_CERT", help="Use TLS and trust this CA file (PEM).")
+    ] = None,
     version: Annotated[bool, typer.Option("--version", help="Show the version.", is_eager=True)] = False,
 ) -> None:
     """Embed, explain, compare, summarize, index and search texts, with several vectors for each text.
@@ -161,40 +148,19 @@ def _global(
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
         raise typer.Exit(ExitCode.USAGE)
-    try:
-        settings = read_profile(profile, is_elsewhere=target is not None)
-    except (OSError, ValueError):
-        if profile is not None or context.invoked_subcommand not in _WITHOUT_PROFILE:
-            raise
-        settings = Profile()
-    context.default_map = default_options(context.command, {"collection": settings.collection})
-    authorities = ca_cert or settings.ca_cert
     context.obj = Settings(
-        target=next(name for name in (target, settings.target, DEFAULT_TARGET) if name is not None),
+        target=DEFAULT_TARGET if target is None else target,
         json=json,
-        timeout_s=settings.timeout_s if timeout_s is None else timeout_s,
-        api_key=api_key or settings.api_key,
-        tls=TlsConfig(root_certificates=authorities.read_bytes()) if authorities else tls or settings.tls,
+        timeout_s=timeout_s,
+        api_key=api_key or None,
+        tls=TlsConfig(root_certificates=ca_cert.read_bytes()) if ca_cert else tls,
         quiet=quiet,
     )
-    _note_warnings(context.obj)
+    warnings.simplefilter("ignore" if json or quiet else "always", OddFilterWarning)
+    warnings.formatwarning = lambda message, *_, **__: f"facets: warning: {message}\n"
 
 
-def _note_warnings(settings: Settings) -> None:
-    """Prints the client's warnings about filters as notes."""
-    show_other = warnings.showwarning
-
-    def show(message: Warning | str, category: type[Warning], *where: Any) -> None:
-        if issubclass(category, OddFilterWarning):
-            settings.note(f"warning: {message}")
-        else:
-            show_other(message, category, *where)
-
-    warnings.simplefilter("always", OddFilterWarning)
-    warnings.showwarning = show  # type: ignore[assignment]  # passes its arguments on
-
-
-for _room in (texts, relations, papers, documents, server, doctor):
+for _room in (texts, relations, papers, documents, server):
     for _name, _command in _room.COMMANDS.items():
         if isinstance(_command, typer.Typer):
             app.add_typer(_command, name=_name)

@@ -24,7 +24,9 @@ PairsFileOption = Annotated[
     str | None, typer.Option("--file", "-f", help="File with one pair per line, separated by a tab; -: standard input.")
 ]
 ModelOption = Annotated[str, typer.Option(help="Name of the model.  [default: the server's]")]
-CollectionOption = Annotated[str, typer.Option("--collection", "-c", help="Name of the collection.")]
+CollectionOption = Annotated[
+    str, typer.Option("--collection", "-c", envvar="FACETS_COLLECTION", help="Name of the collection.")
+]
 TopKOption = Annotated[int | None, typer.Option("--top-k", "-k", help="Number of results.")]
 WordsOption = Annotated[int | None, typer.Option("--num-words", help="Number of nearest words for each facet.")]
 ProgressOption = Annotated[bool | None, typer.Option(help="Show a progress bar.  [default: on a terminal]")]

@@ -1,11 +1,9 @@
 """``facets recommend``: authors, citations, papers, find, bulk, add-papers and add-authors."""
 
 import csv
-import errno
 import os
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import partial
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -14,7 +12,7 @@ from rich.console import Console
 from rich.padding import Padding
 from rich.text import Text
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, WindowOption
+from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, ResumeOption, WindowOption
 from facets_client.cli.options import (
     USE_CONTENT,
     USE_FILE_OPTION,
@@ -29,23 +27,13 @@ from facets_client.cli.options import (
 )
 from facets_client.cli.output import clean, count_of, print_json, shortened, stdout, words
 from facets_client.cli.settings import settings_of
-from facets_client.client import FacetsClient
-from facets_client.generated.types import (
-    AddedAuthors,
-    AddedPapers,
-    CandidateKind,
-    NewAuthor,
-    Paper,
-    RankedCandidate,
-    RankedPaper,
-)
+from facets_client.generated.types import CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
 from facets_client.load.rows import Record, Rejection
-from facets_client.load.runner import BulkReport, BulkSettings, CallTask, Settled, batches
+from facets_client.load.runner import CallTask, Settled, batches
 from facets_client.load.source import InputError, Source
-from facets_client.load.state import StateFile, default_state_path
-from facets_client.papers.bulk import BulkPaperSettings, CandidatesFile
+from facets_client.load.state import StateFile, default_state_path, whole_file
+from facets_client.papers.messages import BulkCandidates
 from facets_client.papers.records import paper_of, read_authors, read_papers
-from facets_client.papers.results import PaperOptions
 
 _TITLE_CHARS = 90
 
@@ -61,6 +49,8 @@ FacetWeightOption = Annotated[
     float | None, typer.Option(help="Share of facet similarity in the score, 0 to 1; the rest is document similarity.")
 ]
 EvidenceOption = Annotated[bool, typer.Option(help="Show the reasons: the facet, its words, the nearest papers.")]
+FromYearOption = Annotated[int | None, typer.Option(help="Earliest year of the papers.")]
+ToYearOption = Annotated[int | None, typer.Option(help="Latest year of the papers.")]
 
 
 @app.callback()
@@ -85,7 +75,8 @@ class CandidateOptions:
     top_k: TopKOption = None
     exclude: ExcludeOption = None
     candidate: Annotated[list[str] | None, typer.Option(help="Consider only this candidate; repeat for more.")] = None
-    where: WhereOption = None
+    from_year: FromYearOption = None
+    to_year: ToYearOption = None
     like: Annotated[list[str] | None, typer.Option(help="Prefer candidates like this one; repeat for more.")] = None
     unlike: Annotated[list[str] | None, typer.Option(help="Avoid candidates like this one; repeat for more.")] = None
     facet_weight: FacetWeightOption = None
@@ -94,43 +85,18 @@ class CandidateOptions:
     min_confidence: Annotated[float, typer.Option(help="Minimum confidence to show; --json shows all.")] = 0.1
     model: PapersModelOption = ""
 
-    def papers(self) -> list[Paper]:
-        """The paper from the command line, or the papers from the file."""
-        if (self.title is None) == (self.file is None):
-            raise typer.BadParameter("expected a title, or --file FILE")
-        if self.file is not None:
-            if self.abstract:
-                raise typer.BadParameter("--abstract belongs to a title, got --file")
-            return _papers_of_file(self.file)
-        abstract = text_of_file(self.abstract[1:]) if self.abstract.startswith("@") else self.abstract
-        title = check_is_text(self.title or "", f"{USE_FILE_OPTION}, JSONL of papers; {USE_CONTENT}")
-        return [paper_of({"title": title, "abstract": abstract})]
-
-    def paper_options(self) -> PaperOptions:
-        """The options in the form that the client takes."""
-        return PaperOptions(
-            excluded_ids=self.exclude or (),
-            candidates=self.candidate,
-            where=parse_where(self.where),
-            positive_ids=self.like or (),
-            negative_ids=self.unlike or (),
-            evidence=self.evidence,
-            **given(top_k=self.top_k, facet_weight=self.facet_weight, diversify=self.diversify),
-        )
-
 
 @app.command()
 @expand_options
 def authors(context: typer.Context, options: CandidateOptions) -> None:
     """Find authors for papers: reviewers, experts.
 
-    With --json: one object per line for each paper, {"paper", "candidates"}. --where filters by the years of an
-    author's papers.
+    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of an author's papers.
 
     \b
     Examples:
       facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
-      facets recommend authors --file papers.jsonl --top-k 20 --where 'year>=2018'
+      facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
       facets --json recommend authors "A title" --abstract @abstract.txt --like "Ada Lovelace"
     """
     _recommend(context, "authors", options)
@@ -141,23 +107,30 @@ def authors(context: typer.Context, options: CandidateOptions) -> None:
 def citations(context: typer.Context, options: CandidateOptions) -> None:
     """Find papers that would cite papers.
 
-    With --json: one object per line for each paper, {"paper", "candidates"}. --where filters by the year of a
-    citing paper.
+    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of the citing papers.
 
     \b
     Examples:
       facets recommend citations "Neural machine translation of rare words"
-      facets recommend citations --file papers.jsonl --top-k 20 --where 'year<=2014'
+      facets recommend citations --file papers.jsonl --top-k 20 --to-year 2014
     """
     _recommend(context, "citations", options)
 
 
 def _recommend(context: typer.Context, kind: CandidateKind, options: CandidateOptions) -> None:
     settings = settings_of(context)
-    asked = options.papers()
+    asked = _asked_papers(options)
+    same = ("top_k", "from_year", "to_year", "facet_weight", "evidence", "diversify")
+    paper_options = PaperOptions(
+        excluded_ids=options.exclude or (),
+        candidates=options.candidate,
+        positive_ids=options.like or (),
+        negative_ids=options.unlike or (),
+        **{name: getattr(options, name) for name in same},
+    )
     with settings.connect() as client:
         call = client.recommend_authors if kind == "authors" else client.recommend_citations
-        found = call(asked, options.paper_options(), model=options.model)
+        found = call(asked, paper_options, model=options.model)
     console = stdout()
     for paper, candidates in zip(asked, found.results, strict=True):
         if settings.json:
@@ -170,12 +143,25 @@ def _recommend(context: typer.Context, kind: CandidateKind, options: CandidateOp
         for rank, item in enumerate(sure, start=1):
             _print_item(console, rank, item, item.name or _cited_title(item))
         if not candidates:
-            console.print(Text("no author is left" if kind == "authors" else "no paper is left", style="dim"))
+            console.print(Text(f"no {'author' if kind == 'authors' else 'paper'} is left", style="dim"))
         elif not sure:
             surest = f"the surest has confidence {candidates[0].confidence or 0.0:.2f}"
             console.print(Text(f"nothing relevant: {surest} (--min-confidence 0 shows it)", style="yellow"))
     if not settings.json:
         console.print(Text(f"{found.model.name}, {found.timings.total_ms:.0f} ms", style="dim"))
+
+
+def _asked_papers(options: CandidateOptions) -> list[Paper]:
+    """The paper from the command line, or the papers from the file."""
+    if (options.title is None) == (options.file is None):
+        raise typer.BadParameter("expected a title, or --file FILE")
+    if options.file is not None:
+        if options.abstract:
+            raise typer.BadParameter("--abstract belongs to a title, got --file")
+        return _papers_of_file(options.file)
+    abstract = text_of_file(options.abstract[1:]) if options.abstract.startswith("@") else options.abstract
+    title = check_is_text(options.title or "", f"{USE_FILE_OPTION}, JSONL of papers; {USE_CONTENT}")
+    return [paper_of({"title": title, "abstract": abstract})]
 
 
 def _papers_of_file(file: str) -> list[Paper]:
@@ -227,6 +213,8 @@ def papers(
     file: PapersFileOption = None,
     top_k: TopKOption = None,
     where: WhereOption = None,
+    from_year: FromYearOption = None,
+    to_year: ToYearOption = None,
     exclude: ExcludeOption = None,
     facet_weight: FacetWeightOption = None,
     evidence: EvidenceOption = True,
@@ -236,7 +224,7 @@ def papers(
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
 
     A document's payload has "title", "abstract" and "year"; without a title, the first line of its text is the title.
-    --where filters by the payload; for papers of a file, only by year.
+    --where filters a collection by the payload.
 
     \b
     Examples:
@@ -260,7 +248,11 @@ def papers(
             excluded_ids=exclude or (),
             evidence=evidence,
             model=model,
-            **given(top_k=top_k, facet_weight=facet_weight, min_revision=min_revision),
+            top_k=top_k,
+            from_year=from_year,
+            to_year=to_year,
+            facet_weight=facet_weight,
+            **given(min_revision=min_revision),
         )
     console = stdout()
     for name, ranking in zip(ids, found.rankings, strict=True):
@@ -292,7 +284,7 @@ def find(
     """
     settings = settings_of(context)
     with settings.connect() as client:
-        found = client.find_candidates(kind, text, model=model, **given(top_k=top_k))
+        found = client.find_candidates(kind, text, model=model, top_k=top_k)
     for asked, candidates in zip(text, found.results, strict=True):
         if settings.json:
             print_json({"text": asked, "candidates": candidates, "num_candidates": found.num_candidates})
@@ -320,7 +312,8 @@ def bulk(
     ] = None,
     own: Annotated[bool, typer.Option("--own/--no-own", help="Also recommend a paper's own authors.")] = False,
     top_k: Annotated[int, typer.Option("--top-k", "-k", help="Number of candidates per paper.")] = 50,
-    where: WhereOption = None,
+    from_year: FromYearOption = None,
+    to_year: ToYearOption = None,
     facet_weight: FacetWeightOption = None,
     window: WindowOption = None,
     options: BulkOptions,
@@ -329,8 +322,8 @@ def bulk(
     """Match a whole conference: the best candidates of every paper, as a sparse CSV file of scores.
 
     FILE has one paper per line: {"id", "title", "abstract", "authors", "excluded"}. A paper's own authors and those in
-    "excluded" are never recommended for it. The CSV file appears when it is complete. Until then its rows are in
-    OUT.part; after an interruption, run the same command again. Rejected records go to a file, and the exit code is 1.
+    "excluded" are never recommended for it. The CSV file appears when it is complete. Rejected records go to a file,
+    and the exit code is 1.
 
     \b
     Examples:
@@ -341,73 +334,61 @@ def bulk(
     settings = settings_of(context)
     if file == candidates == "-":
         raise typer.BadParameter("papers and --candidates cannot both be standard input")
-    asked = BulkPaperSettings(
-        kind=kind,
-        options=PaperOptions(
-            top_k=top_k,
-            candidates=None if candidates is None else names_of_file(candidates),
-            where=parse_where(where),
-            facet_weight=facet_weight,
-        ),
-        model=model,
-        own_excluded=not own,
-        conflicts={} if conflicts is None else _read_conflicts(conflicts),
-    )
-    bulk_settings = BulkSettings(
-        batch_size=options.batch_size or 128, window=window or 2, **given(max_wait_s=options.max_wait_s)
-    )
-    target = CandidatesFile(out, asked)
+    only = None if candidates is None else names_of_file(candidates)
+    asked = PaperOptions(top_k, (), only, from_year, to_year, facet_weight=facet_weight)
+    excluded = {} if conflicts is None else _read_conflicts(conflicts)
+    bulk_settings = options.settings(batch_size=128, window=window or 2)
+    unknown: tuple[int, tuple[str, ...]] = (0, ())
+
+    def with_exclusions(record: Record[Paper] | Rejection) -> Record[Paper] | Rejection:
+        """The paper with all its excluded candidates, and without fields that only AddPapers reads."""
+        if isinstance(record, Rejection):
+            return record
+        paper = record.item
+        own_ids = () if own or kind != "authors" else [author.id or author.name for author in paper.authors]
+        excluded_ids = (*paper.excluded_ids, *own_ids, *excluded.get(paper.id, ()))
+        return replace(record, item=replace(paper, excluded_ids=excluded_ids, authors=(), cited_by_ids=()))
+
     with Source(file) as source:
         bulk_input = BulkInput(settings, source, options)
         if out.resolve() in {Path(name).resolve() for name in (file, bulk_input.rejected_path) if name != "-"}:
             raise typer.BadParameter(f"--out must not be the input or the rejected file, got {str(out)!r}")
-        if not out.parent.is_dir():
-            raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), str(out))
-        state_file = StateFile(target.state_path, bulk_input.identity(settings=asked.digest()))
-        with settings.connect(watched=False) as client:
-            task = target.task(client, source, bulk_settings)
-            try:
-                report = bulk_input.run(
-                    task, bulk_settings, state_file=state_file, verb="answered", may_resume=target.holds
-                )
-            finally:
-                target.close()
-    _print_bulk_report(bulk_input, target, report)
-    bulk_input.end(report.place)
+        with settings.connect() as client, whole_file(out) as partial, partial.open("w", newline="") as csv_file:
+            writer = csv.writer(csv_file)
+            writer.writerow(("paper", kind.removesuffix("s"), "score"))
 
+            def take(records: Sequence[Record[Paper]], reply: BulkCandidates) -> Settled:
+                nonlocal unknown
+                unknown = reply.num_unknown_candidates, reply.unknown_candidates
+                for record, results in zip(records, reply.results, strict=True):
+                    writer.writerows((record.item.id, candidate, f"{score:.6g}") for candidate, score in results)
+                num_empty = sum(not results for results in reply.results)
+                return Settled(totals={"num_rows": sum(map(len, reply.results)), "num_empty": num_empty})
 
-def _print_bulk_report(bulk_input: BulkInput, target: CandidatesFile, report: BulkReport) -> None:
-    settings, place = bulk_input.settings, report.place
-    if target.num_unknown_candidates:
-        first = ", ".join(repr(name) for name in target.unknown_candidates[:3])
-        entries = count_of(target.num_unknown_candidates, "entry of --candidates is", "entries of --candidates are")
+            task = CallTask(
+                "papers",
+                lambda place: batches(map(with_exclusions, read_papers(source, need_id=True)), bulk_settings, place),
+                lambda papers: client.recommend_bulk(kind, papers, asked, model=model),
+                take,
+                window=bulk_settings.window,
+            )
+            report = bulk_input.run(task, bulk_settings, verb="answered")
+    place = report.place
+    if unknown[0]:
+        first = ", ".join(map(repr, unknown[1][:3]))
+        entries = count_of(unknown[0], "entry of --candidates is", "entries of --candidates are")
         settings.note(f"{entries} unknown ({first}): add-authors adds them")
-    if target.unmatched_conflicts and not target.is_resumed:
-        unmatched = sorted(target.unmatched_conflicts)
-        ids = count_of(len(unmatched), "id of --conflicts matches", "ids of --conflicts match")
-        settings.note(f"{ids} no paper of {bulk_input.source.name}, for example {unmatched[0]!r}")
-    num_rows, num_empty = (place.totals.get(name, 0) for name in ("num_rows", "num_empty"))
+    counts = {name: place.totals.get(name, 0) for name in ("num_rows", "num_empty")}
     if settings.json:
-        print_json(
-            {
-                "num_papers": place.num_done,
-                "num_rows": num_rows,
-                "num_empty": num_empty,
-                "num_rejected": place.num_rejected,
-                "duration_s": report.duration_s,
-                "papers_per_s": report.records_per_s,
-                "num_unknown_candidates": target.num_unknown_candidates,
-                "unknown_candidates": target.unknown_candidates,
-                "out": str(target.path),
-                "rejected_file": bulk_input.rejected_file(place),
-            }
-        )
+        fields = {"num_unknown_candidates": unknown[0], "unknown_candidates": unknown[1], "out": str(out)}
+        print_json({"num_papers": place.num_done, **counts, **fields, **bulk_input.report(report, "papers")})
     else:
         typer.echo(
-            f"{count_of(place.num_done, 'paper')}: {count_of(num_rows, 'row')} in {target.path}, "
-            f"{num_empty} without a candidate, {place.num_rejected} rejected, "
+            f"{count_of(place.num_done, 'paper')}: {count_of(counts['num_rows'], 'row')} in {out}, "
+            f"{counts['num_empty']} without a candidate, {place.num_rejected} rejected, "
             f"{report.duration_s:.1f} s, {report.records_per_s:.0f} papers/s"
         )
+    bulk_input.end(place)
 
 
 def _read_conflicts(path: Path) -> dict[str, list[str]]:
@@ -425,7 +406,11 @@ def _read_conflicts(path: Path) -> dict[str, list[str]]:
 @app.command("add-papers")
 @expand_options
 def add_papers(
-    context: typer.Context, file: JsonLinesArgument, options: BulkOptions, model: PapersModelOption = ""
+    context: typer.Context,
+    file: JsonLinesArgument,
+    options: BulkOptions,
+    resume: ResumeOption = True,
+    model: PapersModelOption = "",
 ) -> None:
     """Add papers with their authors and the papers that cite them, without training.
 
@@ -438,25 +423,23 @@ def add_papers(
       facets recommend add-papers new-papers.jsonl
       zcat papers.jsonl.gz | facets recommend add-papers -
     """
-
-    def add(client: FacetsClient, papers: list[Paper]) -> AddedPapers:
-        return client.add_papers(papers, model=model)
-
     counts = {
         "num_papers": "paper",
         "num_authors": "author",
         "num_citing_papers": "citing paper",
         "num_unknown_citations": "unknown citation",
     }
-    read = partial(read_papers, need_id=True)
-    report = "{num_papers} added; {num_authors} and {num_citing_papers} fitted"
-    _add(context, "papers", file, options, model, read=read, add=add, counts=counts, report=report)
+    _add(context, "papers", lambda source: read_papers(source, need_id=True), counts, file, options, resume, model)
 
 
 @app.command("add-authors")
 @expand_options
 def add_authors(
-    context: typer.Context, file: JsonLinesArgument, options: BulkOptions, model: PapersModelOption = ""
+    context: typer.Context,
+    file: JsonLinesArgument,
+    options: BulkOptions,
+    resume: ResumeOption = True,
+    model: PapersModelOption = "",
 ) -> None:
     """Add authors by their papers, without training; known authors get more papers.
 
@@ -467,73 +450,45 @@ def add_authors(
     Examples:
       facets recommend add-authors reviewers.jsonl
     """
-
-    def add(client: FacetsClient, authors: list[NewAuthor]) -> AddedAuthors:
-        return client.add_authors(authors, model=model)
-
-    counts = {"num_authors": "author", "num_papers": "paper"}
-    report = "{num_authors} of {num_papers} added"
-    _add(context, "authors", file, options, model, read=read_authors, add=add, counts=counts, report=report)
+    _add(
+        context, "authors", read_authors, {"num_authors": "author", "num_papers": "paper"}, file, options, resume, model
+    )
 
 
 def _add(
     context: typer.Context,
-    kind: str,
+    kind: CandidateKind | str,
+    read: Callable[[Source], Iterator[Record[Any] | Rejection]],
+    counts: dict[str, str],
     file: str,
     options: BulkOptions,
+    resume: bool,
     model: str,
-    *,
-    read: Callable[[Source], Iterator[Record[Any] | Rejection]],
-    add: Callable[[FacetsClient, list[Any]], AddedPapers | AddedAuthors],
-    counts: Mapping[str, str],
-    report: str,
 ) -> None:
-    """Adds papers or authors.
-
-    Args:
-        context: Context of the command.
-        kind: ``papers`` or ``authors``.
-        file: The input.
-        options: Options of the run.
-        model: Name of the model.
-        read: Function that reads the records of the input.
-        add: Function that adds a batch of records.
-        counts: Name of each count in the replies -> its singular.
-        report: Text to print at the end, with the counts in braces.
-    """
+    """Adds papers or authors; ``counts`` has the name of each count in the replies and its singular."""
     settings = settings_of(context)
-    default_batch_size = 128 if kind == "papers" else 32
-    bulk_settings = BulkSettings(
-        batch_size=options.batch_size or default_batch_size, window=1, **given(max_wait_s=options.max_wait_s)
-    )
-
-    def take(records: Sequence[Record[Any]], reply: AddedPapers | AddedAuthors) -> Settled:
-        return Settled(totals={name: getattr(reply, name) for name in counts})
-
-    with Source(file) as source, settings.connect(watched=False) as client:
+    bulk_settings = options.settings(batch_size=128 if kind == "papers" else 32, window=1)
+    with Source(file) as source, settings.connect() as client:
         bulk_input = BulkInput(settings, source, options)
-        task = CallTask(
+        add: Callable[..., Any] = client.add_papers if kind == "papers" else client.add_authors
+        task: CallTask[Any, Any] = CallTask(
             kind,
             lambda place: batches(
                 (record for record in read(source) if record.line > place.line), bulk_settings, place
             ),
-            partial(add, client),
-            take,
+            lambda items: add(items, model=model),
+            lambda records, reply: Settled(totals={name: getattr(reply, name) for name in counts}),
         )
         state_path = default_state_path(os.environ, f"add-{kind}", client.target, model, bulk_input.full_name)
         state_file = StateFile(state_path, bulk_input.identity(name=bulk_input.full_name, model=model))
-        place = bulk_input.run(task, bulk_settings, state_file=state_file, verb="added").place
-    totals = {name: place.totals.get(name, 0) for name in counts}
+        report = bulk_input.run(task, bulk_settings, state_file=state_file, resume=resume, verb="added")
+    totals = {name: report.place.totals.get(name, 0) for name in counts}
     if settings.json:
-        rejected_file = bulk_input.rejected_file(place)
-        print_json({**totals, "num_rejected": place.num_rejected, "rejected_file": rejected_file})
+        print_json({**totals, **bulk_input.report(report, kind)})
     else:
-        shown = {name: count_of(totals[name], singular) for name, singular in counts.items()}
-        typer.echo(f"{report.format_map(shown)}; {place.num_rejected} rejected")
-        if unknown := totals.get("num_unknown_citations"):
-            entries = count_of(unknown, "entry of cited_by is", "entries of cited_by are")
-            settings.note(f"{entries} unknown")
-    bulk_input.end(place)
+        shown = ", ".join(count_of(totals[name], singular) for name, singular in counts.items())
+        typer.echo(f"added: {shown}; {report.place.num_rejected} rejected")
+    bulk_input.end(report.place)
 
 
 COMMANDS = {"recommend": app}

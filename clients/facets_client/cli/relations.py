@@ -144,7 +144,7 @@ def _entity_options(
         return {"entity_source": "spans", "spans": [list(map(_span, span))]}
     if is_named:
         names = [*(entity or []), *(names_of_file(gazetteer) if gazetteer else [])]
-        return {"entity_source": "gazetteer", "gazetteer": names}
+        return {"entity_source": "gazetteer", "gazetteer_names": names}
     return {"entity_source": "ner" if ner else "any"}
 
 

@@ -15,8 +15,7 @@ from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import print_json, print_table, stdout
 from facets_client.cli.settings import settings_of
 from facets_client.core.extras import INSTALL_SERVER
-from facets_client.core.results import ServerStatus
-from facets_client.generated.types import Model
+from facets_client.generated.types import Model, ServerStatus
 
 _NOT_SERVED = "SERVICE_UNKNOWN"
 SERVE_CONTEXT = {"allow_extra_args": True, "ignore_unknown_options": True}  # to pass on options of the server
@@ -102,7 +101,7 @@ def status(context: typer.Context) -> None:
         return
     print_table(("server", settings.target), list(_overview(found, services)))
     model_rows = [
-        (_label(model), model.task, model.revision[:12], found.num_waiting.get(model.name, 0)) for model in models
+        (_label(model), model.task, model.revision[:12], found.model_queues.get(model.name, 0)) for model in models
     ]
     print_table(("model", "task", "revision", "waiting"), model_rows, right=("waiting",))
     if collections:
@@ -124,8 +123,8 @@ def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tupl
     yield "version", found.version
     yield "up for", _duration(now - found.start_time)
     yield "calls now", f"{found.num_running} running, {found.num_queued} waiting, {found.num_streams} streams"
-    yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.num_requests.items()) or "none"
-    yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_bytes.items() if number)
+    yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.request_counts.items()) or "none"
+    yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_uses.items() if number)
     yield "disk left", decimal(found.free_bytes) if found.free_bytes else "unknown"
     backup = found.last_backup_time
     yield "last backup", "never" if backup is None else f"{_duration(now - backup)} ago ({backup:%Y-%m-%d %H:%M} UTC)"

@@ -72,7 +72,7 @@ def embed(
 
     rows: list[tuple[object, ...]] = []
     arrays: list[FacetsArray] = []
-    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="texts") as bar:
+    with settings.connect() as client, progress_bar(shown=progress, counted="texts") as bar:
         task = bar.add_task("", total=None)
         for number, facets in enumerate(client.embed_stream(sent(), model=model, normalize=normalize), start=1):
             text = waiting.pop(0)

@@ -9,7 +9,7 @@ import grpc
 import grpc.aio
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, RequestT, ResponseT, rpc_of
+from facets_client.core.channel import Connection
 from facets_client.core.status import client_error
 from facets_client.errors import DeadlineExceededError, UnavailableError
 
@@ -35,25 +35,18 @@ class AsyncChannel:
             self._opened[retried] = self._connection.open_channel(grpc.aio, retried=retried)
         return self._opened[retried]
 
-    async def call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
+    async def call(self, request: Message) -> Any:
         """Makes a unary call of the rpc that takes this request."""
-        kind = type(request)
-        method = self._channel(retried=True).unary_unary(
-            rpc_of(kind).path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
-        )
-        timeout_s, metadata = self._connection.timeout_s(kind), self._connection.metadata()
+        method = self._connection.method(self._channel(retried=True), type(request))
+        timeout_s, metadata = self._connection.timeout_s(type(request)), self._connection.metadata()
         try:
             return await method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise client_error(error) from error
 
-    def open(self, request: type[RequestT], response: type[ResponseT]) -> "AsyncStream":
+    def open(self, request: type[Message]) -> "AsyncStream":
         """Opens the stream that takes such requests."""
-        method = self._channel(retried=False).stream_stream(
-            rpc_of(request).path,
-            request_serializer=request.SerializeToString,
-            response_deserializer=response.FromString,
-        )
+        method = self._connection.method(self._channel(retried=False), request, is_stream=True)
         call = method(metadata=self._connection.metadata())
         return AsyncStream(call, timeout_s=self._connection.timeout_s(request))
 

@@ -15,7 +15,7 @@ from typing import Any, Generic, TypeAlias, TypeVar, cast
 import grpc
 from google.protobuf.message import Message
 
-from facets_client.core.channel import Connection, RequestT, ResponseT, rpc_of
+from facets_client.core.channel import Connection
 from facets_client.core.status import client_error
 from facets_client.errors import DeadlineExceededError, UnavailableError
 
@@ -37,29 +37,21 @@ class BlockingChannel:
         self._stream_channel.close()
         self._channel.close()
 
-    def call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
+    def call(self, request: Message) -> Any:
         """Makes a unary call of the rpc that takes this request."""
-        kind = type(request)
-        method = self._channel.unary_unary(
-            rpc_of(kind).path, request_serializer=kind.SerializeToString, response_deserializer=response.FromString
-        )
-        timeout_s, metadata = self._connection.timeout_s(kind), self._connection.metadata()
+        method = self._connection.method(self._channel, type(request))
+        timeout_s, metadata = self._connection.timeout_s(type(request)), self._connection.metadata()
         try:
             return method(request, timeout=timeout_s, metadata=metadata)
         except grpc.RpcError as error:
             raise client_error(error) from error
 
-    def open(self, request: type[RequestT], response: type[ResponseT]) -> "BlockingStream":
+    def open(self, request: type[Message]) -> "BlockingStream":
         """Opens the stream that takes such requests."""
         metadata = self._connection.metadata()  # with the trace of the current thread
 
         def start(messages: Iterator[Message]) -> Any:
-            method = self._stream_channel.stream_stream(
-                rpc_of(request).path,
-                request_serializer=request.SerializeToString,
-                response_deserializer=response.FromString,
-            )
-            return method(messages, metadata=metadata)
+            return self._connection.method(self._stream_channel, request, is_stream=True)(messages, metadata=metadata)
 
         return BlockingStream(start, timeout_s=self._connection.timeout_s(request))
 
@@ -153,11 +145,7 @@ class BlockingStream:
 
 
 class Background(Generic[T]):
-    """Work in a daemon thread, which does not delay the end of the program.
-
-    Args:
-        work: Called in the thread.
-    """
+    """Work in a daemon thread, which does not delay the end of the program."""
 
     def __init__(self, work: Callable[[], T]) -> None:
         self._ended: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
@@ -169,19 +157,14 @@ class Background(Generic[T]):
         except BaseException as error:  # raised by result()
             self._ended.put((None, error))
 
-    def result(self, on_wait: Callable[[float], None] = lambda waited_s: None) -> T:
-        """Returns the result of the work, once, or raises its exception.
-
-        Args:
-            on_wait: Called about every half second with the elapsed seconds.
-        """
-        started = time.monotonic()
+    def result(self) -> T:
+        """Returns the result of the work, once, or raises its exception."""
         while True:
             try:
                 value, error = self._ended.get(timeout=_STEP_S)
                 break
             except queue.Empty:
-                on_wait(time.monotonic() - started)
+                continue
         if error is not None:
             raise error
         return cast(T, value)

@@ -4,7 +4,7 @@ Written for asyncio; ``clients/generate_client.py`` makes the blocking version i
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, ParamSpec, TypeVar
 
 from facets_proto.codec import from_message
@@ -12,8 +12,8 @@ from facets_proto.v1 import models_pb2
 from google.protobuf.message import Message
 
 from facets_client.core.asynchronous import AsyncChannel, AsyncStream
-from facets_client.core.channel import DEFAULT_TARGET, Connection, RequestT, ResponseT, TlsConfig
-from facets_client.core.requests import move_indices, slices, wire_bytes
+from facets_client.core.channel import DEFAULT_TARGET, Connection, TlsConfig
+from facets_client.core.requests import least, move_indices, slices, wire_bytes
 from facets_client.core.retry import retry_pauses
 from facets_client.errors import FacetsClientError, OverloadedError, UnavailableError
 from facets_client.generated.types import Limits, Model
@@ -50,35 +50,41 @@ class AsyncCalls:
         """Closes the connection and cancels running calls."""
         await self._channel.close()
 
-    async def _call(self, request: RequestT, response: type[ResponseT]) -> ResponseT:
+    async def _call(self, request: Message) -> Any:
         """Makes a unary call of the rpc that takes this request."""
-        return await self._channel.call(request, response)
+        return await self._channel.call(request)
 
     async def _call_parts(
-        self, request: RequestT, response: type[ResponseT], field: str, max_items: Callable[[Limits], int]
-    ) -> list[ResponseT]:
+        self, request: Message, field: str, limit: str, max_items: Callable[[Limits], int] = lambda limits: 0
+    ) -> list[Any]:
         """Sends a request in as many parts as the server's limits require.
 
         Args:
             request: The request with all items.
-            response: Class of the replies.
             field: Repeated field of the request to split.
-            max_items: Limits -> maximum items per request; 0: no limit.
+            limit: Name of the limit on items per request.
+            max_items: Another limit on them, from the server's limits; 0: none.
 
         Returns:
             Replies in the order of the parts.
         """
         replies = []
-        async for part, offset in self._cut(request, field, max_items):
+        async for part, offset in self._cut(request, field, limit, max_items):
             try:
-                replies.append(await self._call(part, response))
+                replies.append(await self._call(part))
             except FacetsClientError as error:
                 move_indices(error, field, offset)
                 raise
         return replies
 
     async def _cut(
-        self, message: MessageT, field: str, max_items: Callable[[Limits], int], *, other_bytes: int = 0
+        self,
+        message: MessageT,
+        field: str,
+        limit: str,
+        max_items: Callable[[Limits], int] = lambda limits: 0,
+        *,
+        other_bytes: int = 0,
     ) -> AsyncIterator[tuple[MessageT, int]]:
         """Parts of a message, each with the position of its first item; see ``_call_parts``."""
         items = getattr(message, field)
@@ -92,34 +98,33 @@ class AsyncCalls:
         rest.CopyFrom(message)
         rest.ClearField(field)
         max_bytes = max(1, limits.max_message_bytes - rest.ByteSize() - other_bytes) if limits.max_message_bytes else 0
-        for part in slices(list(map(wire_bytes, items)), max_items=max_items(limits), max_bytes=max_bytes):
+        num_items = least(getattr(limits, limit), max_items(limits))
+        for part in slices(list(map(wire_bytes, items)), max_items=num_items, max_bytes=max_bytes):
             request = type(message)()
             request.CopyFrom(rest)
             getattr(request, field).extend(items[part])
             yield request, part.start
 
-    async def _call_pages(
-        self, request: Any, response: type[ResponseT], items: Callable[[ResponseT], Iterable[T]]
-    ) -> list[T]:
+    async def _call_pages(self, request: Any, field: str) -> list[Any]:
         """All items of a list that is fetched page by page."""
-        collected: list[T] = []
+        items: list[Any] = []
         while True:
-            reply: Any = await self._call(request, response)
-            collected += items(reply)
+            reply = await self._call(request)
+            items += getattr(reply, field)
             if not reply.next_page_token:
-                return collected
+                return items
             request.page_token = reply.next_page_token
 
     async def _limits(self) -> Limits:
         """The server's limits, requested once."""
         if self._known_limits is None:
-            reply = await self._call(models_pb2.GetModelRequest(), models_pb2.GetModelResponse)
+            reply = await self._call(models_pb2.GetModelRequest())
             self._known_limits = from_message(reply.model, Model).limits
         return self._known_limits
 
-    async def _open(self, first: RequestT, response: type[ResponseT]) -> tuple[AsyncStream, Any]:
+    async def _open(self, first: Message) -> tuple[AsyncStream, Any]:
         """Opens a stream with its first message; returns it with the first answer."""
-        stream = self._channel.open(type(first), response)
+        stream = self._channel.open(type(first))
         try:
             await stream.send(first)
             return stream, await stream.receive()

@@ -5,19 +5,16 @@ import json
 import re
 import sys
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import grpc
 from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2
 from facets_proto.v1.services import SERVICES as SERVICES
-from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import Message
+from google.protobuf.message_factory import GetMessageClass
 from grpc_health.v1 import health_pb2
 
 from facets_client.core.retry import RETRY_POLICY
-
-RequestT = TypeVar("RequestT", bound=Message)
-ResponseT = TypeVar("ResponseT", bound=Message)
 
 DEFAULT_PORT = 50051
 DEFAULT_TARGET = f"localhost:{DEFAULT_PORT}"
@@ -28,14 +25,7 @@ _ADDRESS = re.compile(r"([A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*(?:%[A-Z
 
 
 def parse_target(text: str) -> str:
-    """The target in the form that gRPC expects, always with a port.
-
-    Args:
-        text: ``HOST``, ``HOST:PORT``, ``[IPV6]:PORT``, ``dns:///HOST:PORT``, ``unix:PATH`` or another name that gRPC
-            resolves. The default port is 50051.
-
-    Raises:
-        ValueError: The text is none of these.
+    """The target as gRPC takes it, always with a port; ValueError when it cannot be one.
 
     Example:
         >>> parse_target("example.org"), parse_target("::1")
@@ -62,55 +52,41 @@ def parse_target(text: str) -> str:
 
 
 DEFAULT_TIMEOUT_S = 30.0
-# Rpcs that may take longer than the default on a busy machine. A retry would only add to the server's work; the first
-# call to a collection of papers waits until the server has read all of them.
-TIMEOUTS_S = {
-    name: 120.0
-    for name in (
-        "facets.v1.CollectionService.MapCollection",
-        "facets.v1.CollectionService.ReindexCollection",
-        "facets.v1.DocumentService.UpsertStream",
-        "facets.v1.ModelService.TakeBackup",
-        "facets.v1.RecommendationService.AddAuthors",
-        "facets.v1.RecommendationService.AddPapers",
-        "facets.v1.RecommendationService.RankPapers",
-        "facets.v1.RecommendationService.RecommendBulk",
-    )
-}
+# Rpcs that may take longer on a busy machine: a retry would only add to the server's work. The first call to a
+# collection of papers waits until the server has read all of them.
+SLOW_TIMEOUT_S = 120.0
+SLOW_RPCS = frozenset(
+    "MapCollection ReindexCollection UpsertStream TakeBackup AddAuthors AddPapers RankPapers RecommendBulk".split()
+)
 
 
 class Rpc(NamedTuple):
-    """An rpc by its full name, ``facets.v1.EmbeddingService.Embed``, and its path on the wire."""
+    """An rpc: its path on the wire, the class of its replies, and its default timeout."""
 
-    name: str
     path: str
+    response: type[Message]
+    timeout_s: float
 
 
 def rpc_of(request: type[Message]) -> Rpc:
-    """The rpc that takes a request of this class; each rpc has its own request class.
-
-    Raises:
-        TypeError: No rpc takes it.
-    """
-    method = _methods().get(request.DESCRIPTOR.full_name)
-    if method is None:
-        raise TypeError(f"no rpc takes {request.__name__}")
-    service = method.containing_service.full_name
-    return Rpc(method.full_name, f"/{service}/{method.name}")
+    """The rpc that takes a request of this class; each rpc has its own request class."""
+    return _rpcs()[request.DESCRIPTOR.full_name]
 
 
 @functools.cache
-def _methods() -> dict[str, MethodDescriptor]:
-    """Name of a request message -> the method that takes it."""
-    methods: dict[str, MethodDescriptor] = {}
+def _rpcs() -> dict[str, Rpc]:
+    """Name of a request message -> the rpc that takes it."""
+    rpcs: dict[str, Rpc] = {}
     for module in (documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2, health_pb2):
         for service in module.DESCRIPTOR.services_by_name.values():
             for method in service.methods:
-                methods.setdefault(method.input_type.full_name, method)  # in health, Check comes before Watch
-    return methods
+                timeout_s = SLOW_TIMEOUT_S if method.name in SLOW_RPCS else DEFAULT_TIMEOUT_S
+                rpc = Rpc(f"/{service.full_name}/{method.name}", GetMessageClass(method.output_type), timeout_s)
+                rpcs.setdefault(method.input_type.full_name, rpc)  # in health, Check comes before Watch
+    return rpcs
 
 
-# Replies may exceed gRPC's default of 4 MiB: facets of a full batch, pages with facets.
+# gRPC's default of 4 MiB is too small for the facets of a full batch.
 MAX_REPLY_BYTES = 256 * 2**20
 # Larger requests are not kept for a retry; they are sent once.
 MAX_RETRY_BYTES = 64 * 2**20
@@ -138,17 +114,7 @@ class TlsConfig:
 
 
 class Connection:
-    """Validated settings of a client, blocking or asynchronous.
-
-    Args:
-        target: Address of the server; see ``parse_target``.
-        timeout_s: Seconds for one request, retries included; None: the default of each rpc.
-        api_key: API key, for servers that require one.
-        tls: False: no encryption; True: TLS with gRPC's own trusted roots; or certificates.
-
-    Raises:
-        ValueError: For a target, timeout or key that cannot work.
-    """
+    """Settings of a client, see ``FacetsClient``; ValueError for a target, timeout or key that cannot work."""
 
     def __init__(self, target: str, *, timeout_s: float | None, api_key: str | None, tls: bool | TlsConfig) -> None:
         if timeout_s is not None and not 0 < timeout_s < 1e9:
@@ -189,9 +155,16 @@ class Connection:
         )
         return library.secure_channel(self.target, credentials, options)
 
+    def method(self, channel: Any, request: type[Message], *, is_stream: bool = False) -> Any:
+        """The method of a channel that takes requests of this class."""
+        rpc = rpc_of(request)
+        return (channel.stream_stream if is_stream else channel.unary_unary)(
+            rpc.path, request_serializer=request.SerializeToString, response_deserializer=rpc.response.FromString
+        )
+
     def timeout_s(self, request: type[Message]) -> float:
         """Seconds for one request of this class."""
-        return TIMEOUTS_S.get(rpc_of(request).name, DEFAULT_TIMEOUT_S) if self._timeout_s is None else self._timeout_s
+        return rpc_of(request).timeout_s if self._timeout_s is None else self._timeout_s
 
     def metadata(self) -> tuple[tuple[str, str], ...]:
         """Metadata of one call: the API key, and the caller's trace context if the program uses OpenTelemetry."""

@@ -6,9 +6,8 @@ from grpc_health.v1 import health_pb2
 
 from facets_client.core.calls import AsyncCalls
 from facets_client.core.channel import SERVICES
-from facets_client.core.results import ServerStatus
 from facets_client.errors import NotFoundError
-from facets_client.generated.types import Model, TakenBackup
+from facets_client.generated.types import Model, ServerStatus, TakenBackup
 
 _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 
@@ -18,24 +17,15 @@ class AsyncModelCalls(AsyncCalls):
 
     async def models(self) -> list[Model]:
         """All models, the default first."""
-        models = await self._call_pages(pb.ListModelsRequest(), pb.ListModelsResponse, lambda reply: reply.models)
-        return [from_message(model, Model) for model in models]
+        return [from_message(model, Model) for model in await self._call_pages(pb.ListModelsRequest(), "models")]
 
     async def model(self, name: str = "") -> Model:
         """One model with its limits; without a name the default model."""
-        reply = await self._call(pb.GetModelRequest(name=name), pb.GetModelResponse)
-        return from_message(reply.model, Model)
+        return from_message((await self._call(pb.GetModelRequest(name=name))).model, Model)
 
     async def status(self) -> ServerStatus:
         """State of the server: version, load, disk, last backup."""
-        reply = await self._call(pb.GetServerStatusRequest(), pb.GetServerStatusResponse)
-        return from_message(
-            reply,
-            ServerStatus,
-            num_waiting={queue.model: queue.num_waiting for queue in reply.model_queues},
-            num_requests={count.code: count.num_requests for count in reply.request_counts},
-            disk_bytes={use.part: use.num_bytes for use in reply.disk_uses},
-        )
+        return from_message(await self._call(pb.GetServerStatusRequest()), ServerStatus)
 
     async def take_backup(self) -> TakenBackup:
         """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest backups.
@@ -43,7 +33,7 @@ class AsyncModelCalls(AsyncCalls):
         Raises:
             FailedPreconditionError: The server has no backup folder, or keeps its documents in PostgreSQL.
         """
-        return from_message(await self._call(pb.TakeBackupRequest(), pb.TakeBackupResponse), TakenBackup)
+        return from_message(await self._call(pb.TakeBackupRequest()), TakenBackup)
 
     async def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
@@ -51,7 +41,7 @@ class AsyncModelCalls(AsyncCalls):
         for service in ("", *SERVICES):
             request = health_pb2.HealthCheckRequest(service=service)
             try:
-                reply = await self._call(request, health_pb2.HealthCheckResponse)
+                reply = await self._call(request)
             except NotFoundError:
                 statuses[service] = "SERVICE_UNKNOWN"
             else:

@@ -1,5 +1,6 @@
 """Requests: built from the caller's arguments, and cut into parts within the server's limits."""
 
+import math
 import warnings
 from collections.abc import AsyncIterable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import fields
@@ -7,7 +8,7 @@ from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
-from facets_proto.codec import message_of, to_message
+from facets_proto.codec import message_of
 from facets_proto.v1 import filters_pb2
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import Message
@@ -21,8 +22,6 @@ RecordT = TypeVar("RecordT")
 # Space for a request's fields other than its items, and for the key and length of an item on the wire.
 ENVELOPE_BYTES = 4_096
 ITEM_BYTES = 16
-# The server's default. The client never sends it, but needs it to cut requests whose top_k is unset.
-DEFAULT_TOP_K = 10
 
 _REFUSED = (TypeError, ValueError, OverflowError)
 _INTEGERS = {
@@ -41,46 +40,28 @@ def request_of(message_type: type[MessageT], **values: Any) -> MessageT:
     try:
         return message_of(message_type, **values)
     except _REFUSED as error:
-        raise (_explained(message_type, values) or error) from error
+        raise _named(error, message_type, values) from error
 
 
 def record_message(record: object, message_type: type[MessageT], **values: Any) -> MessageT:
-    """A record as a message; ``values`` replace fields of the record.
-
-    Raises:
-        TypeError, ValueError: A value does not fit its field, which the message names.
-    """
-    try:
-        return to_message(record, message_type, **values)
-    except _REFUSED as error:
-        names = message_type.DESCRIPTOR.fields_by_name
-        values = {name: getattr(record, name) for name in names if hasattr(record, name)} | values
-        raise (_explained(message_type, values) or error) from error
+    """A record as a message; ``values`` replace fields of the record. Raises as ``request_of``."""
+    names = message_type.DESCRIPTOR.fields_by_name
+    return request_of(message_type, **{name: getattr(record, name) for name in names if hasattr(record, name)} | values)
 
 
-def _explained(message_type: type[Message], values: Mapping[str, Any]) -> Exception | None:
+def _named(error: Exception, message_type: type[Message], values: Mapping[str, Any]) -> Exception:
     """The error of the first value that does not fit its field: path of the field, and the rule."""
     for name, value in values.items():
         field = message_type.DESCRIPTOR.fields_by_name[name]
-        path, error = name, _error_of(message_type, name, value)
-        if error and field.is_repeated and isinstance(value, list | tuple):
-            for position, item in enumerate(value):
-                item_error = _error_of(message_type, name, [item])
-                if item_error:
-                    path, value, error = f"{name}[{position}]", item, item_error
-                    break
-        if error:
-            kind = TypeError if isinstance(error, TypeError) else ValueError
-            return kind(f"{path} {_rule(field, value, error)}")
-    return None
-
-
-def _error_of(message_type: type[Message], name: str, value: Any) -> Exception | None:
-    try:
-        message_of(message_type, **{name: value})
-    except _REFUSED as error:
-        return error
-    return None
+        is_list = field.is_repeated and isinstance(value, list | tuple)
+        parts = {f"{name}[{position}]": [item] for position, item in enumerate(value)} if is_list else {name: value}
+        for path, part in parts.items():
+            try:
+                message_of(message_type, **{name: part})
+            except _REFUSED as fault:
+                kind = TypeError if isinstance(fault, TypeError) else ValueError
+                return kind(f"{path} {_rule(field, part[0] if is_list else part, fault)}")
+    return error
 
 
 def _rule(field: Any, value: Any, error: Exception) -> str:
@@ -159,12 +140,19 @@ def least(*limits: int) -> int:
     return min((limit for limit in limits if limit), default=0)
 
 
+def max_together(limit: int, num_results: int) -> int:
+    """Maximum items per request where the limit is on the results of all of them; 0: no limit.
+
+    Args:
+        limit: Maximum results.
+        num_results: Results of each item; 0: the server's default, taken to be at most the root of the limit.
+    """
+    return limit and max(1, limit // (num_results or math.isqrt(limit)))
+
+
 def max_with_evidence(limits: Limits, request: Any) -> int:
     """Maximum queries, papers or ids per request with ``evidence`` and ``top_k``; 0: no limit."""
-    if not request.evidence:
-        return 0
-    top_k = request.top_k if request.HasField("top_k") else DEFAULT_TOP_K
-    return limits.max_evidence_hits and max(1, limits.max_evidence_hits // max(1, top_k))
+    return max_together(limits.max_evidence_hits, request.top_k) if request.evidence else 0
 
 
 def move_indices(error: FacetsClientError, field: str, offset: int) -> None:

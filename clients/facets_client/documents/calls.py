@@ -46,33 +46,24 @@ class AsyncCollectionCalls(AsyncCalls):
     async def create_collection(
         self, name: str, *, model: str = "", search_fields: Mapping[str, float] | None = None
     ) -> Collection:
-        """Creates an empty collection; AlreadyExistsError when the name is taken.
-
-        Args:
-            name: Name of the collection.
-            model: Name of a passage or sentence model; empty: the server's default for collections.
-            search_fields: Payload fields searched along with the text -> weight of their words relative to those
-                of the text; None: title, subject, headline, heading and name, 2 each; empty: none.
-        """
-        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        """Creates an empty collection; AlreadyExistsError when the name is taken."""
+        fields = None if search_fields is None else list(search_fields.items())
         request = request_of(pb.CreateCollectionRequest, name=name, model=model, search_fields=fields)
-        return from_message((await self._call(request, pb.CreateCollectionResponse)).collection, Collection)
+        return from_message((await self._call(request)).collection, Collection)
 
     async def get_collection(self, name: str) -> Collection:
         """One collection; NotFoundError when it does not exist."""
-        reply = await self._call(request_of(pb.GetCollectionRequest, name=name), pb.GetCollectionResponse)
+        reply = await self._call(request_of(pb.GetCollectionRequest, name=name))
         return from_message(reply.collection, Collection)
 
     async def list_collections(self) -> list[Collection]:
         """All collections, ordered by name."""
-        collections = await self._call_pages(
-            pb.ListCollectionsRequest(), pb.ListCollectionsResponse, lambda reply: reply.collections
-        )
+        collections = await self._call_pages(pb.ListCollectionsRequest(), "collections")
         return [from_message(collection, Collection) for collection in collections]
 
     async def delete_collection(self, name: str) -> WriteResult:
         """Deletes a collection with its documents."""
-        reply = await self._call(request_of(pb.DeleteCollectionRequest, name=name), pb.DeleteCollectionResponse)
+        reply = await self._call(request_of(pb.DeleteCollectionRequest, name=name))
         return WriteResult(reply.num_documents, reply.index_revision)
 
     async def reindex_collection(
@@ -81,43 +72,25 @@ class AsyncCollectionCalls(AsyncCalls):
         """Moves a collection to another model or the served revision of its current one, by encoding all texts again.
 
         The collection can be searched and written during the move. If the caller stops iterating, the collection is
-        left unchanged; the next call continues.
-
-        Args:
-            name: Name of the collection.
-            model: New model; empty: the served revision of its current model.
-            search_fields: Payload fields to search after the move; None: unchanged.
-
-        Yields:
-            The progress every few seconds; the last one is ``done``.
+        left unchanged; the next call continues. Yields the progress every few seconds; the last one is ``done``.
         """
-        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        fields = None if search_fields is None else list(search_fields.items())
         request = request_of(pb.ReindexCollectionRequest, name=name, model=model, search_fields=fields)
         done = False
         while not done:
-            reply = await self._call(request, pb.ReindexCollectionResponse)
+            reply = await self._call(request)
             done = reply.done
             yield from_message(reply, ReindexProgress)
 
     async def diagnose_collection(self, name: str, queries: Sequence[str] = ()) -> CollectionDiagnosis:
-        """Examines a whole collection for duplicates and hubs and, given queries, measures the recall of its index.
-
-        Args:
-            name: Name of the collection.
-            queries: Real user questions, at most 1,000. Sentences from the documents overstate the recall.
-        """
+        """Examines a whole collection for duplicates and hubs and, given queries, measures the recall of its index."""
         request = request_of(diagnosis_pb2.DiagnoseCollectionRequest, name=name, queries=queries)
-        return from_message(await self._call(request, diagnosis_pb2.DiagnoseCollectionResponse), CollectionDiagnosis)
+        return from_message(await self._call(request), CollectionDiagnosis)
 
     async def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
-        """A two-dimensional layout of a collection, with similar documents close together, and its themes.
-
-        Args:
-            name: Name of the collection.
-            max_documents: Size of the sample in the layout; 0: the server's limit.
-        """
+        """A two-dimensional layout of a collection, with similar documents close together, and its themes."""
         request = request_of(diagnosis_pb2.MapCollectionRequest, name=name, max_documents=max_documents)
-        return from_message(await self._call(request, diagnosis_pb2.MapCollectionResponse), CollectionMap)
+        return from_message(await self._call(request), CollectionMap)
 
 
 class AsyncDocumentCalls(AsyncCalls):
@@ -130,33 +103,19 @@ class AsyncDocumentCalls(AsyncCalls):
 
         Each request is atomic. A long input takes several requests, and an error in a later one leaves the earlier
         ones stored.
-
-        Args:
-            collection: Name of the collection.
-            documents: At least one.
-            encoded_by: The model that made their facet embeddings; FailedPreconditionError if the collection
-                uses another one. None: not verified.
         """
         check_iterable("documents", documents)
         messages = [from_document(document) for document in documents]
         request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
-        parts = await self._call_parts(
-            request, pb.UpsertResponse, "documents", lambda limits: limits.max_documents_per_upsert
-        )
+        parts = await self._call_parts(request, "documents", "max_documents_per_upsert")
         return to_write_result(parts)
 
     async def open_upsert_session(
         self, collection: str, *, resume_token: str = "", encoded_by: ModelVersion | None = None
     ) -> AsyncUpsertSession:
-        """Opens an upsert stream whose batches and acks the caller handles one by one; not retried.
-
-        Args:
-            collection: Name of the collection.
-            resume_token: Token from an earlier ack, to continue its stream; empty: a new stream.
-            encoded_by: As in ``upsert``.
-        """
+        """Opens an upsert stream whose batches and acks the caller handles one by one; not retried."""
         first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
-        stream, reply = await self._open(pb.UpsertStreamRequest(open=first), pb.UpsertStreamResponse)
+        stream, reply = await self._open(pb.UpsertStreamRequest(open=first))
         return AsyncUpsertSession(stream, reply.opened)
 
     async def upsert_stream(
@@ -170,16 +129,15 @@ class AsyncDocumentCalls(AsyncCalls):
     ) -> AsyncIterator[StreamAck]:
         """Stores any number of documents in bounded memory; the ack of a batch lists its rejected documents.
 
+        Yields one ack for each batch, in order, once the batch is durable.
+
         Args:
             collection: Name of the collection.
             documents: Any number. A window of batches is read ahead of the acks.
-            batch_size: Documents per batch; each batch has one ack.
+            batch_size: Documents per batch.
             resume_token: Token from an earlier ack, to continue after a broken connection with the unacknowledged
                 documents.
             encoded_by: As in ``upsert``.
-
-        Yields:
-            One ack for each batch, in order, once the batch is durable.
         """
         check_iterable("documents", documents)
         limits = await self._limits()
@@ -223,14 +181,7 @@ class AsyncDocumentCalls(AsyncCalls):
     async def get_documents(
         self, collection: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int = 0
     ) -> FoundDocuments:
-        """Documents by id, in the order of the ids, and the ids that do not exist.
-
-        Args:
-            collection: Name of the collection.
-            ids: At least one.
-            include_facets: Also return the facet embeddings.
-            min_revision: Read only this revision or a later one; 0: any.
-        """
+        """Documents by id, in the order of the ids, and the ids that do not exist."""
         request = request_of(
             pb.GetDocumentsRequest,
             collection=collection,
@@ -238,28 +189,18 @@ class AsyncDocumentCalls(AsyncCalls):
             include_facets=include_facets,
             min_revision=min_revision,
         )
-        parts = await self._call_parts(
-            request, pb.GetDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
-        )
+        parts = await self._call_parts(request, "ids", "max_documents_per_upsert")
         return join([from_message(part, FoundDocuments) for part in parts])
 
     async def delete_documents(
         self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None
     ) -> WriteResult:
-        """Deletes documents by id, or all that match a filter; unknown ids are not an error.
-
-        Args:
-            collection: Name of the collection.
-            ids: Documents to delete.
-            where: Condition on the payload, instead of ids.
-        """
+        """Deletes documents by id, or all that match a filter; unknown ids are not an error."""
         request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
         if where is not None:
-            parts = [await self._call(request, pb.DeleteDocumentsResponse)]
+            parts = [await self._call(request)]
         else:
-            parts = await self._call_parts(
-                request, pb.DeleteDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
-            )
+            parts = await self._call_parts(request, "ids", "max_documents_per_upsert")
         warn_of(warning for part in parts for warning in part.warnings)
         return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
 
@@ -268,7 +209,7 @@ class AsyncDocumentCalls(AsyncCalls):
         request = request_of(
             pb.CountDocumentsRequest, collection=collection, where=filter_message(where), min_revision=min_revision
         )
-        reply = await self._call(request, pb.CountDocumentsResponse)
+        reply = await self._call(request)
         warn_of(reply.warnings)
         return int(reply.num_documents)
 
@@ -281,15 +222,7 @@ class AsyncDocumentCalls(AsyncCalls):
         include_facets: bool = False,
         min_revision: int = 0,
     ) -> AsyncIterator[Document]:
-        """All documents that match, ordered by id, fetched page by page.
-
-        Args:
-            collection: Name of the collection.
-            where: Condition on the payload; None: all documents.
-            page_size: Documents fetched at a time; 0: the server's default.
-            include_facets: Also return the facet embeddings.
-            min_revision: Read only this revision or a later one; 0: any.
-        """
+        """All documents that match, ordered by id, fetched page by page."""
         request = request_of(
             pb.ListDocumentsRequest,
             collection=collection,
@@ -299,7 +232,7 @@ class AsyncDocumentCalls(AsyncCalls):
             min_revision=min_revision,
         )
         while True:
-            reply = await self._call(request, pb.ListDocumentsResponse)
+            reply = await self._call(request)
             warn_of(reply.warnings)
             for document in reply.documents:
                 yield from_message(document, Document)
@@ -328,24 +261,8 @@ class AsyncDocumentCalls(AsyncCalls):
     ) -> SearchResults:
         """The best documents for each query, by facets and words.
 
-        Args:
-            collection: Name of the collection.
-            queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
-            top_k: Hits for each query; None: 10.
-            mode: ``hybrid`` (None): facets and words (facets alone for facet embeddings); ``facets``; or
-                ``lexical``: words.
-            combine: How the facets of a query are combined into one score. ``sum``: a document must answer all of
-                them; ``any``: any of them; empty: ``any`` for a text with several questions, else ``sum``.
-            where: Condition on the payload; None: all documents.
-            exact: Compare with every document instead of using an approximate index.
-            min_revision: Read only this revision or a later one (read your writes); 0: any.
-            evidence: Report which facets matched.
-            num_words: Nearest words for each facet of the evidence; None: the server's default.
-            include_document: Whether to return text and payload; None: yes.
-            min_confidence: Only hits with at least this confidence, in [0, 1]; None: all.
-            diversify: How much the hits should differ in what they answer, in [0, 1]; None: ranked by score alone.
-            group: True (None): hits are documents, long ones with their best part; False: hits are parts.
-            model: Model that embeds the queries, from the collection's embedding space; empty: the collection's.
+        With ``combine="sum"``, a document must answer all facets of a query, with ``any`` any of them. Without it, a
+        text with several questions is answered by ``any``, another one by ``sum``.
         """
         request = request_of(
             pb.SearchRequest,
@@ -366,10 +283,7 @@ class AsyncDocumentCalls(AsyncCalls):
             model=model,
         )
         parts = await self._call_parts(
-            request,
-            pb.SearchResponse,
-            "queries",
-            lambda limits: least(limits.max_queries_per_search, max_with_evidence(limits, request)),
+            request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
         )
         warn_of(parts[0].warnings)
         results = [
@@ -387,14 +301,6 @@ class AsyncDocumentCalls(AsyncCalls):
         mode: SearchMode | None = None,
         model: str = "",
     ) -> RerankedTexts:
-        """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts.
-
-        Args:
-            query: What the texts should answer.
-            texts: At most ``Limits.max_texts_per_request``: they are compared with each other in one request.
-            top_k: How many of the best to return; None: all.
-            mode: ``hybrid`` (None), ``facets`` or ``lexical``, as in ``search``.
-            model: Model that embeds query and texts; empty: the server's default for collections.
-        """
+        """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts."""
         request = request_of(pb.RerankRequest, query=query, texts=texts, top_k=top_k, mode=mode, model=model)
-        return from_message(await self._call(request, pb.RerankResponse), RerankedTexts)
+        return from_message(await self._call(request), RerankedTexts)

@@ -50,30 +50,35 @@ class CollectionCalls(Calls):
         """Creates an empty collection; AlreadyExistsError when the name is taken.
 
         Args:
-            name: Name of the collection.
-            model: Name of a passage or sentence model; empty: the server's default for collections.
-            search_fields: Payload fields searched along with the text -> weight of their words relative to those
-                of the text; None: title, subject, headline, heading and name, 2 each; empty: none.
+            name: Name of the new collection, see Collection.name.
+            model: Model of passages or sentences; empty: the server's default model for collections.
+            search_fields: Payload fields to search; default title, subject, headline, heading and name with weight 2.
         """
-        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        fields = None if search_fields is None else list(search_fields.items())
         request = request_of(pb.CreateCollectionRequest, name=name, model=model, search_fields=fields)
-        return from_message((self._call(request, pb.CreateCollectionResponse)).collection, Collection)
+        return from_message((self._call(request)).collection, Collection)
 
     def get_collection(self, name: str) -> Collection:
-        """One collection; NotFoundError when it does not exist."""
-        reply = self._call(request_of(pb.GetCollectionRequest, name=name), pb.GetCollectionResponse)
+        """One collection; NotFoundError when it does not exist.
+
+        Args:
+            name: Name of the collection.
+        """
+        reply = self._call(request_of(pb.GetCollectionRequest, name=name))
         return from_message(reply.collection, Collection)
 
     def list_collections(self) -> list[Collection]:
         """All collections, ordered by name."""
-        collections = self._call_pages(
-            pb.ListCollectionsRequest(), pb.ListCollectionsResponse, lambda reply: reply.collections
-        )
+        collections = self._call_pages(pb.ListCollectionsRequest(), "collections")
         return [from_message(collection, Collection) for collection in collections]
 
     def delete_collection(self, name: str) -> WriteResult:
-        """Deletes a collection with its documents."""
-        reply = self._call(request_of(pb.DeleteCollectionRequest, name=name), pb.DeleteCollectionResponse)
+        """Deletes a collection with its documents.
+
+        Args:
+            name: Name of the collection.
+        """
+        reply = self._call(request_of(pb.DeleteCollectionRequest, name=name))
         return WriteResult(reply.num_documents, reply.index_revision)
 
     def reindex_collection(
@@ -82,21 +87,20 @@ class CollectionCalls(Calls):
         """Moves a collection to another model or the served revision of its current one, by encoding all texts again.
 
         The collection can be searched and written during the move. If the caller stops iterating, the collection is
-        left unchanged; the next call continues.
+        left unchanged; the next call continues. Yields the progress every few seconds; the last one is ``done``.
 
         Args:
             name: Name of the collection.
-            model: New model; empty: the served revision of its current model.
-            search_fields: Payload fields to search after the move; None: unchanged.
-
-        Yields:
-            The progress every few seconds; the last one is ``done``.
+            model: New model; empty: the collection's model in its served revision. Another model than in the last call
+                starts over; the collection's current model cancels a running move.
+            search_fields: New payload fields to search; unset: unchanged. Different fields require re-encoding with the
+                same model.
         """
-        fields = None if search_fields is None else request_of(pb.SearchFields, fields=search_fields)
+        fields = None if search_fields is None else list(search_fields.items())
         request = request_of(pb.ReindexCollectionRequest, name=name, model=model, search_fields=fields)
         done = False
         while not done:
-            reply = self._call(request, pb.ReindexCollectionResponse)
+            reply = self._call(request)
             done = reply.done
             yield from_message(reply, ReindexProgress)
 
@@ -105,20 +109,21 @@ class CollectionCalls(Calls):
 
         Args:
             name: Name of the collection.
-            queries: Real user questions, at most 1,000. Sentences from the documents overstate the recall.
+            queries: Questions of real users, at most 1,000, to measure recall with; empty: recall is not measured.
         """
         request = request_of(diagnosis_pb2.DiagnoseCollectionRequest, name=name, queries=queries)
-        return from_message(self._call(request, diagnosis_pb2.DiagnoseCollectionResponse), CollectionDiagnosis)
+        return from_message(self._call(request), CollectionDiagnosis)
 
     def map_collection(self, name: str, *, max_documents: int = 0) -> CollectionMap:
         """A two-dimensional layout of a collection, with similar documents close together, and its themes.
 
         Args:
             name: Name of the collection.
-            max_documents: Size of the sample in the layout; 0: the server's limit.
+            max_documents: Documents on the map; larger collections are sampled at random with a fixed seed. 0, and at
+                most: 100,000.
         """
         request = request_of(diagnosis_pb2.MapCollectionRequest, name=name, max_documents=max_documents)
-        return from_message(self._call(request, diagnosis_pb2.MapCollectionResponse), CollectionMap)
+        return from_message(self._call(request), CollectionMap)
 
 
 class DocumentCalls(Calls):
@@ -134,16 +139,14 @@ class DocumentCalls(Calls):
 
         Args:
             collection: Name of the collection.
-            documents: At least one.
-            encoded_by: The model that made their facet embeddings; FailedPreconditionError if the collection
-                uses another one. None: not verified.
+            documents: Documents, 1 to Limits.max_documents_per_upsert, with distinct ids.
+            encoded_by: Model of the facet_embeddings; unset: not verified. FAILED_PRECONDITION: the collection has
+                another one.
         """
         check_iterable("documents", documents)
         messages = [from_document(document) for document in documents]
         request = request_of(pb.UpsertRequest, collection=collection, documents=messages, encoded_by=encoded_by)
-        parts = self._call_parts(
-            request, pb.UpsertResponse, "documents", lambda limits: limits.max_documents_per_upsert
-        )
+        parts = self._call_parts(request, "documents", "max_documents_per_upsert")
         return to_write_result(parts)
 
     def open_upsert_session(
@@ -153,11 +156,11 @@ class DocumentCalls(Calls):
 
         Args:
             collection: Name of the collection.
-            resume_token: Token from an earlier ack, to continue its stream; empty: a new stream.
-            encoded_by: As in ``upsert``.
+            resume_token: Token of an earlier stream to resume; empty: new stream.
+            encoded_by: Model of the facet_embeddings of all batches, see UpsertRequest.
         """
         first = request_of(pb.UpsertStreamOpen, collection=collection, resume_token=resume_token, encoded_by=encoded_by)
-        stream, reply = self._open(pb.UpsertStreamRequest(open=first), pb.UpsertStreamResponse)
+        stream, reply = self._open(pb.UpsertStreamRequest(open=first))
         return UpsertSession(stream, reply.opened)
 
     def upsert_stream(
@@ -171,16 +174,15 @@ class DocumentCalls(Calls):
     ) -> Iterator[StreamAck]:
         """Stores any number of documents in bounded memory; the ack of a batch lists its rejected documents.
 
+        Yields one ack for each batch, in order, once the batch is durable.
+
         Args:
             collection: Name of the collection.
             documents: Any number. A window of batches is read ahead of the acks.
-            batch_size: Documents per batch; each batch has one ack.
+            batch_size: Documents per batch.
             resume_token: Token from an earlier ack, to continue after a broken connection with the unacknowledged
                 documents.
             encoded_by: As in ``upsert``.
-
-        Yields:
-            One ack for each batch, in order, once the batch is durable.
         """
         check_iterable("documents", documents)
         limits = self._limits()
@@ -226,9 +228,9 @@ class DocumentCalls(Calls):
 
         Args:
             collection: Name of the collection.
-            ids: At least one.
-            include_facets: Also return the facet embeddings.
-            min_revision: Read only this revision or a later one; 0: any.
+            ids: Ids, 1 to Limits.max_documents_per_upsert.
+            include_facets: Fill Document.facet_embeddings.
+            min_revision: Minimum revision to read; 0: any.
         """
         request = request_of(
             pb.GetDocumentsRequest,
@@ -237,9 +239,7 @@ class DocumentCalls(Calls):
             include_facets=include_facets,
             min_revision=min_revision,
         )
-        parts = self._call_parts(
-            request, pb.GetDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
-        )
+        parts = self._call_parts(request, "ids", "max_documents_per_upsert")
         return join([from_message(part, FoundDocuments) for part in parts])
 
     def delete_documents(self, collection: str, ids: Sequence[str] = (), *, where: Filter | None = None) -> WriteResult:
@@ -247,25 +247,29 @@ class DocumentCalls(Calls):
 
         Args:
             collection: Name of the collection.
-            ids: Documents to delete.
-            where: Condition on the payload, instead of ids.
+            ids: Ids, 1 to Limits.max_documents_per_upsert. Excludes where.
+            where: Deletes all matching documents.
         """
         request = request_of(pb.DeleteDocumentsRequest, collection=collection, ids=ids, where=filter_message(where))
         if where is not None:
-            parts = [self._call(request, pb.DeleteDocumentsResponse)]
+            parts = [self._call(request)]
         else:
-            parts = self._call_parts(
-                request, pb.DeleteDocumentsResponse, "ids", lambda limits: limits.max_documents_per_upsert
-            )
+            parts = self._call_parts(request, "ids", "max_documents_per_upsert")
         warn_of(warning for part in parts for warning in part.warnings)
         return WriteResult(sum(part.num_deleted for part in parts), parts[-1].index_revision)
 
     def count_documents(self, collection: str, *, where: Filter | None = None, min_revision: int = 0) -> int:
-        """Number of documents, or of those that match a filter."""
+        """Number of documents, or of those that match a filter.
+
+        Args:
+            collection: Name of the collection.
+            where: Only matching documents; unset: all.
+            min_revision: Minimum revision to read; 0: any.
+        """
         request = request_of(
             pb.CountDocumentsRequest, collection=collection, where=filter_message(where), min_revision=min_revision
         )
-        reply = self._call(request, pb.CountDocumentsResponse)
+        reply = self._call(request)
         warn_of(reply.warnings)
         return int(reply.num_documents)
 
@@ -282,10 +286,10 @@ class DocumentCalls(Calls):
 
         Args:
             collection: Name of the collection.
-            where: Condition on the payload; None: all documents.
-            page_size: Documents fetched at a time; 0: the server's default.
-            include_facets: Also return the facet embeddings.
-            min_revision: Read only this revision or a later one; 0: any.
+            where: Only matching documents; unset: all.
+            page_size: Entries per page, in [1, Limits.max_page_size]; 0: 100.
+            include_facets: Fill Document.facet_embeddings.
+            min_revision: Minimum revision to read; 0: any.
         """
         request = request_of(
             pb.ListDocumentsRequest,
@@ -296,7 +300,7 @@ class DocumentCalls(Calls):
             min_revision=min_revision,
         )
         while True:
-            reply = self._call(request, pb.ListDocumentsResponse)
+            reply = self._call(request)
             warn_of(reply.warnings)
             for document in reply.documents:
                 yield from_message(document, Document)
@@ -325,24 +329,28 @@ class DocumentCalls(Calls):
     ) -> SearchResults:
         """The best documents for each query, by facets and words.
 
+        With ``combine="sum"``, a document must answer all facets of a query, with ``any`` any of them. Without it, a
+        text with several questions is answered by ``any``, another one by ``sum``.
+
         Args:
             collection: Name of the collection.
-            queries: Texts, or facet embeddings ``[facets, dim]`` of the collection's model.
-            top_k: Hits for each query; None: 10.
-            mode: ``hybrid`` (None): facets and words (facets alone for facet embeddings); ``facets``; or
-                ``lexical``: words.
-            combine: How the facets of a query are combined into one score. ``sum``: a document must answer all of
-                them; ``any``: any of them; empty: ``any`` for a text with several questions, else ``sum``.
-            where: Condition on the payload; None: all documents.
-            exact: Compare with every document instead of using an approximate index.
-            min_revision: Read only this revision or a later one (read your writes); 0: any.
-            evidence: Report which facets matched.
-            num_words: Nearest words for each facet of the evidence; None: the server's default.
-            include_document: Whether to return text and payload; None: yes.
-            min_confidence: Only hits with at least this confidence, in [0, 1]; None: all.
-            diversify: How much the hits should differ in what they answer, in [0, 1]; None: ranked by score alone.
-            group: True (None): hits are documents, long ones with their best part; False: hits are parts.
-            model: Model that embeds the queries, from the collection's embedding space; empty: the collection's.
+            queries: Queries, 1 to Limits.max_queries_per_search.
+            top_k: Hits per query, in [1, Limits.max_top_k]; default 10.
+            mode: Ranking; default HYBRID.
+            combine: Combination of several query facets.
+            where: Only matching documents; unset: all.
+            exact: True: compare with every document instead of using an approximate index.
+            min_revision: Minimum revision to search; 0: any.
+            evidence: Fill SearchHit.evidence.
+            num_words: Nearest words per facet of the evidence, in [1, Limits.max_nearest_words]; default 5.
+            include_document: Fill SearchHit.text and SearchHit.payload; default true.
+            min_confidence: Minimum confidence of hits, in [0, 1]; unset: none. INVALID_ARGUMENT: hits have no
+                confidence in this mode.
+            diversify: How strongly to prefer hits with different answers, in [0, 1]; default 0: rank by score alone.
+            group: True (default): a hit is a document with its best part. False: a hit is a part; a document may have
+                several.
+            model: Model that embeds the queries; empty: the collection's. FAILED_PRECONDITION: the model has another
+                space.
         """
         request = request_of(
             pb.SearchRequest,
@@ -363,10 +371,7 @@ class DocumentCalls(Calls):
             model=model,
         )
         parts = self._call_parts(
-            request,
-            pb.SearchResponse,
-            "queries",
-            lambda limits: least(limits.max_queries_per_search, max_with_evidence(limits, request)),
+            request, "queries", "max_queries_per_search", lambda limits: max_with_evidence(limits, request)
         )
         warn_of(parts[0].warnings)
         results = [
@@ -387,11 +392,11 @@ class DocumentCalls(Calls):
         """Texts ordered by how well they answer a query, scored as in a search of a collection of these texts.
 
         Args:
-            query: What the texts should answer.
-            texts: At most ``Limits.max_texts_per_request``: they are compared with each other in one request.
-            top_k: How many of the best to return; None: all.
-            mode: ``hybrid`` (None), ``facets`` or ``lexical``, as in ``search``.
-            model: Model that embeds query and texts; empty: the server's default for collections.
+            query: Query, as SearchQuery.text.
+            texts: Texts, 1 to Limits.max_texts_per_request, each as long as a query may be.
+            top_k: Results to return, in [1, number of texts]; default all.
+            mode: Ranking; default HYBRID.
+            model: Model of query and texts; empty: the server's default model for collections.
         """
         request = request_of(pb.RerankRequest, query=query, texts=texts, top_k=top_k, mode=mode, model=model)
-        return from_message(self._call(request, pb.RerankResponse), RerankedTexts)
+        return from_message(self._call(request), RerankedTexts)

@@ -6,10 +6,9 @@ from facets_proto.v1 import models_pb2 as pb
 from grpc_health.v1 import health_pb2
 
 from facets_client.core.channel import SERVICES
-from facets_client.core.results import ServerStatus
 from facets_client.errors import NotFoundError
 from facets_client.generated.calls import Calls
-from facets_client.generated.types import Model, TakenBackup
+from facets_client.generated.types import Model, ServerStatus, TakenBackup
 
 _SERVING = health_pb2.HealthCheckResponse.ServingStatus
 
@@ -19,24 +18,19 @@ class ModelCalls(Calls):
 
     def models(self) -> list[Model]:
         """All models, the default first."""
-        models = self._call_pages(pb.ListModelsRequest(), pb.ListModelsResponse, lambda reply: reply.models)
-        return [from_message(model, Model) for model in models]
+        return [from_message(model, Model) for model in self._call_pages(pb.ListModelsRequest(), "models")]
 
     def model(self, name: str = "") -> Model:
-        """One model with its limits; without a name the default model."""
-        reply = self._call(pb.GetModelRequest(name=name), pb.GetModelResponse)
-        return from_message(reply.model, Model)
+        """One model with its limits; without a name the default model.
+
+        Args:
+            name: Name of the model; empty: the server's default model.
+        """
+        return from_message((self._call(pb.GetModelRequest(name=name))).model, Model)
 
     def status(self) -> ServerStatus:
         """State of the server: version, load, disk, last backup."""
-        reply = self._call(pb.GetServerStatusRequest(), pb.GetServerStatusResponse)
-        return from_message(
-            reply,
-            ServerStatus,
-            num_waiting={queue.model: queue.num_waiting for queue in reply.model_queues},
-            num_requests={count.code: count.num_requests for count in reply.request_counts},
-            disk_bytes={use.part: use.num_bytes for use in reply.disk_uses},
-        )
+        return from_message(self._call(pb.GetServerStatusRequest()), ServerStatus)
 
     def take_backup(self) -> TakenBackup:
         """Copies the server's data directory into its backup folder, verifies the copy and removes the oldest backups.
@@ -44,7 +38,7 @@ class ModelCalls(Calls):
         Raises:
             FailedPreconditionError: The server has no backup folder, or keeps its documents in PostgreSQL.
         """
-        return from_message(self._call(pb.TakeBackupRequest(), pb.TakeBackupResponse), TakenBackup)
+        return from_message(self._call(pb.TakeBackupRequest()), TakenBackup)
 
     def health(self) -> dict[str, str]:
         """Status of the server (under the empty name) and of each service, e.g. ``SERVING``."""
@@ -52,7 +46,7 @@ class ModelCalls(Calls):
         for service in ("", *SERVICES):
             request = health_pb2.HealthCheckRequest(service=service)
             try:
-                reply = self._call(request, health_pb2.HealthCheckResponse)
+                reply = self._call(request)
             except NotFoundError:
                 statuses[service] = "SERVICE_UNKNOWN"
             else:

@@ -29,7 +29,7 @@ class RelationCalls(Calls):
         *,
         spans: Spans | None = None,
         entity_source: EntitySource = "any",
-        gazetteer: Sequence[str] = (),
+        gazetteer_names: Sequence[str] = (),
         relations: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
@@ -40,26 +40,30 @@ class RelationCalls(Calls):
     ) -> list[TextRelations]:
         """Relations that texts assert between pairs of entities in a sentence.
 
+        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
+        without it, the server finds them.
+
         Args:
-            texts: At least one.
-            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
-                None: found by the server.
-            entity_source: Where entities come from; ``any``: spans, else the gazetteer, else the server's recognizer.
-            gazetteer: Names of entities to find.
-            relations: Candidates by name or alias; empty: every relation.
-            pair_limits: Which pairs are considered.
+            texts: Texts, 1 to Limits.max_texts_per_request.
+            entity_source: Source of the entities.
+            gazetteer_names: Names of entities, at most Limits.max_gazetteer_names; matched exactly, longest first.
+            relations: Candidate relations by name or alias; empty: all. Replies use the names. NOT_FOUND: unknown name;
+                the message suggests similar ones.
+            pair_limits: Limits of the entity pairs.
             include_unrelated: Also return pairs without an accepted relation.
-            max_relations_per_pair: Maximum accepted relations per entity pair, both directions together; None: 1.
-            top_k: Return this many relations per pair, accepted or not; None: only accepted ones.
-            evidence: Report which facets matched, the relations near each facet, and the nearest training patterns.
-            model: Name; empty: the server's default for relations.
+            max_relations_per_pair: Accepted relations per pair of entities, both directions together, in [1, 50];
+                default 1.
+            top_k: Relations per pair, accepted or not, in [1, Limits.max_top_k]; default: the accepted ones, at most
+                50.
+            evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
+            model: Model name; empty: the server's default model for relations.
         """
         request = request_of(
             pb.ExtractRelationsRequest,
             texts=text_messages(texts, spans),
             model=model,
             entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer,
+            gazetteer_names=gazetteer_names,
             relations=relations,
             pair_limits=pair_limits,
             include_unrelated=include_unrelated,
@@ -67,9 +71,7 @@ class RelationCalls(Calls):
             top_k=top_k,
             evidence=evidence,
         )
-        parts = self._call_parts(
-            request, pb.ExtractRelationsResponse, "texts", lambda limits: limits.max_texts_per_request
-        )
+        parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(text, TextRelations) for part in parts for text in part.texts]
 
     def fill_slots(
@@ -79,7 +81,7 @@ class RelationCalls(Calls):
         *,
         spans: Spans | None = None,
         entity_source: EntitySource = "any",
-        gazetteer: Sequence[str] = (),
+        gazetteer_names: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         top_k: int | None = None,
         evidence: bool = False,
@@ -87,16 +89,18 @@ class RelationCalls(Calls):
     ) -> list[tuple[RankedTail, ...]]:
         """Tail entities for heads and relations, best first.
 
+        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
+        without it, the server finds them.
+
         Args:
-            slots: ``(head, relation)`` pairs; each is filled from all texts.
-            texts: At least one, and at most as many as fit in one request: tails are ranked over all of them.
-            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
-            entity_source: As in ``extract_relations``; heads are found in addition.
-            gazetteer: Names of entities to find.
-            pair_limits: Which pairs are considered.
-            top_k: Maximum tails per slot; None: 10.
-            evidence: Report which facets matched.
-            model: Name; empty: the server's default for relations.
+            slots: Slots, 1 to Limits.max_slots_per_request; each is filled from all texts.
+            texts: Texts, 1 to Limits.max_texts_per_request.
+            entity_source: Source of the candidate tails.
+            gazetteer_names: As in ExtractRelationsRequest.
+            pair_limits: As in ExtractRelationsRequest.
+            top_k: Tails per slot, in [1, Limits.max_top_k]; default 10.
+            evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
+            model: Model name; empty: the server's default model for relations.
         """
         request = request_of(
             pb.FillSlotsRequest,
@@ -104,12 +108,12 @@ class RelationCalls(Calls):
             texts=text_messages(texts, spans),
             model=model,
             entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer,
+            gazetteer_names=gazetteer_names,
             pair_limits=pair_limits,
             top_k=top_k,
             evidence=evidence,
         )
-        parts = self._call_parts(request, pb.FillSlotsResponse, "slots", lambda limits: limits.max_slots_per_request)
+        parts = self._call_parts(request, "slots", "max_slots_per_request")
         return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
 
     def score_relations(
@@ -124,11 +128,12 @@ class RelationCalls(Calls):
         """Scores how well relations fit sentence patterns.
 
         Args:
-            patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Candidates by name or alias; empty: every relation.
-            top_k: Maximum relations per pattern; None: all candidates, or 10 when ``relations`` is empty.
-            evidence: Report which facets matched, and the relations near each facet.
-            model: Name; empty: the server's default for relations.
+            patterns: Sentence patterns, 1 to Limits.max_patterns_per_request, each at most Limits.max_text_bytes bytes.
+            relations: Candidate relations by name or alias; empty: all. An inverse alias is scored with head and tail
+                exchanged, under its own name. NOT_FOUND: unknown name; the message suggests similar ones.
+            top_k: Relations per pattern, in [1, Limits.max_top_k]; default 10, or all if relations are given.
+            evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
+            model: Model name; empty: the server's default model for relations.
         """
         request = request_of(
             pb.ScoreRelationsRequest,
@@ -139,7 +144,7 @@ class RelationCalls(Calls):
             evidence=evidence,
         )
         parts = self._call_parts(
-            request, pb.ScoreRelationsResponse, "patterns", lambda limits: max_patterns(limits, request)
+            request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
         )
         return [from_message(score, PatternScore) for part in parts for score in part.scores]
 
@@ -147,24 +152,21 @@ class RelationCalls(Calls):
         """Whether one sentence pattern entails another, in both directions.
 
         Args:
-            pairs: ``(premise, hypothesis)`` pairs of patterns as in ``score_relations``.
-            model: Name; empty: the server's default for relations.
+            pairs: Pairs of sentence patterns, 1 to Limits.max_pairs_per_request.
+            model: Model name; empty: the server's default model for relations.
         """
         parts = self._call_parts(
-            request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model),
-            pb.DetectEntailmentResponse,
-            "pairs",
-            lambda limits: limits.max_pairs_per_request,
+            request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model), "pairs", "max_pairs_per_request"
         )
         return [from_message(item, Entailment) for part in parts for item in part.entailments]
 
     def list_relations(self, *, model: str = "") -> list[Relation]:
-        """The relations that a model knows, trained and added, by name."""
-        relations = self._call_pages(
-            request_of(pb.ListRelationsRequest, model=model),
-            pb.ListRelationsResponse,
-            lambda reply: reply.relations,
-        )
+        """The relations that a model knows, trained and added, by name.
+
+        Args:
+            model: Model name; empty: the server's default model for relations.
+        """
+        relations = self._call_pages(request_of(pb.ListRelationsRequest, model=model), "relations")
         return [from_message(relation, Relation) for relation in relations]
 
     def add_relation(
@@ -173,15 +175,20 @@ class RelationCalls(Calls):
         """Adds a relation by example patterns, without training; durable on return.
 
         Args:
-            name: Name of the relation; AlreadyExistsError when the model has one of this name.
-            examples: Sentence patterns that express it.
-            threshold: Minimum accepted score, in [-1, 1]; None: the server's choice.
-            model: Name; empty: the server's default for relations.
+            name: Name of the new relation: 1 to 200 printable characters without tabs.
+            examples: Sentence patterns that express the relation, 1 to 100.
+            threshold: Minimum accepted score, in [-1, 1]; default: the median threshold of the trained relations.
+            model: Model name; empty: the server's default model for relations.
         """
         request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)
-        return from_message((self._call(request, pb.AddRelationResponse)).relation, Relation)
+        return from_message((self._call(request)).relation, Relation)
 
     def delete_relation(self, name: str, *, model: str = "") -> Relation:
-        """Removes an added relation; NotFoundError when it does not exist."""
+        """Removes an added relation; NotFoundError when it does not exist.
+
+        Args:
+            name: Name of the relation.
+            model: Model name; empty: the server's default model for relations.
+        """
         request = request_of(pb.DeleteRelationRequest, model=model, name=name)
-        return from_message((self._call(request, pb.DeleteRelationResponse)).relation, Relation)
+        return from_message((self._call(request)).relation, Relation)

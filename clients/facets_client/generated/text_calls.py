@@ -32,24 +32,22 @@ class TextCalls(Calls):
         model: str = "",
         normalize: bool = False,
         dtype: DTypeName | None = None,
-        spans: bool = False,
+        include_spans: bool = False,
     ) -> Embeddings:
-        """Facet embeddings of texts.
+        """Facet embeddings of texts, ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
 
         Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            spans: Also return the span of each facet in its text; only for passage models.
-
-        Returns:
-            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
+                UTF-8.
+            model: Model name; empty: the server's default model.
+            normalize: True: scale every facet to length 1.
+            dtype: Format of the numbers in the reply; default float32.
+            include_spans: Fill EmbedResponse.facet_spans; only for models of passages.
         """
         request = request_of(
-            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=spans
+            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=include_spans
         )
-        parts = self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        parts = self._call_parts(request, "texts", "max_texts_per_request")
         return join([from_message(part, Embeddings) for part in parts])
 
     def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
@@ -58,11 +56,12 @@ class TextCalls(Calls):
         Passage models give vectors of unit length.
 
         Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
+                UTF-8.
+            model: Model name; empty: the server's default model.
         """
         request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
-        parts = self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        parts = self._call_parts(request, "texts", "max_texts_per_request")
         return np.concatenate([array_from_message(part.vectors) for part in parts])
 
     def embed_stream(
@@ -76,17 +75,15 @@ class TextCalls(Calls):
     ) -> Iterator[FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory.
 
-        Input is read a few batches ahead of the results.
+        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read a few batches of ``batch_size``
+        texts ahead.
 
         Args:
-            texts: Any number.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            batch_size: Texts per request; the server's limit if that is smaller.
-
-        Yields:
-            One array ``[num_facets, dim]`` for each text, in order.
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
+                UTF-8.
+            model: Model name; empty: the server's default model.
+            normalize: True: scale every facet to length 1.
+            dtype: Format of the numbers in the reply; default float32.
         """
         check_iterable("texts", texts)
         limits = self._limits()
@@ -110,7 +107,7 @@ class TextCalls(Calls):
                         )
                         message = pb.EmbedStreamRequest(sequence=offset, request=request)
                         if stream is None:
-                            stream, reply = self._retry(self._open, message, pb.EmbedStreamResponse)
+                            stream, reply = self._retry(self._open, message)
                         else:
                             stream.send(message)
                         offsets.append(offset)
@@ -135,12 +132,12 @@ class TextCalls(Calls):
         """Tokens of each text with their attention, and the nearest words of each facet.
 
         Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            num_words: Nearest words for each facet; None: the server's default.
+            texts: Texts; the rules of EmbedRequest.texts apply.
+            model: Model name; empty: the server's default model.
+            num_words: Nearest words and attended tokens per facet, in [1, Limits.max_nearest_words]; default 5.
         """
         request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
-        parts = self._call_parts(request, pb.ExplainResponse, "texts", lambda limits: limits.max_texts_per_request)
+        parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
     def similarity(
@@ -158,16 +155,16 @@ class TextCalls(Calls):
         """Scores how similar the two texts of each pair are; higher is more similar.
 
         Args:
-            pairs: At least one pair of texts.
-            method: Scoring method; the range of the score depends on it. None: the method that agrees best with human
-                judgements for the model; the reply names it.
-            attention: Also weight words by their closest facet (word-based methods only).
-            model: Name of a sentence or passage model; empty: the first one that supports the method.
-            explain: Report which facets matched.
-            calibrated: Also return the score on a human scale.
-            score_range: Scale of the calibrated score, ``0..1`` or ``0..5``, from unrelated to equivalent; None:
-                ``0..1``.
-            num_words: Nearest words for each facet of an explanation; None: the server's default.
+            pairs: Pairs, 1 to Limits.max_pairs_per_request.
+            method: Method; the reply names the one used.
+            attention: Also weigh each word by max(0, cosine) with its closest facet, or its square root if the method
+                weighs by frequency. Only for AVERAGE to PROBABILITY_WMD.
+            model: Model of sentences or passages; empty: the first model of passages for ENCODER and the default
+                method, else the first model of sentences.
+            explain: Fill PairScore.explanation.
+            calibrated: Fill PairScore.calibrated_score.
+            score_range: Scale of PairScore.calibrated_score.
+            num_words: Nearest words per facet of an explanation, in [1, Limits.max_nearest_words]; default 5.
         """
         if score_range is not None and score_range not in SCORE_RANGES:
             raise ValueError(f"score_range must be one of {', '.join(SCORE_RANGES)}, got {score_range!r}")
@@ -182,7 +179,7 @@ class TextCalls(Calls):
             score_range=score_range and SCORE_RANGES[score_range],
             num_words=num_words,
         )
-        parts = self._call_parts(request, pb.ScoreResponse, "pairs", lambda limits: limits.max_pairs_per_request)
+        parts = self._call_parts(request, "pairs", "max_pairs_per_request")
         return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
 
     def summarize(
@@ -198,12 +195,13 @@ class TextCalls(Calls):
         """Extractive summaries; never empty.
 
         Args:
-            documents: Each a raw text, or the list of its sentences.
-            num_sentences: Number of sentences, or all if there are fewer; 3 when neither limit is set.
-            max_words: Maximum number of words, instead of ``num_sentences``.
-            order: ``original`` (None): order of the document; ``selection``: most covering first.
-            query: What the reader is looking for; empty: nothing in particular.
-            model: Name; empty: the server's default.
+            documents: Documents, 1 to Limits.max_texts_per_request.
+            num_sentences: Number of sentences, >= 1; fewer if the document has less prose.
+            max_words: Maximum number of words (separated by white space), >= 1; the best sentence if none is that
+                short.
+            order: Order of the sentences in the reply.
+            query: What the reader is interested in; favours related sentences. Empty: nothing particular.
+            model: Model of sentences or passages; empty: the server's default model.
         """
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
@@ -217,9 +215,7 @@ class TextCalls(Calls):
             order=order,
             query=query,
         )
-        parts = self._call_parts(
-            request, pb.SummarizeResponse, "documents", lambda limits: limits.max_texts_per_request
-        )
+        parts = self._call_parts(request, "documents", "max_texts_per_request")
         return [from_message(item, Summary) for part in parts for item in part.summaries]
 
     def suggest_topics(
@@ -235,12 +231,13 @@ class TextCalls(Calls):
         """Topics that may come next after each text, the likeliest first.
 
         Args:
-            texts: The texts so far; only the end of a long text is read.
-            num_topics: Maximum topics per text; None: all topics of the model.
-            num_words: Words that describe a topic; None: the server's default.
-            keep: Words and phrases that the continuation will contain.
-            avoid: Words and phrases whose topics are left out.
-            model: Name; empty: the server's default sentence model.
+            texts: Texts, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; the end of a
+                long text is read.
+            num_topics: Topics per text, >= 1; default: as many as the model has.
+            num_words: Words per topic, in [1, Limits.max_nearest_words]; default 3.
+            keep: Words and phrases that will follow, at most 16; read as if they ended each text.
+            avoid: Words and phrases to avoid, at most 16; none of them may be in keep.
+            model: Model of sentences; empty: the server's default one.
         """
         request = request_of(
             pb.SuggestTopicsRequest,
@@ -251,7 +248,5 @@ class TextCalls(Calls):
             keep=keep,
             avoid=avoid,
         )
-        parts = self._call_parts(
-            request, pb.SuggestTopicsResponse, "texts", lambda limits: limits.max_texts_per_request
-        )
+        parts = self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, TextTopics) for part in parts for item in part.texts]

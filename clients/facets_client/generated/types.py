@@ -308,6 +308,41 @@ class TakenBackup:
 
 
 @dataclass(frozen=True, slots=True)
+class ServerStatus:
+    """Server status.
+
+    Attributes:
+        version: Version of the server, e.g. "0.1.0".
+        start_time: Start of the server.
+        num_running: Running calls, including this one.
+        num_queued: Calls waiting for admission.
+        num_streams: Open streams.
+        model_queues: Queue of each model.
+        request_counts: Calls answered since the start, by status code.
+        disk_uses: Disk use of the data directory, by part.
+        free_bytes: Free bytes on the disk of the data directory; 0: unknown.
+        last_backup_time: Last known backup of the data directory; unset: none.
+        backup_dir: Backup folder on the server's disk; empty: TakeBackup is not available.
+        backups: Latest 20 backups in that folder, newest first.
+        backup_keep: Backups that TakeBackup keeps, including the new one (setting backup_keep); 0: all.
+    """
+
+    version: str
+    start_time: datetime
+    num_running: int
+    num_queued: int
+    num_streams: int
+    model_queues: dict[str, int]
+    request_counts: dict[str, int]
+    disk_uses: dict[str, int]
+    free_bytes: int
+    last_backup_time: datetime | None
+    backup_dir: str
+    backups: tuple[Backup, ...]
+    backup_keep: int
+
+
+@dataclass(frozen=True, slots=True)
 class Difference:
     """A difference between two texts.
 
@@ -1114,6 +1149,40 @@ class NewAuthor:
     author: Author
     papers: Sequence[Paper] = ()
     paper_ids: Sequence[str] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PaperOptions:
+    """Selection and scoring of candidates, for all papers of a request.
+
+    Attributes:
+        top_k: Candidates per paper, in [1, Limits.max_top_k]; default 10.
+        excluded_ids: Ids of candidates to exclude; unknown ones are ignored.
+        candidates: Only these candidates; unknown ones are ignored. Unset: all; set but empty: none.
+        from_year: Earliest year: authors with a paper of this year or later, citing papers published in it or later.
+            Unknown years are excluded.
+        to_year: Latest year, likewise.
+        positive_ids: Ids of candidates to prefer similar ones to. INVALID_ARGUMENT: unknown id.
+        negative_ids: Ids of candidates to avoid similar ones to. INVALID_ARGUMENT: unknown id.
+        example_weight: Score added or subtracted for a cosine of 1 with an example, in [0, 1000]; default: the model's.
+        facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. Default: the
+            model's.
+        evidence: Fill RankedCandidate.evidence.
+        diversify: How strongly to demote authors who share papers, or papers that cite the same, in [0, 1]; default 0.
+            Results are then not sorted by score. Not for RecommendBulk.
+    """
+
+    top_k: int | None = None
+    excluded_ids: Sequence[str] = ()
+    candidates: Sequence[str | None] | None = None
+    from_year: int | None = None
+    to_year: int | None = None
+    positive_ids: Sequence[str] = ()
+    negative_ids: Sequence[str] = ()
+    example_weight: float | None = None
+    facet_weight: float | None = None
+    evidence: bool = False
+    diversify: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,24 +1,18 @@
-"""Converts papers, authors and options to messages, and messages to rankings."""
+"""Converts papers and authors to messages, and messages to rankings."""
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from itertools import chain
 
 from facets_proto.codec import from_message
 from facets_proto.v1 import papers_pb2 as pb
 
-from facets_client import filters
-from facets_client.core.requests import check_iterable, join, record_message, request_of
-from facets_client.generated.types import NewAuthor, Paper, PaperRankings, Timings
-from facets_client.papers.results import BulkCandidates, PaperOptions
+from facets_client.core.requests import check_iterable, join, record_message
+from facets_client.generated.types import ModelVersion, NewAuthor, Paper, PaperRankings, Timings
 
 
 def paper_message(paper: Paper) -> pb.Paper:
-    """A paper as a message.
-
-    Raises:
-        TypeError: It is not a paper, or a field has a value of a wrong type.
-        ValueError: A value does not fit its field.
-    """
+    """A paper as a message; TypeError or ValueError names the field whose value does not fit."""
     if not isinstance(paper, Paper):
         raise TypeError(f"papers must be of class Paper, got {type(paper).__name__}")
     return record_message(paper, pb.Paper)
@@ -35,40 +29,23 @@ def new_author_message(author: NewAuthor) -> pb.NewAuthor:
     return record_message(author, pb.NewAuthor, papers=paper_messages(author.papers))
 
 
-def options_message(options: PaperOptions) -> pb.PaperOptions:
-    """Options as a message."""
-    candidates = None if options.candidates is None else request_of(pb.CandidateList, ids=options.candidates)
-    from_year, to_year = year_range(options.where)
-    return record_message(options, pb.PaperOptions, candidates=candidates, from_year=from_year, to_year=to_year)
+@dataclass(frozen=True, slots=True)
+class BulkCandidates:
+    """Ids and scores only.
 
-
-def year_range(where: filters.Filter | None) -> tuple[int | None, int | None]:
-    """The first and the last year that meet a condition; None if it has no such bound.
-
-    Raises:
-        ValueError: The condition is about another field, or is not a range of years.
+    Attributes:
+        results: Entry i belongs to papers[i]: ``(id, score)`` of each candidate, best first.
+        unknown_candidates: The first entries of the option ``candidates`` that are unknown.
+        num_unknown_candidates: Number of such entries.
+        model: The model that answered.
+        timings: Where the time went.
     """
-    if where is None:
-        return None, None
-    first: list[int] = []
-    last: list[int] = []
-    for condition in where.filters if isinstance(where, filters.AllOf) else (where,):
-        match condition:
-            case filters.Range("year", gt, gte, lt, lte):
-                first += [_year(bound) + step for bound, step in ((gt, 1), (gte, 0)) if bound is not None]
-                last += [_year(bound) - step for bound, step in ((lt, 1), (lte, 0)) if bound is not None]
-            case filters.Equals("year", value):
-                first.append(_year(value))
-                last.append(_year(value))
-            case _:
-                raise ValueError(f"expected a range of years, like Range('year', gte=2015), got {condition}")
-    return max(first, default=None), min(last, default=None)
 
-
-def _year(value: filters.Scalar) -> int:
-    if isinstance(value, bool) or not (isinstance(value, int) or (isinstance(value, float) and value.is_integer())):
-        raise ValueError(f"year must be compared with a whole number, got {value!r}")
-    return int(value)
+    results: tuple[tuple[tuple[str, float], ...], ...]
+    unknown_candidates: tuple[str, ...]
+    num_unknown_candidates: int
+    model: ModelVersion
+    timings: Timings
 
 
 def bulk_candidates(replies: Sequence[pb.RecommendBulkResponse]) -> BulkCandidates:
@@ -86,12 +63,7 @@ def _bulk_results(reply: pb.RecommendBulkResponse) -> tuple[tuple[tuple[str, flo
 
 
 def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | None) -> PaperRankings:
-    """Joins the replies to the parts of a call, in the order of the ids.
-
-    Args:
-        replies: Replies for a few ids each.
-        offset: Position of the request's first paper among the caller's; None: papers of a collection.
-    """
+    """Joins the replies for a few ids each; ``offset`` is the position of the request's first paper, if it has any."""
     joined = join([from_message(reply, PaperRankings) for reply in replies])
     rankings = (
         tuple(replace(item, position=None if offset is None else (item.position or 0) + offset) for item in ranking)
@@ -100,18 +72,19 @@ def paper_rankings(replies: Sequence[pb.RankPapersResponse], *, offset: int | No
     return replace(joined, rankings=tuple(rankings))
 
 
-def merge_rankings(parts: Sequence[PaperRankings], top_k: int) -> PaperRankings:
+def merge_rankings(parts: Sequence[PaperRankings], top_k: int | None) -> PaperRankings:
     """Merges rankings of different papers for the same ids, best first, ties by position.
 
-    Papers are scored independently, so the overall best are among the best of each part.
+    Papers are scored independently, so the overall best are among the best of each part. Without ``top_k``, a ranking
+    is as long as the longest of a part.
     """
-    rankings = (
-        sorted((item for ranking in same_id for item in ranking), key=lambda item: (-item.score, item.position or 0))
-        for same_id in zip(*(part.rankings for part in parts), strict=True)
-    )
+    rankings = []
+    for same_id in zip(*(part.rankings for part in parts), strict=True):
+        items = sorted(chain.from_iterable(same_id), key=lambda item: (-item.score, item.position or 0))
+        rankings.append(tuple(items[: max(map(len, same_id)) if top_k is None else top_k]))
     return replace(
         parts[-1],
-        rankings=tuple(tuple(ranking[:top_k]) for ranking in rankings),
+        rankings=tuple(rankings),
         num_papers=sum(part.num_papers for part in parts),
         timings=sum((part.timings for part in parts), Timings()),
     )

@@ -28,7 +28,7 @@ class AsyncRelationCalls(AsyncCalls):
         *,
         spans: Spans | None = None,
         entity_source: EntitySource = "any",
-        gazetteer: Sequence[str] = (),
+        gazetteer_names: Sequence[str] = (),
         relations: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
@@ -39,26 +39,15 @@ class AsyncRelationCalls(AsyncCalls):
     ) -> list[TextRelations]:
         """Relations that texts assert between pairs of entities in a sentence.
 
-        Args:
-            texts: At least one.
-            spans: Entities of each text as ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
-                None: found by the server.
-            entity_source: Where entities come from; ``any``: spans, else the gazetteer, else the server's recognizer.
-            gazetteer: Names of entities to find.
-            relations: Candidates by name or alias; empty: every relation.
-            pair_limits: Which pairs are considered.
-            include_unrelated: Also return pairs without an accepted relation.
-            max_relations_per_pair: Maximum accepted relations per entity pair, both directions together; None: 1.
-            top_k: Return this many relations per pair, accepted or not; None: only accepted ones.
-            evidence: Report which facets matched, the relations near each facet, and the nearest training patterns.
-            model: Name; empty: the server's default for relations.
+        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
+        without it, the server finds them.
         """
         request = request_of(
             pb.ExtractRelationsRequest,
             texts=text_messages(texts, spans),
             model=model,
             entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer,
+            gazetteer_names=gazetteer_names,
             relations=relations,
             pair_limits=pair_limits,
             include_unrelated=include_unrelated,
@@ -66,9 +55,7 @@ class AsyncRelationCalls(AsyncCalls):
             top_k=top_k,
             evidence=evidence,
         )
-        parts = await self._call_parts(
-            request, pb.ExtractRelationsResponse, "texts", lambda limits: limits.max_texts_per_request
-        )
+        parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(text, TextRelations) for part in parts for text in part.texts]
 
     async def fill_slots(
@@ -78,7 +65,7 @@ class AsyncRelationCalls(AsyncCalls):
         *,
         spans: Spans | None = None,
         entity_source: EntitySource = "any",
-        gazetteer: Sequence[str] = (),
+        gazetteer_names: Sequence[str] = (),
         pair_limits: PairLimits | None = None,
         top_k: int | None = None,
         evidence: bool = False,
@@ -86,16 +73,8 @@ class AsyncRelationCalls(AsyncCalls):
     ) -> list[tuple[RankedTail, ...]]:
         """Tail entities for heads and relations, best first.
 
-        Args:
-            slots: ``(head, relation)`` pairs; each is filled from all texts.
-            texts: At least one, and at most as many as fit in one request: tails are ranked over all of them.
-            spans: Entities of each text as ``(start, end)`` in characters; None: found by the server.
-            entity_source: As in ``extract_relations``; heads are found in addition.
-            gazetteer: Names of entities to find.
-            pair_limits: Which pairs are considered.
-            top_k: Maximum tails per slot; None: 10.
-            evidence: Report which facets matched.
-            model: Name; empty: the server's default for relations.
+        ``spans`` has the entities of each text, ``(start, end)`` in characters, or with a type, ``(0, 11, "person")``;
+        without it, the server finds them.
         """
         request = request_of(
             pb.FillSlotsRequest,
@@ -103,14 +82,12 @@ class AsyncRelationCalls(AsyncCalls):
             texts=text_messages(texts, spans),
             model=model,
             entity_source="" if entity_source == "any" else entity_source,
-            gazetteer_names=gazetteer,
+            gazetteer_names=gazetteer_names,
             pair_limits=pair_limits,
             top_k=top_k,
             evidence=evidence,
         )
-        parts = await self._call_parts(
-            request, pb.FillSlotsResponse, "slots", lambda limits: limits.max_slots_per_request
-        )
+        parts = await self._call_parts(request, "slots", "max_slots_per_request")
         return [tuple(from_message(tail, RankedTail) for tail in slot.tails) for part in parts for slot in part.slots]
 
     async def score_relations(
@@ -122,15 +99,7 @@ class AsyncRelationCalls(AsyncCalls):
         evidence: bool = False,
         model: str = "",
     ) -> list[PatternScore]:
-        """Scores how well relations fit sentence patterns.
-
-        Args:
-            patterns: Each with ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-            relations: Candidates by name or alias; empty: every relation.
-            top_k: Maximum relations per pattern; None: all candidates, or 10 when ``relations`` is empty.
-            evidence: Report which facets matched, and the relations near each facet.
-            model: Name; empty: the server's default for relations.
-        """
+        """Scores how well relations fit sentence patterns."""
         request = request_of(
             pb.ScoreRelationsRequest,
             patterns=patterns,
@@ -140,49 +109,30 @@ class AsyncRelationCalls(AsyncCalls):
             evidence=evidence,
         )
         parts = await self._call_parts(
-            request, pb.ScoreRelationsResponse, "patterns", lambda limits: max_patterns(limits, request)
+            request, "patterns", "max_patterns_per_request", lambda limits: max_patterns(limits, request)
         )
         return [from_message(score, PatternScore) for part in parts for score in part.scores]
 
     async def detect_entailment(self, pairs: Sequence[tuple[str, str]], *, model: str = "") -> list[Entailment]:
-        """Whether one sentence pattern entails another, in both directions.
-
-        Args:
-            pairs: ``(premise, hypothesis)`` pairs of patterns as in ``score_relations``.
-            model: Name; empty: the server's default for relations.
-        """
+        """Whether one sentence pattern entails another, in both directions."""
         parts = await self._call_parts(
-            request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model),
-            pb.DetectEntailmentResponse,
-            "pairs",
-            lambda limits: limits.max_pairs_per_request,
+            request_of(pb.DetectEntailmentRequest, pairs=pairs, model=model), "pairs", "max_pairs_per_request"
         )
         return [from_message(item, Entailment) for part in parts for item in part.entailments]
 
     async def list_relations(self, *, model: str = "") -> list[Relation]:
         """The relations that a model knows, trained and added, by name."""
-        relations = await self._call_pages(
-            request_of(pb.ListRelationsRequest, model=model),
-            pb.ListRelationsResponse,
-            lambda reply: reply.relations,
-        )
+        relations = await self._call_pages(request_of(pb.ListRelationsRequest, model=model), "relations")
         return [from_message(relation, Relation) for relation in relations]
 
     async def add_relation(
         self, name: str, examples: Sequence[str], *, threshold: float | None = None, model: str = ""
     ) -> Relation:
-        """Adds a relation by example patterns, without training; durable on return.
-
-        Args:
-            name: Name of the relation; AlreadyExistsError when the model has one of this name.
-            examples: Sentence patterns that express it.
-            threshold: Minimum accepted score, in [-1, 1]; None: the server's choice.
-            model: Name; empty: the server's default for relations.
-        """
+        """Adds a relation by example patterns, without training; durable on return."""
         request = request_of(pb.AddRelationRequest, model=model, name=name, examples=examples, threshold=threshold)
-        return from_message((await self._call(request, pb.AddRelationResponse)).relation, Relation)
+        return from_message((await self._call(request)).relation, Relation)
 
     async def delete_relation(self, name: str, *, model: str = "") -> Relation:
         """Removes an added relation; NotFoundError when it does not exist."""
         request = request_of(pb.DeleteRelationRequest, model=model, name=name)
-        return from_message((await self._call(request, pb.DeleteRelationResponse)).relation, Relation)
+        return from_message((await self._call(request)).relation, Relation)

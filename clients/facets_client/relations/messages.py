@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from facets_proto.v1 import relations_pb2 as pb
 
-from facets_client.core.requests import DEFAULT_TOP_K, check_iterable, least, request_of
+from facets_client.core.requests import check_iterable, least, max_together, request_of
 from facets_client.generated.types import EntityType, Limits
 
 # Entities of each text: (start, end) in characters, or (start, end, type).
@@ -12,12 +12,7 @@ Spans = Sequence[Sequence[tuple[int, int] | tuple[int, int, EntityType]]]
 
 
 def text_messages(texts: Sequence[str], spans: Spans | None) -> list[pb.RelationText]:
-    """Texts with their entities.
-
-    Raises:
-        ValueError: Not one list of spans for each text, or a value that does not fit its field.
-        TypeError: One string instead of texts, or a value of a wrong type.
-    """
+    """Texts with their entities; ValueError unless there is one list of spans for each text."""
     check_iterable("texts", texts)
     if spans is None:
         spans = [()] * len(texts)
@@ -39,6 +34,4 @@ def _span(start: int, end: int, kind: EntityType = "") -> pb.EntitySpan:
 
 def max_patterns(limits: Limits, request: pb.ScoreRelationsRequest) -> int:
     """Maximum patterns per request, given the number of relations returned for each; 0: no limit."""
-    num_returned = least(request.top_k, len(request.relations)) or DEFAULT_TOP_K
-    by_scores = limits.max_relation_scores and max(1, limits.max_relation_scores // num_returned)
-    return least(limits.max_patterns_per_request, by_scores)
+    return max_together(limits.max_relation_scores, least(request.top_k, len(request.relations)))

@@ -31,37 +31,22 @@ class AsyncTextCalls(AsyncCalls):
         model: str = "",
         normalize: bool = False,
         dtype: DTypeName | None = None,
-        spans: bool = False,
+        include_spans: bool = False,
     ) -> Embeddings:
-        """Facet embeddings of texts.
-
-        Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            spans: Also return the span of each facet in its text; only for passage models.
-
-        Returns:
-            Embeddings with an array ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
-        """
+        """Facet embeddings of texts, ``[len(texts), num_facets, dim]``; row i belongs to texts[i]."""
         request = request_of(
-            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=spans
+            pb.EmbedRequest, texts=texts, model=model, normalize=normalize, dtype=dtype, include_spans=include_spans
         )
-        parts = await self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return join([from_message(part, Embeddings) for part in parts])
 
     async def embed_vectors(self, texts: Sequence[str], *, model: str = "") -> FacetsArray:
         """One vector per text, for tools without facets: ``[len(texts), dim]``.
 
         Passage models give vectors of unit length.
-
-        Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
         """
         request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
-        parts = await self._call_parts(request, pb.EmbedResponse, "texts", lambda limits: limits.max_texts_per_request)
+        parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return np.concatenate([array_from_message(part.vectors) for part in parts])
 
     async def embed_stream(
@@ -75,17 +60,8 @@ class AsyncTextCalls(AsyncCalls):
     ) -> AsyncIterator[FacetsArray]:
         """Facet embeddings of any number of texts in bounded memory.
 
-        Input is read a few batches ahead of the results.
-
-        Args:
-            texts: Any number.
-            model: Name; empty: the server's default.
-            normalize: Scale every facet to unit length.
-            dtype: Precision of the reply; None: ``float32``; ``float16`` halves its size.
-            batch_size: Texts per request; the server's limit if that is smaller.
-
-        Yields:
-            One array ``[num_facets, dim]`` for each text, in order.
+        Yields one array ``[num_facets, dim]`` for each text, in order. Input is read a few batches of ``batch_size``
+        texts ahead.
         """
         check_iterable("texts", texts)
         limits = await self._limits()
@@ -109,7 +85,7 @@ class AsyncTextCalls(AsyncCalls):
                         )
                         message = pb.EmbedStreamRequest(sequence=offset, request=request)
                         if stream is None:
-                            stream, reply = await self._retry(self._open, message, pb.EmbedStreamResponse)
+                            stream, reply = await self._retry(self._open, message)
                         else:
                             await stream.send(message)
                         offsets.append(offset)
@@ -133,17 +109,9 @@ class AsyncTextCalls(AsyncCalls):
     async def explain(
         self, texts: Sequence[str], *, model: str = "", num_words: int | None = None
     ) -> list[Explanation]:
-        """Tokens of each text with their attention, and the nearest words of each facet.
-
-        Args:
-            texts: At least one.
-            model: Name; empty: the server's default.
-            num_words: Nearest words for each facet; None: the server's default.
-        """
+        """Tokens of each text with their attention, and the nearest words of each facet."""
         request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
-        parts = await self._call_parts(
-            request, pb.ExplainResponse, "texts", lambda limits: limits.max_texts_per_request
-        )
+        parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, Explanation) for part in parts for item in part.explanations]
 
     async def similarity(
@@ -158,20 +126,7 @@ class AsyncTextCalls(AsyncCalls):
         score_range: ScoreRange | None = None,
         num_words: int | None = None,
     ) -> Scores:
-        """Scores how similar the two texts of each pair are; higher is more similar.
-
-        Args:
-            pairs: At least one pair of texts.
-            method: Scoring method; the range of the score depends on it. None: the method that agrees best with human
-                judgements for the model; the reply names it.
-            attention: Also weight words by their closest facet (word-based methods only).
-            model: Name of a sentence or passage model; empty: the first one that supports the method.
-            explain: Report which facets matched.
-            calibrated: Also return the score on a human scale.
-            score_range: Scale of the calibrated score, ``0..1`` or ``0..5``, from unrelated to equivalent; None:
-                ``0..1``.
-            num_words: Nearest words for each facet of an explanation; None: the server's default.
-        """
+        """Scores how similar the two texts of each pair are; higher is more similar."""
         if score_range is not None and score_range not in SCORE_RANGES:
             raise ValueError(f"score_range must be one of {', '.join(SCORE_RANGES)}, got {score_range!r}")
         request = request_of(
@@ -185,7 +140,7 @@ class AsyncTextCalls(AsyncCalls):
             score_range=score_range and SCORE_RANGES[score_range],
             num_words=num_words,
         )
-        parts = await self._call_parts(request, pb.ScoreResponse, "pairs", lambda limits: limits.max_pairs_per_request)
+        parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
         return join([from_message(part, Scores, pairs=tuple(map(pair_score, part.scores))) for part in parts])
 
     async def summarize(
@@ -198,16 +153,7 @@ class AsyncTextCalls(AsyncCalls):
         query: str = "",
         model: str = "",
     ) -> list[Summary]:
-        """Extractive summaries; never empty.
-
-        Args:
-            documents: Each a raw text, or the list of its sentences.
-            num_sentences: Number of sentences, or all if there are fewer; 3 when neither limit is set.
-            max_words: Maximum number of words, instead of ``num_sentences``.
-            order: ``original`` (None): order of the document; ``selection``: most covering first.
-            query: What the reader is looking for; empty: nothing in particular.
-            model: Name; empty: the server's default.
-        """
+        """Extractive summaries; never empty."""
         if num_sentences is not None and max_words is not None:
             raise ValueError("num_sentences and max_words exclude each other, got both")
         check_iterable("documents", documents)
@@ -220,9 +166,7 @@ class AsyncTextCalls(AsyncCalls):
             order=order,
             query=query,
         )
-        parts = await self._call_parts(
-            request, pb.SummarizeResponse, "documents", lambda limits: limits.max_texts_per_request
-        )
+        parts = await self._call_parts(request, "documents", "max_texts_per_request")
         return [from_message(item, Summary) for part in parts for item in part.summaries]
 
     async def suggest_topics(
@@ -235,16 +179,7 @@ class AsyncTextCalls(AsyncCalls):
         avoid: Sequence[str] = (),
         model: str = "",
     ) -> list[TextTopics]:
-        """Topics that may come next after each text, the likeliest first.
-
-        Args:
-            texts: The texts so far; only the end of a long text is read.
-            num_topics: Maximum topics per text; None: all topics of the model.
-            num_words: Words that describe a topic; None: the server's default.
-            keep: Words and phrases that the continuation will contain.
-            avoid: Words and phrases whose topics are left out.
-            model: Name; empty: the server's default sentence model.
-        """
+        """Topics that may come next after each text, the likeliest first."""
         request = request_of(
             pb.SuggestTopicsRequest,
             texts=texts,
@@ -254,7 +189,5 @@ class AsyncTextCalls(AsyncCalls):
             keep=keep,
             avoid=avoid,
         )
-        parts = await self._call_parts(
-            request, pb.SuggestTopicsResponse, "texts", lambda limits: limits.max_texts_per_request
-        )
+        parts = await self._call_parts(request, "texts", "max_texts_per_request")
         return [from_message(item, TextTopics) for part in parts for item in part.texts]

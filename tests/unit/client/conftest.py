@@ -20,20 +20,12 @@ def short_retries(monkeypatch):
     monkeypatch.setitem(RETRY_POLICY, "maxBackoff", "0.05s")
 
 
-@pytest.fixture(autouse=True)
-def no_profiles(tmp_path, monkeypatch):
-    """Whoever runs the tests may have profiles."""
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "config"))
-    monkeypatch.delenv("FACETS_PROFILE", raising=False)
-
-
 @pytest.fixture
 def environment(tmp_path):
     """Environment of a subprocess that finds the client, installed or not, and keeps its state to itself."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
     kept["PYTHONPATH"] = os.pathsep.join(str(ROOT / folder) for folder in ("clients", "proto"))
     kept["XDG_STATE_HOME"] = str(tmp_path / "state")
-    kept["XDG_CONFIG_HOME"] = str(tmp_path / "config")
     return kept
 
 

@@ -109,7 +109,7 @@ def reindex_collection(
     """
     settings = settings_of(context)
     search_fields = parse_search_fields(search_field)
-    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
+    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=None)
         for step in client.reindex_collection(name, model=model, search_fields=search_fields):
             moved = step.collection

@@ -50,7 +50,7 @@ def export(
     settings = settings_of(context)
     suffix = _suffix_of(file, facets=facets, force=force)
     condition = parse_where(where)
-    with settings.connect(watched=False) as client, progress_bar(shown=progress, counted="documents") as bar:
+    with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=client.count_documents(collection, where=condition))
 
         def documents(*, is_counted: bool = True) -> Iterator[Document]:

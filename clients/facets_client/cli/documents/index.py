@@ -1,18 +1,19 @@
 """``facets index`` and ``facets encode``."""
 
+import itertools
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
-from facets_client.cli.bulk import BulkInput, BulkOptions, RunOptions, WindowOption
-from facets_client.cli.options import CollectionOption, SearchFieldOption, expand_options, given, parse_search_fields
+from facets_client.cli.bulk import BulkInput, BulkOptions, ResumeOption, RunOptions, WindowOption
+from facets_client.cli.options import CollectionOption, SearchFieldOption, expand_options, parse_search_fields
 from facets_client.cli.output import count_of, print_documents, print_json
-from facets_client.cli.settings import Settings, settings_of
+from facets_client.cli.settings import settings_of
 from facets_client.client import FacetsClient
 from facets_client.core.blocking import Background
 from facets_client.core.extras import require_extra
@@ -24,8 +25,16 @@ from facets_client.errors import AlreadyExistsError, NotFoundError
 from facets_client.generated.types import Document, ModelVersion
 from facets_client.load.formats import find_files
 from facets_client.load.rows import FormatName, ReadOptions, Record
-from facets_client.load.runner import Batch, BulkReport, BulkSettings, CallTask, batches, call_patiently
-from facets_client.load.state import Place, RejectedFile, StateFile, default_state_path
+from facets_client.load.runner import (
+    Batch,
+    BulkReport,
+    BulkSettings,
+    CallTask,
+    Settled,
+    batches,
+    call_patiently,
+)
+from facets_client.load.state import Place, StateFile, default_state_path
 
 if TYPE_CHECKING:
     from facets_client.adapters.encoded import EncodedDocuments
@@ -76,16 +85,12 @@ class FileOptions:
 
 
 def _first_notes(note: Callable[[str], None]) -> Callable[[str], None]:
-    """Passes on the first notes, then says once that there are more."""
-    num_notes = 0
+    """Passes on the first notes."""
+    numbers = itertools.count(1)
 
     def limited(sentence: str) -> None:
-        nonlocal num_notes
-        num_notes += 1
-        if num_notes <= _MAX_NOTES:
+        if next(numbers) <= _MAX_NOTES:
             note(sentence)
-        elif num_notes == _MAX_NOTES + 1:
-            note("more files had problems: see the file of rejected records")
 
     return limited
 
@@ -108,6 +113,7 @@ def index(
     columns: FileOptions,
     window: WindowOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Only check the files; show the first documents.")] = False,
+    resume: ResumeOption = True,
     bulk: BulkOptions,
 ) -> None:
     """Store documents from files and folders.
@@ -130,11 +136,7 @@ def index(
       facets index handbook/ 'reports/*.pdf' -c docs --create
     """
     settings = settings_of(context)
-    bulk_settings = BulkSettings(
-        **given(batch_size=bulk.batch_size, window=window, max_wait_s=bulk.max_wait_s),
-        limit=columns.limit,
-        strict=columns.strict,
-    )
+    bulk_settings = bulk.settings(window=window, limit=columns.limit, strict=columns.strict)
     search_fields = parse_search_fields(search_field)
     if bool(files) == (from_encoded is not None):
         raise typer.BadParameter("expected files, or --from-encoded FOLDER")
@@ -156,7 +158,7 @@ def index(
             return
         encoded_by = None if isinstance(source, DocumentFiles) else source.encoded_by
         full_names = [name if name == "-" else str(Path(name).resolve()) for name in files or [source.name]]
-        with settings.connect(watched=False) as client:
+        with settings.connect() as client:
             create_time = call_patiently(
                 lambda: _open_collection(client, collection, create, model, search_fields, encoded_by),
                 bulk_settings.max_wait_s,
@@ -168,10 +170,19 @@ def index(
             state_path = default_state_path(os.environ, "index", client.target, collection, *full_names)
             version = None if encoded_by is None else ModelVersion(encoded_by.name, encoded_by.revision)
             task = IndexTask(client, source.read, collection, settings=bulk_settings, encoded_by=version)
-            report = bulk_input.run(task, bulk_settings, state_file=StateFile(state_path, identity), verb="stored")
-    _note_truncated(settings, task, report)
-    _print_index_report(bulk_input, report, "stored", index_revision=task.index_revision, dry_run=False)
-    bulk_input.end(report.place)
+            report = bulk_input.run(
+                task, bulk_settings, state_file=StateFile(state_path, identity), resume=resume, verb="stored"
+            )
+    num_truncated = report.place.totals.get("num_truncated", 0)
+    if num_truncated:
+        first = ", ".join(
+            f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
+            for item in task.truncated
+        )
+        documents = count_of(num_truncated, "document is", "documents are")
+        settings.note(f"{documents} stored but not read to the end: {first or '...'}")
+    more: dict[str, Any] = {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
+    _end(bulk_input, report, "indexed", "stored", index_revision=task.index_revision, **more)
 
 
 def _open_encoded(folder: Path) -> "EncodedDocuments":
@@ -224,58 +235,27 @@ def _dry_run(bulk_input: BulkInput, records: Iterator[DocumentRecord], bulk: Bul
                 first.append(record.item)
             yield record
 
-    rejected = RejectedFile(bulk_input.rejected_path)
-    num_records = num_rejected = 0
-    for batch in batches(to_messages(keep_first()), bulk, Place()):
-        rejected.write(batch.rejections)
-        num_records += len(batch.records) + len(batch.rejections)
-        num_rejected += len(batch.rejections)
-    rejected.close()
-    report = BulkReport(Place(num_records=num_records, num_rejected=num_rejected), 0.0)
+    task = CallTask(
+        "documents", lambda place: batches(to_messages(keep_first()), bulk, place), len, lambda *_: Settled()
+    )
+    report = bulk_input.run(task, bulk, verb="readable")
     shown = [{"id": document.id, "text": document.text, "payload": document.payload} for document in first]
     if first and not bulk_input.settings.json:
         print_documents(first)
-    _print_index_report(bulk_input, report, "readable", index_revision=0, dry_run=True, first_documents=shown)
-    bulk_input.end(report.place)
+    _end(bulk_input, report, "indexed", "readable", dry_run=True, first_documents=shown)
 
 
-def _note_truncated(settings: Settings, task: IndexTask, report: BulkReport) -> None:
-    num_truncated = report.place.totals.get("num_truncated", 0)
-    if num_truncated:
-        first = ", ".join(
-            f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
-            for item in task.truncated
-        )
-        documents = count_of(num_truncated, "document is", "documents are")
-        settings.note(f"{documents} stored but not read to the end: {first or '...'}")
-
-
-def _print_index_report(bulk_input: BulkInput, report: BulkReport, verb: str, **more: object) -> None:
-    place = report.place
-    fields = {
-        "num_records": place.num_records,
-        "num_indexed": place.num_done,
-        "num_rejected": place.num_rejected,
-        "num_truncated": place.totals.get("num_truncated", 0),
-        "duration_s": report.duration_s,
-        "documents_per_s": report.records_per_s,
-        "num_reconnects": report.num_reconnects,
-        "rejected_file": bulk_input.rejected_file(place),
-        **more,
-    }
-    _print_report(bulk_input.settings, report, verb, fields)
-
-
-def _print_report(
-    settings: Settings, report: BulkReport, verb: str, fields: Mapping[str, object], end: str = ""
-) -> None:
-    place = report.place
+def _end(bulk_input: BulkInput, report: BulkReport, noun: str, verb: str, end: str = "", **more: object) -> None:
+    """Prints the report of a run and ends the command."""
+    place, settings = report.place, bulk_input.settings
     if settings.json:
-        print_json(fields)
+        counts = {"num_records": place.num_records, f"num_{noun}": place.num_done}
+        print_json({**counts, **bulk_input.report(report, "documents"), **more})
     elif not settings.quiet:
-        speed = f", {report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s" if report.duration_s else ""
         records = count_of(place.num_records, "record")
-        typer.echo(f"{records}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected{speed}{end}")
+        speed = f"{report.duration_s:.1f} s, {report.records_per_s:.0f} documents/s"
+        typer.echo(f"{records}: {place.num_done:,} {verb}, {place.num_rejected:,} rejected, {speed}{end}")
+    bulk_input.end(place)
 
 
 @expand_options
@@ -294,6 +274,7 @@ def encode(
     ] = "",
     part_size: Annotated[int, typer.Option(help="Documents per Parquet part.")] = 512,
     columns: FileOptions,
+    resume: ResumeOption = True,
     run: RunOptions,
 ) -> None:
     """Encode documents without a server, to index them later.
@@ -313,15 +294,15 @@ def encode(
     """
     settings = settings_of(context)
     require_extra("parquet", "pyarrow")
+    from facets_client.adapters.encoded import EncodedFolder
+
     with columns.open(files, settings.note) as source:
         bulk_input = BulkInput(settings, source, run, paths=[file.path for file in source.files])
         source.check()
-        num_processors = connect_to_ray(ray, os.environ) if ray else 1
+        num_processors = connect_to_ray(ray) if ray else 1
         num_workers = workers or num_processors
         pool = Workers(partial(RayWorker if ray else Worker, model, parse_search_fields(search_field)), num_workers)
         try:
-            from facets_client.adapters.encoded import EncodedFolder
-
             encoded_by = Background(pool.describe).result()
             settings.note(f"{encoded_by.name} encodes, in {count_of(num_workers, 'process', 'processes')}")
             folder = EncodedFolder(out, encoded_by)
@@ -337,16 +318,7 @@ def encode(
                 columns=columns.identity(), encoded_by=asdict(encoded_by), part_size=part_size
             )
             state_file = StateFile(folder.state_path, identity)
-            report = bulk_input.run(task, bulk, state_file=state_file, verb="encoded")
+            report = bulk_input.run(task, bulk, state_file=state_file, resume=resume, verb="encoded")
         finally:
             pool.close()
-    fields = {
-        "num_records": report.place.num_records,
-        "num_encoded": report.place.num_done,
-        "num_rejected": report.place.num_rejected,
-        "duration_s": report.duration_s,
-        "documents_per_s": report.records_per_s,
-        "folder": str(out),
-    }
-    _print_report(settings, report, "encoded", fields, f": {out}")
-    bulk_input.end(report.place)
+    _end(bulk_input, report, "encoded", "encoded", f": {out}", folder=str(out))

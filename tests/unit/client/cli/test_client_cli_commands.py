@@ -1,6 +1,9 @@
 """The ``facets`` command in this process: what it prints, in both forms."""
 
+import importlib.util
 import json
+import os
+import sys
 
 import numpy as np
 import pytest
@@ -300,10 +303,26 @@ def test_status_is_one_screen(facets, filled, server):
         assert part in shown
     assert len(shown.splitlines()) < 40
     found = json.loads(facets("--json", "status").stdout)
-    assert (found["version"], found["num_requests"], found["disk_bytes"]) == (
+    assert (found["version"], found["request_counts"], found["disk_uses"]) == (
         "0.1.0",
         {"OK": 42},
         {"documents": 3 * 2**20},
     )
     assert found["target"] == server.target
     assert [one["name"] for one in found["collections"]] == ["news"]
+
+
+def test_serve_replaces_itself_by_the_server(facets, monkeypatch):
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+    assert "pip install 'multifacet[server,models]'" in facets("serve", code=2).stderr
+    started = []
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
+    monkeypatch.setattr(os, "execv", lambda program, command: started.append((program, command)))
+    options = ["--port", "0", "--data-dir", "x", "--model", "a"]
+    facets("serve", *options)
+    assert started == [(sys.executable, [sys.executable, "-P", "-m", "facets_server", *options])]
+
+
+def test_the_environment_names_server_and_collection(facets, filled, monkeypatch):
+    monkeypatch.setenv("FACETS_COLLECTION", "news")
+    assert "d1" in facets("search", "text").stdout

@@ -21,7 +21,7 @@ from facets_client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.core.channel import SERVICES
+from facets_client.core.channel import SERVICES, rpc_of
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, move_indices, slices
 from facets_client.errors import FieldViolation
 from facets_client.filters import AllOf, Equals, OneOf, Range
@@ -67,13 +67,13 @@ def test_slices_cover_the_items_in_order_within_both_limits():
 class Recorder(FacetsClient):
     """Records requests instead of sending them; replies are empty."""
 
-    def _call(self, request, response):
+    def _call(self, request):
         if isinstance(request, models_pb2.GetModelRequest):
             limits = {"max_texts_per_request": 4, "max_pairs_per_request": 4, "max_slots_per_request": 2}
             limits |= {"max_patterns_per_request": 4, "max_relation_scores": 20, "max_evidence_hits": 30}
             return models_pb2.GetModelResponse(model=models_pb2.Model(limits=models_pb2.Limits(**limits)))
         self.requests.append(request)
-        return response()
+        return rpc_of(type(request)).response()
 
 
 PATTERNS = [f"$ARG1 {i} $ARG2" for i in range(5)]
@@ -82,14 +82,14 @@ PATTERNS = [f"$ARG1 {i} $ARG2" for i in range(5)]
 @pytest.mark.parametrize(
     ("call", "field", "counts"),
     [
-        (lambda client: client.extract_relations(TEXTS, gazetteer=["a"]), "texts", [4, 4, 2]),
+        (lambda client: client.extract_relations(TEXTS, gazetteer_names=["a"]), "texts", [4, 4, 2]),
         (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "slots", [2, 1]),
         (lambda client: client.fill_slots([("a", "b")] * 3, TEXTS), "texts", [10, 10]),  # each slot from all texts
-        (lambda client: client.score_relations(PATTERNS), "patterns", [2, 2, 1]),  # 10 relations for each
+        (lambda client: client.score_relations(PATTERNS), "patterns", [4, 1]),  # how many relations is not known here
         (lambda client: client.score_relations(PATTERNS, top_k=5), "patterns", [4, 1]),
         (lambda client: client.score_relations(PATTERNS, relations=["a"] * 20), "patterns", [1] * 5),
         (lambda client: client.detect_entailment(list(itertools.pairwise(PATTERNS))), "pairs", [4]),
-        (lambda client: client.recommend_citations(PAPERS * 5, PaperOptions(evidence=True)), "papers", [3, 2]),
+        (lambda client: client.recommend_citations(PAPERS * 5, PaperOptions(evidence=True)), "papers", [4, 1]),
         (lambda client: client.recommend_citations(PAPERS * 5, PaperOptions(top_k=2)), "papers", [4, 1]),
         (lambda client: client.add_authors([NewAuthor(Author("a"), PAPERS * 2)] * 3), "authors", [2, 1]),
     ],
@@ -169,7 +169,11 @@ def test_indices_are_moved_in_paths_and_in_the_message():
         (lambda client: client.delete_documents("c", [1]), TypeError, r"ids\[0\] must be str, got int 1"),
         (lambda client: client.delete_documents("c"), ValueError, "ids is empty"),
         (lambda client: client.extract_relations("oops"), TypeError, "texts must be a sequence"),
-        (lambda client: client.extract_relations(["a"], gazetteer="b"), TypeError, "gazetteer_names must be a seq"),
+        (
+            lambda client: client.extract_relations(["a"], gazetteer_names="b"),
+            TypeError,
+            "gazetteer_names must be a seq",
+        ),
         (lambda client: client.extract_relations(["a"], spans=[]), ValueError, "one list for each of 1 texts, got 0"),
         (lambda client: client.extract_relations(["a"], spans=[[(-1, 4)]]), ValueError, r"texts\[0\] start must be 0"),
         (lambda client: client.extract_relations(["a"], spans=[[(0, 1, "x")]]), ValueError, "one of person"),
@@ -204,16 +208,6 @@ def test_indices_are_moved_in_paths_and_in_the_message():
             "or papers, got both",
         ),
         (lambda client: client.rank_papers("authors", "b", collection="c"), TypeError, "ids must be a sequence"),
-        (
-            lambda client: client.rank_papers("authors", ["b"], papers=PAPERS, where=Equals("kind", 1)),
-            ValueError,
-            "a range of years",
-        ),
-        (
-            lambda client: client.rank_papers("authors", ["b"], papers=PAPERS, where=Range("year", gte=1.5)),
-            ValueError,
-            "year must be compared with a whole number",
-        ),
         (lambda client: client.add_authors([NewAuthor(Author("b"), paper_ids="c")]), TypeError, "paper_ids must be a"),
         (lambda client: client.find_candidates("authors", "b"), TypeError, "texts must be a sequence"),
         (lambda client: OneOf("language", "en"), TypeError, "values must be a sequence"),

@@ -12,7 +12,7 @@ import facets_client
 import pytest
 from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli.documents.search import search
-from facets_client.core.channel import SERVICES, TIMEOUTS_S, rpc_of
+from facets_client.core.channel import SERVICES, SLOW_RPCS, rpc_of
 from facets_client.documents.files import ID_NAMES, TEXT_NAMES, TITLE_NAMES
 from facets_client.filters import Equals
 from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
@@ -47,12 +47,12 @@ def test_generated_files_match_their_sources():
         assert source == file.read_text(encoding="utf-8"), f"{file}: run python clients/generate_client.py"
 
 
-def test_both_clients_have_the_same_methods_with_the_same_arguments_and_docstrings():
+def test_both_clients_have_the_same_methods_with_the_same_arguments():
     assert set(BLOCKING) == set(ASYNC)
     for name, method in BLOCKING.items():
         ours, theirs = (inspect.signature(kind[name]).parameters.values() for kind in (BLOCKING, ASYNC))
         assert [(p.name, p.kind, p.default) for p in ours] == [(p.name, p.kind, p.default) for p in theirs]
-        assert method.__doc__ and method.__doc__ == ASYNC[name].__doc__
+        assert method.__doc__ and method.__doc__.startswith(ASYNC[name].__doc__.rstrip())
 
 
 @pytest.mark.parametrize("service", DESCRIPTORS, ids=lambda service: service.name)
@@ -63,9 +63,7 @@ def test_every_rpc_is_found_by_its_request(service):
 
 
 def test_timeouts_belong_to_rpcs():
-    assert set(TIMEOUTS_S) <= {method.full_name for service in DESCRIPTORS for method in service.methods}
-    with pytest.raises(TypeError, match="no rpc takes Filter"):
-        rpc_of(filters_pb2.Filter)
+    assert {method.name for service in DESCRIPTORS for method in service.methods} >= SLOW_RPCS
 
 
 def fields(source, pattern, body):

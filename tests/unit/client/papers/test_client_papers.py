@@ -52,7 +52,7 @@ def test_options_travel(client, world):
     options = PaperOptions(
         excluded_ids=["Ann"],
         candidates=("Ann", "Bob"),
-        where=filters.Range("year", gte=2000),
+        from_year=2000,
         positive_ids=["Bob"],
         negative_ids=["Cat"],
         example_weight=0.0,
@@ -67,40 +67,6 @@ def test_options_travel(client, world):
     client.recommend_authors([PAPERS[0]])
     sent = world.calls[-1][1].options
     assert not any(map(sent.HasField, ("candidates", "from_year", "to_year", "example_weight", "facet_weight")))
-
-
-@pytest.mark.parametrize(
-    ("where", "years"),
-    [
-        (filters.Range("year", gte=2000, lt=2010), (2000, 2009)),
-        (filters.Range("year", gt=1999.0), (2000, None)),
-        (filters.Equals("year", 2004), (2004, 2004)),
-        (filters.AllOf((filters.Range("year", gte=1990), filters.Range("year", gte=2001, lte=2002))), (2001, 2002)),
-    ],
-)
-def test_conditions_on_the_year(client, world, where, years):
-    client.recommend_authors([PAPERS[0]], PaperOptions(where=where))
-    client.rank_papers("authors", ["Ann"], papers=PAPERS[:1], where=where)
-    for sent in (world.calls[-2][1].options, world.calls[-1][1]):
-        found = [getattr(sent, name) if sent.HasField(name) else None for name in ("from_year", "to_year")]
-        assert tuple(found) == years
-
-
-@pytest.mark.parametrize(
-    "where",
-    [
-        filters.Equals("venue", "ACL"),
-        filters.Exists("year"),
-        filters.NoneOf((filters.Equals("year", 2000),)),
-        filters.Range("year", gte="2000"),
-        filters.Range("year", gte=float("inf")),
-        filters.Equals("year", True),
-    ],
-)
-def test_other_conditions_on_candidates_are_refused(client, world, where):
-    with pytest.raises(ValueError, match="year"):
-        client.recommend_authors([PAPERS[0]], PaperOptions(where=where))
-    assert not world.calls
 
 
 def test_no_candidates_is_not_all_candidates(client):
@@ -125,8 +91,9 @@ def test_papers_of_a_collection(client, world):
     assert found.rankings[0][0].position is None
     assert (found.num_papers, found.index_revision) == (5, world.revision)
     where = filters.Equals("kind", "a")
-    client.rank_papers("authors", ["Ann"], collection="news", where=where, min_revision=1)
+    client.rank_papers("authors", ["Ann"], collection="news", where=where, to_year=1999, min_revision=1)
     sent = world.calls[-1][1]
+    assert sent.to_year == 1999 and not sent.HasField("from_year")
     assert sent.where.field.field == "kind" and sent.min_revision == 1
 
 
