@@ -21,7 +21,6 @@ from rich.progress import (
     TimeElapsedColumn,
     TimeRemainingColumn,
 )
-from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
@@ -120,22 +119,24 @@ def match_line(match: FacetMatch, first: str, second: str) -> Text:
     return line
 
 
-def print_explanation(console: Console, explanation: Explanation) -> None:
+def print_explanations(explanations: Iterable[Explanation]) -> None:
     """Prints tokens shaded by attention, then the facets with their words."""
-    console.print(shaded(explanation.tokens, console))
-    stats = explanation.token_stats
-    truncated = ", the end of the text was not read" if stats.truncated else ""
-    note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}"
-    console.print(Text(note, style="dim"))
-    rows = [
-        (
-            facet.facet,
-            ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words),
-            ", ".join(explanation.tokens[item.token].text for item in facet.tokens),
-        )
-        for facet in explanation.facets
-    ]
-    print_table(("facet", "nearest words (cosine)", "attends to"), rows, right=("facet",))
+    console = stdout()
+    for explanation in explanations:
+        console.print(shaded(explanation.tokens, console))
+        stats = explanation.token_stats
+        truncated = ", the end of the text was not read" if stats.truncated else ""
+        note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}"
+        console.print(Text(note, style="dim"))
+        rows = [
+            (
+                facet.facet,
+                ", ".join(f"{word.word} ({word.cosine:.2f})" for word in facet.words),
+                ", ".join(explanation.tokens[item.token].text for item in facet.tokens),
+            )
+            for facet in explanation.facets
+        ]
+        print_table(("facet", "nearest words (cosine)", "attends to"), rows, right=("facet",))
 
 
 def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
@@ -146,13 +147,9 @@ def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
     line = Text()
     for token, strength in zip(tokens, strengths, strict=True):
         share = max(0.0, strength / strongest)
-        if in_color:
-            shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))]
-            line.append(clean(token.text), style=Style.parse(shade) if shade else "")
-            line.append(" ")
-        else:
-            digit = f"/{min(9, int(share * 10))}" if token.known else "/-"
-            line.append(f"{clean(token.text)}{digit} ")
+        shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))] if in_color else ""
+        digit = "" if in_color else f"/{min(9, int(share * 10))}" if token.known else "/-"
+        line.append(clean(token.text) + digit, style=shade).append(" ")
     return line
 
 

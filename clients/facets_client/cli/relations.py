@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from functools import partial
 from itertools import groupby
 from typing import Annotated, Any
 
@@ -15,14 +16,14 @@ from facets_client.cli.options import (
     ModelOption,
     PairsFileOption,
     Texts,
-    given,
     names_of_file,
     pairs_from,
     texts_from,
 )
-from facets_client.cli.output import clean, count_of, print_json, print_table, shortened, stdout
-from facets_client.cli.settings import ask, settings_of
+from facets_client.cli.output import clean, count_of, print_table, shortened, stdout
+from facets_client.cli.settings import ask
 from facets_client.generated.types import (
+    Entailment,
     EntityMention,
     EntityPair,
     PatternScore,
@@ -91,35 +92,49 @@ def relations(
     modes = {"--list": list_all, "--add": add is not None, "--delete": delete is not None}
     modes["--pattern"] = bool(patterns) and add is None
     _check_one_mode(modes, {"a text": bool(texts) or file is not None, "--head": head is not None})
-    options = given(relations=relation, top_k=top_k)
-    options |= {"evidence": evidence, "model": model}
+    options: dict[str, Any] = {"top_k": top_k, "evidence": evidence, "model": model}
     if list_all:
         ask(
             context,
-            lambda client: {"relations": client.list_relations(model=model)},
-            lambda known: _print_relations(known["relations"]),
+            lambda client: client.list_relations(model=model),
+            _print_relations,
+            lambda known: {"relations": known},
         )
     elif add is not None:
         ask(
             context,
-            lambda client: client.add_relation(add, patterns, threshold=threshold, model=model),
-            lambda added: _print_relations([added]),
+            lambda client: [client.add_relation(add, patterns, threshold=threshold, model=model)],
+            _print_relations,
         )
     elif delete is not None:
+        ask(context, lambda client: [client.delete_relation(delete, model=model)], _print_relations)
+    elif patterns:
         ask(
             context,
-            lambda client: client.delete_relation(delete, model=model),
-            lambda deleted: _print_relations([deleted]),
+            lambda client: client.score_relations(patterns, relations=relation or (), **options),
+            partial(_print_pattern_scores, evidence=evidence),
         )
-    elif patterns:
-        _score_patterns(context, patterns, options)
     else:
         asked = list(texts_from(texts, file))
         options |= _entity_options(asked, entity, gazetteer, span, ner)
-        if head is not None:
-            _fill_slot(context, head, asked, options)
+        if head is None:
+            options |= {"max_relations_per_pair": most, "include_unrelated": unrelated}
+            ask(
+                context,
+                lambda client: client.extract_relations(asked, relations=relation or (), **options),
+                partial(_print_pairs, asked, evidence=evidence),
+                lambda found: [{"text": text, **asdict(answer)} for text, answer in zip(asked, found, strict=True)],
+            )
+        elif len(relation or ()) != 1:
+            raise typer.BadParameter(f"--head expects exactly one --relation, got {len(relation or ())}")
         else:
-            _extract(context, asked, options | given(max_relations_per_pair=most, include_unrelated=unrelated))
+            slot = (head, (relation or [""])[0])
+            ask(
+                context,
+                lambda client: client.fill_slots([slot], asked, **options)[0],
+                partial(_print_tails, asked, evidence=evidence),
+                lambda tails: {"head": head, "relation": slot[1], "tails": tails},
+            )
 
 
 def _check_one_mode(modes: Mapping[str, bool], texts: Mapping[str, bool]) -> None:
@@ -155,44 +170,9 @@ def _span(text: str) -> tuple[int, int]:
     return int(start), int(end)
 
 
-def _extract(context: typer.Context, texts: Sequence[str], options: Mapping[str, Any]) -> None:
-    settings = settings_of(context)
-    with settings.connect() as client:
-        found = client.extract_relations(texts, **options)
-    if not settings.json:
-        _print_pairs(stdout(), texts, found, evidence=options["evidence"])
-        return
-    for text, answer in zip(texts, found, strict=True):
-        print_json({"text": text, **asdict(answer)})
-
-
-def _fill_slot(context: typer.Context, head: str, texts: Sequence[str], options: Mapping[str, Any]) -> None:
-    settings = settings_of(context)
-    wanted = options.get("relations", [])
-    if len(wanted) != 1:
-        raise typer.BadParameter(f"--head expects exactly one --relation, got {len(wanted)}")
-    others = {name: value for name, value in options.items() if name != "relations"}
-    with settings.connect() as client:
-        (tails,) = client.fill_slots([(head, wanted[0])], texts, **others)
-    if settings.json:
-        print_json({"head": head, "relation": wanted[0], "tails": tails})
-    else:
-        _print_tails(stdout(), tails, texts, evidence=options["evidence"])
-
-
-def _score_patterns(context: typer.Context, patterns: Sequence[str], options: Mapping[str, Any]) -> None:
-    settings = settings_of(context)
-    with settings.connect() as client:
-        scores = client.score_relations(patterns, **options)
-    if not settings.json:
-        _print_pattern_scores(stdout(), scores, evidence=options["evidence"])
-        return
-    for score in scores:
-        print_json(score)
-
-
-def _print_pairs(console: Console, texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
+def _print_pairs(texts: Sequence[str], found: Sequence[TextRelations], *, evidence: bool) -> None:
     """Prints each sentence with its entities marked, and below it a row per relation."""
+    console = stdout()
     for text, answer in zip(texts, found, strict=True):
         for (start, end), pairs in groupby(answer.pairs, key=lambda pair: (pair.sentence_start, pair.sentence_end)):
             console.print(_marked_sentence(text, start, end, answer.entities))
@@ -230,12 +210,10 @@ def _print_sentence_pairs(console: Console, pairs: Sequence[EntityPair], *, evid
             rows.add_row(*(Text(clean(cell)) for cell in cells))
     console.print(rows)
     for pair in pairs if evidence else ():
-        title = f"  {pair.head.text} / {pair.tail.text}: {pair.pattern_score.pattern}"
-        console.print(Text(clean(title), style="bold"))
-        _print_evidence(console, pair.pattern_score)
+        _print_evidence(f"  {pair.head.text} / {pair.tail.text}", pair.pattern_score)
 
 
-def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[str], *, evidence: bool) -> None:
+def _print_tails(texts: Sequence[str], tails: Sequence[RankedTail], *, evidence: bool) -> None:
     """Prints a row per tail, with its best mention."""
     rows = []
     for tail in tails:
@@ -250,19 +228,17 @@ def _print_tails(console: Console, tails: Sequence[RankedTail], texts: Sequence[
         columns = ("tail", "confidence", "score", "mentions", "text", "best mention")
         print_table(columns, rows, right=("confidence", "score", "text"))
     else:
-        console.print(Text("no entity is in a sentence with the head", style="dim"))
+        stdout().print(Text("no entity is in a sentence with the head", style="dim"))
     for tail in tails if evidence else ():
-        pattern = tail.mentions[0].pair.pattern_score
-        console.print(Text(clean(f"{tail.tail}: {pattern.pattern}"), style="bold"))
-        _print_evidence(console, pattern)
+        _print_evidence(tail.tail, tail.mentions[0].pair.pattern_score)
 
 
-def _print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, evidence: bool) -> None:
+def _print_pattern_scores(scores: Sequence[PatternScore], *, evidence: bool) -> None:
     """Prints a table per pattern."""
     numbers = ("confidence", "score", "look-up")
     for pattern in scores:
         unseen = "" if pattern.known else ", not seen in training"
-        console.print(Text(clean(f"{pattern.pattern}{unseen}{_cue(pattern)}"), style="bold"))
+        stdout().print(Text(clean(f"{pattern.pattern}{unseen}{_cue(pattern)}"), style="bold"))
         rows = []
         for score in pattern.relations:
             looked_up = "" if score.universal_schema_score is None else f"{score.universal_schema_score:.3f}"
@@ -270,10 +246,13 @@ def _print_pattern_scores(console: Console, scores: Sequence[PatternScore], *, e
         rows.append((_NO_RELATION, f"{pattern.no_relation_probability:.2f}", "", ""))
         print_table(("relation", *numbers), rows, right=numbers)
         if evidence:
-            _print_evidence(console, pattern)
+            _print_evidence("", pattern)
 
 
-def _print_evidence(console: Console, pattern: PatternScore) -> None:
+def _print_evidence(title: str, pattern: PatternScore) -> None:
+    console = stdout()
+    if title:
+        console.print(Text(clean(f"{title}: {pattern.pattern}"), style="bold"))
     lines: list[str] = []
     for score in pattern.relations:
         if score.similar_patterns:
@@ -333,14 +312,11 @@ def entail(
       facets entail '$ARG1 was assassinated by $ARG2' '$ARG1 was killed by $ARG2'
       facets --json entail --file pairs.tsv
     """
-    settings = settings_of(context)
     pairs = pairs_from(premise, hypothesis, file)
-    with settings.connect() as client:
-        found = client.detect_entailment(pairs, model=model)
-    if settings.json:
-        for result in found:
-            print_json(result)
-        return
+    ask(context, lambda client: client.detect_entailment(pairs, model=model), _print_entailments)
+
+
+def _print_entailments(found: Sequence[Entailment]) -> None:
     numbers = ("confidence", "forward", "backward")
     rows = []
     for result in found:

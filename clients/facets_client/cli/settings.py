@@ -56,15 +56,22 @@ class Settings:
         self.note(f"waiting for the server: {without_grpc_prefix(reason)}")
 
 
-def ask(context: typer.Context, call: Callable[[FacetsClient], AnswerT], show: Callable[[AnswerT], None]) -> None:
-    """Makes a call and prints its answer: as JSON with --json, else with ``show``."""
+def ask(
+    context: typer.Context,
+    call: Callable[[FacetsClient], AnswerT],
+    show: Callable[[AnswerT], None],
+    as_json: Callable[[AnswerT], object] = lambda answer: answer,
+) -> None:
+    """Makes a call and prints its answer with ``show``, or with --json as one object, or one a line for a list."""
     settings = settings_of(context)
     with settings.connect() as client:
         answer = call(client)
-    if settings.json:
-        print_json(answer)
-    else:
+    if not settings.json:
         show(answer)
+        return
+    value = as_json(answer)
+    for item in value if isinstance(value, list) else [value]:
+        print_json(item)
 
 
 def settings_of(context: typer.Context) -> Settings:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import numpy as np
 import typer
@@ -17,14 +17,13 @@ from facets_client.cli.options import (
     Texts,
     WordsOption,
     document_from,
-    given,
     pairs_from,
     texts_from,
 )
 from facets_client.cli.output import (
     count_of,
     match_line,
-    print_explanation,
+    print_explanations,
     print_json,
     print_table,
     progress_bar,
@@ -35,7 +34,7 @@ from facets_client.cli.output import (
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.values import FacetsArray
 from facets_client.generated.types import Method, Order, TextTopics
-from facets_client.texts.results import PairScore, ScoreRange, Summary
+from facets_client.texts.results import PairScore, ScoreRange, Scores, Summary
 
 _MATCHES_SHOWN = 5
 
@@ -110,16 +109,15 @@ def explain(
       facets explain "A dog chased the mailman down the street."
       facets --json explain --num-words 10 "A dog chased the mailman."
     """
-    settings = settings_of(context)
     asked = list(texts_from(texts, file))
-    with settings.connect() as client:
-        explanations = client.explain(asked, model=model, **given(num_words=num_words))
-    console = stdout()
-    for text, explanation in zip(asked, explanations, strict=True):
-        if settings.json:
-            print_json({"text": text, "explanation": explanation})
-        else:
-            print_explanation(console, explanation)
+    ask(
+        context,
+        lambda client: client.explain(asked, model=model, num_words=num_words),
+        print_explanations,
+        lambda found: [
+            {"text": text, "explanation": explanation} for text, explanation in zip(asked, found, strict=True)
+        ],
+    )
 
 
 def similarity(
@@ -149,47 +147,51 @@ def similarity(
       facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
       facets similarity --explain "A dog barks." "A puppy makes noise."
     """
-    settings = settings_of(context)
     pairs = pairs_from(first, second, file)
-    with settings.connect() as client:
-        scores = client.similarity(
+
+    def show(found: Scores) -> None:
+        _print_scores(pairs, found.pairs)
+        console = stdout()
+        for score in found.pairs if explain else ():
+            console.print(shaded(score.first_tokens, console))
+            console.print(shaded(score.second_tokens, console))
+            for match in score.matches[:_MATCHES_SHOWN]:
+                console.print(Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd")))
+            console.print()
+
+    def as_json(found: Scores) -> dict[str, object]:
+        rows = found.to_dicts()
+        listed = [{"first": pair[0], "second": pair[1], **row} for pair, row in zip(pairs, rows, strict=True)]
+        return {"pairs": listed, **{name: getattr(found, name) for name in ("method", "attention", "model", "timings")}}
+
+    ask(
+        context,
+        lambda client: client.similarity(
             pairs,
+            method=method,
             attention=attention,
             model=model,
             explain=explain,
             calibrated=calibrated,
-            **given(method=method, score_range=score_range, num_words=num_words),
-        )
-    if settings.json:
-        listed = [
-            {"first": pair[0], "second": pair[1], **score} for pair, score in zip(pairs, scores.to_dicts(), strict=True)
-        ]
-        about = {name: getattr(scores, name) for name in ("method", "attention", "model", "timings")}
-        print_json({"pairs": listed, **about})
-        return
-    console = stdout()
-    _print_scores(pairs, scores.pairs)
-    for score in scores.pairs if explain else ():
-        console.print(shaded(score.first_tokens, console))
-        console.print(shaded(score.second_tokens, console))
-        for match in score.matches[:_MATCHES_SHOWN]:
-            line = Text(f"{match.contribution:>4.0%}  ")
-            console.print(line.append_text(match_line(match, "1st", "2nd")))
-        console.print()
+            score_range=score_range,
+            num_words=num_words,
+        ),
+        show,
+        as_json,
+    )
 
 
 def _print_scores(pairs: Sequence[tuple[str, str]], scores: Sequence[PairScore]) -> None:
     """Prints a row per pair; columns for calibrated scores and differences only if there are any."""
-    has_differences = any(score.differences for score in scores)
-    is_calibrated = any(score.calibrated_score is not None for score in scores)
-    columns = ["score", *(["calibrated"] if is_calibrated else []), *(["what differs"] if has_differences else [])]
-    rows = []
-    for (first, second), score in zip(pairs, scores, strict=True):
-        cells = [f"{score.score:.4f}"]
-        cells += [] if score.calibrated_score is None else [f"{score.calibrated_score:.3f}"]
-        cells += [score.differing] if has_differences else []
-        rows.append((*cells, shortened(first, 60), shortened(second, 60)))
-    print_table((*columns, "first", "second"), rows, right=("score", "calibrated"))
+    cells = {
+        "score": [f"{score.score:.4f}" for score in scores],
+        "calibrated": ["" if score.calibrated_score is None else f"{score.calibrated_score:.3f}" for score in scores],
+        "what differs": [score.differing for score in scores],
+        "first": [shortened(first, 60) for first, _ in pairs],
+        "second": [shortened(second, 60) for _, second in pairs],
+    }
+    columns = {name: values for name, values in cells.items() if any(values)}
+    print_table(tuple(columns), zip(*columns.values(), strict=True), right=("score", "calibrated"))
 
 
 def summarize(
@@ -213,7 +215,7 @@ def summarize(
     if sentences is not None and words is not None:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     documents = [document_from(text, file)]
-    options = given(num_sentences=sentences, max_words=words, order=order)
+    options: dict[str, Any] = {"num_sentences": sentences, "max_words": words, "order": order}
     ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], _print_summary)
 
 
@@ -245,7 +247,7 @@ def topics(
       facets topics --file draft.txt --keep election --avoid religion
     """
     asked = [document_from(text, file)]
-    options = given(num_topics=number, num_words=words, keep=keep, avoid=avoid)
+    options: dict[str, Any] = {"num_topics": number, "num_words": words, "keep": keep or (), "avoid": avoid or ()}
     ask(context, lambda client: client.suggest_topics(asked, model=model, **options)[0], _print_topics)
 
 

@@ -4,7 +4,7 @@ import codecs
 import glob
 import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import Literal
@@ -135,65 +135,52 @@ def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
     Raises:
         InputError: A file does not exist, a pattern or folder has none, or standard input is not the only input.
     """
-    if "-" in names and len(names) > 1:
-        raise InputError("- (standard input) must be the only input")
+    if "-" in names:
+        if len(names) > 1:
+            raise InputError("- (standard input) must be the only input")
+        return [InputFile("-", "stdin")]
     files: dict[str, InputFile] = {}
     for name in names:
-        for file in _files_of_argument(name, options):
-            files.setdefault(file.path if file.path == "-" else os.path.realpath(file.path), file)
-    return _with_unique_labels(list(files.values()))
-
-
-def _files_of_argument(name: str, options: ReadOptions) -> Iterator[InputFile]:
-    if name == "-":
-        yield InputFile(name, "stdin")
-    elif os.path.isdir(name):
-        yield from _files_of_folder(name, options)
-    elif not os.path.lexists(name) and glob.has_magic(name):
-        matches = sorted(glob.glob(name, recursive=True))
+        is_pattern = glob.has_magic(name) and not os.path.lexists(name)
+        matches = sorted(glob.glob(name, recursive=True)) if is_pattern else [name]
         if not matches:
             raise InputError(f"{name}: no file matches this pattern")
         for match in matches:
-            yield from _files_of_argument(match, options)
-    elif not os.path.exists(name):
-        raise InputError(f"{name}: cannot be opened: No such file or directory")
-    else:
-        yield InputFile(name, os.path.basename(name))
+            if not os.path.exists(match):
+                raise InputError(f"{match}: cannot be opened: No such file or directory")
+            single = [InputFile(match, os.path.basename(match))]
+            for file in _files_of_folder(match, options) if os.path.isdir(match) else single:
+                files.setdefault(os.path.realpath(file.path), file)
+    return _with_unique_labels(list(files.values()))
 
 
-def _files_of_folder(name: str, options: ReadOptions) -> Iterator[InputFile]:
+def _files_of_folder(name: str, options: ReadOptions) -> list[InputFile]:
     """Files below a folder, except hidden ones."""
     skipped: Counter[str] = Counter()
-    num_found = 0
+    found: list[InputFile] = []
     for folder, subfolders, files in os.walk(name):
         subfolders[:] = sorted(subfolder for subfolder in subfolders if not subfolder.startswith("."))
         for file in sorted(file for file in files if not file.startswith(".") and not file.endswith(_REJECTED_SUFFIX)):
             path = os.path.join(folder, file)
             if options.format is None and format_of_name(file) is None:
                 skipped[os.path.splitext(file)[1].lower() or "no suffix"] += 1
-                continue
-            num_found += 1
-            yield InputFile(path, Path(path).relative_to(name).as_posix())
+            else:
+                found.append(InputFile(path, Path(path).relative_to(name).as_posix()))
     kinds = ", ".join(f"{kind} ({number})" for kind, number in skipped.most_common(8))
-    if not num_found:
-        content = f"it has {kinds}" if kinds else "it is empty"
-        suffixes = " ".join(_BY_SUFFIX)
-        raise InputError(f"{name}: no readable file in this folder: {content}", hint=f"readable suffixes: {suffixes}")
+    if not found:
+        message = f"{name}: no readable file in this folder: {f'it has {kinds}' if kinds else 'it is empty'}"
+        raise InputError(message, hint=f"readable suffixes: {' '.join(_BY_SUFFIX)}")
     if kinds:
-        number = skipped.total()
-        options.note(f"{name}: skipped {number} {'file' if number == 1 else 'files'} of other formats: {kinds}")
+        options.note(f"{name}: skipped files of other formats: {kinds}")
+    return found
 
 
 def _with_unique_labels(files: list[InputFile]) -> list[InputFile]:
     """Changes equal labels to the files' paths within their common folder."""
     counts = Counter(file.label for file in files)
-    same = [os.path.abspath(file.path) for file in files if counts[file.label] > 1]
-    if not same:
-        return files
-    common = os.path.commonpath([os.path.dirname(path) for path in same])
+    same = [os.path.dirname(os.path.abspath(file.path)) for file in files if counts[file.label] > 1]
+    common = os.path.commonpath(same) if same else ""
     return [
-        InputFile(file.path, Path(os.path.abspath(file.path)).relative_to(common).as_posix())
-        if counts[file.label] > 1
-        else file
+        file if counts[file.label] == 1 else InputFile(file.path, Path(os.path.relpath(file.path, common)).as_posix())
         for file in files
     ]

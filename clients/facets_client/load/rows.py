@@ -160,121 +160,73 @@ def read_json(source: Source, options: ReadOptions) -> Rows:
         InputError: The input is neither.
     """
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
-    if head.startswith(b"{"):
-        _check_is_lines(source.name, head)
-        yield from read_jsonl(source)
-    elif head.startswith(b"["):
-        yield from _ArrayReader(source.text("utf-8-sig")).rows()
-    elif head:
+    if head.startswith(b"["):
+        return _array_rows(source.text("utf-8-sig"))
+    first_line, line_end, _ = head.partition(b"\n")
+    if not head.startswith(b"{"):
+        if not head:
+            return iter(())
         start = head[:20].decode("ascii", "replace")
         raise InputError(f"{source.name}: expected a JSON array or JSON lines, got {start!r}")
-
-
-def _check_is_lines(name: str, head: bytes) -> None:
-    first_line = head.partition(b"\n")[0]
     try:
         json.loads(first_line)
     except ValueError:
-        if b"\n" in head.strip():
+        if line_end and head.strip() != first_line.strip():
             raise InputError(
-                f"{name}: expected a JSON array of objects or one object a line, got one object over many lines",
+                f"{source.name}: expected a JSON array of objects or one object a line, got one object over many lines",
                 hint="take the array out of it, or write each object on one line",
             ) from None
+    return read_jsonl(source)
 
 
-_ELEMENT = re.compile(r"[^\s,]")
+_SEPARATORS = re.compile(r"[\s,]*")
 _UNDECODABLE = re.compile("[\udc80-\udcff]")
+_CHUNK_CHARS = 2**18
 _MAX_ELEMENT_CHARS = 8 * MAX_ROW_BYTES  # held in memory during the search for the end of an element
 
 
-class _ArrayReader:
-    """Reads the elements of a JSON array one at a time, up to its end or a broken element."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._buffer = ""
-        self._position = 0
-        self._constants: list[str] = []
-        self._decoder = json.JSONDecoder(parse_constant=self._constants.append)
-
-    def rows(self) -> Rows:
-        number = 0
-        try:
-            self._fill()
-            self._position = self._buffer.index("[") + 1
-            while not self._is_at_end():
-                number += 1
-                try:
-                    value, raw = self._decode()
-                except (ValueError, RecursionError) as error:
-                    raise EOFError(f"record {number}: {_json_fault(error, self._position)}") from error
-                yield self._row(value, raw, number)
-        except DAMAGED as error:
-            message = f"the array is cut off or damaged, and what follows is not read: {error}"
-            yield Rejection(max(number, 1), "damaged_input", message)
-
-    def _row(self, value: object, raw: str, number: int) -> Row | Rejection:
-        excerpt = raw[:EXCERPT_CHARS]
-        if len(raw) > MAX_ROW_BYTES:
-            message = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
-            return Rejection(number, "row_too_long", message, excerpt=excerpt)
-        if has_undecodable(raw):
-            return Rejection(number, "invalid_utf8", "the record is not UTF-8")
-        return _object_row(value, self._constants, number, excerpt)
-
-    def _is_at_end(self) -> bool:
-        """Moves to the next element; True if there is none.
-
-        Raises:
-            EOFError: The array has no end, or something follows it.
-        """
-        start = self._position
-        while (start := _skip_separators(self._buffer, start)) == len(self._buffer):
-            if not self._fill():
-                raise EOFError("it does not end")
-            start = self._position
-        if self._buffer[start] != "]":
-            self._position = start
-            return False
-        rest = self._buffer[start + 1 :]
-        while not rest.strip():
-            rest = self._stream.read(2**18)
-            if not rest:
-                return True
-        raise EOFError("something follows its end")
-
-    def _decode(self) -> tuple[object, str]:
-        """The element at the position, as a value and as text; moves the position past it.
-
-        Raises:
-            ValueError, RecursionError: It cannot be decoded.
-        """
+def _array_rows(stream: TextIO) -> Rows:
+    """The elements of a JSON array, read one at a time, up to its end or a broken element."""
+    constants: list[str] = []
+    decode = json.JSONDecoder(parse_constant=constants.append).raw_decode
+    number = 0
+    try:
+        text = stream.read(_CHUNK_CHARS)
+        position = text.index("[") + 1
         while True:
-            self._constants.clear()
+            position = _SEPARATORS.match(text, position).end()  # type: ignore[union-attr]  # it also matches nothing
+            if position == len(text):
+                text, position = stream.read(_CHUNK_CHARS), 0
+                if not text:
+                    raise EOFError("it does not end")
+                continue
+            if text[position] == "]":
+                if text[position + 1 :].strip() or stream.read(_CHUNK_CHARS).strip():
+                    raise EOFError("something follows its end")
+                return
+            number += 1
+            constants.clear()
             try:
-                value, end = self._decoder.raw_decode(self._buffer, self._position)
-            except json.JSONDecodeError as error:
-                num_chars = len(self._buffer) - self._position
-                # At the end of the buffer, the element may just be incomplete.
-                may_go_on = error.msg.startswith("Unterminated string") or error.pos > len(self._buffer) - 16
-                if not (may_go_on and num_chars < _MAX_ELEMENT_CHARS and self._fill()):
-                    raise
+                value, end = decode(text, position)
+            except (ValueError, RecursionError) as error:
+                # The element may just be incomplete.
+                rest = text[position:]
+                more = stream.read(max(_CHUNK_CHARS, len(rest))) if len(rest) < _MAX_ELEMENT_CHARS else ""
+                if not more or isinstance(error, RecursionError):
+                    raise EOFError(f"record {number}: {_json_fault(error, position)}") from error
+                text, position, number = rest + more, 0, number - 1
+                continue
+            raw, position = text[position:end], end
+            if len(raw) > MAX_ROW_BYTES:
+                rule = f"record has {len(raw)} characters, the limit is {MAX_ROW_BYTES}"
+                yield Rejection(number, "row_too_long", rule, excerpt=raw[:EXCERPT_CHARS])
+            elif has_undecodable(raw):
+                yield Rejection(number, "invalid_utf8", "the record is not UTF-8")
             else:
-                raw = self._buffer[self._position : end]
-                self._position = end
-                return value, raw
-
-    def _fill(self) -> bool:
-        """Reads more input; False at its end."""
-        kept = self._buffer[self._position :]
-        more = self._stream.read(max(2**18, len(kept)))
-        self._buffer, self._position = kept + more, 0
-        return bool(more)
-
-
-def _skip_separators(text: str, start: int) -> int:
-    found = _ELEMENT.search(text, start)
-    return found.start() if found else len(text)
+                yield _object_row(value, constants, number, raw[:EXCERPT_CHARS])
+    except DAMAGED as error:
+        message = f"the array is cut off or damaged, and what follows is not read: {error}"
+        yield Rejection(max(number, 1), "damaged_input", message)
 
 
 def has_undecodable(text: str) -> bool:

@@ -12,7 +12,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Generic, Protocol, TypeVar
+from typing import Generic, Protocol, TypeAlias, TypeVar
 
 from facets_client.core.blocking import Background
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES, index_of
@@ -143,7 +143,7 @@ class RejectedError(ValueError):
 
 
 class _Patience:
-    """Growing pauses while the server is unreachable or full, up to ``max_wait_s`` in total without progress."""
+    """Growing pauses while the server is unreachable or full, up to ``max_wait_s`` without progress."""
 
     def __init__(self, max_wait_s: float) -> None:
         self._max_wait_s = max_wait_s
@@ -165,21 +165,15 @@ class _Patience:
 def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Callable[[str], None]) -> ReplyT:
     """The reply of one call; waits for an unreachable or full server, as a run does.
 
-    Args:
-        call: Makes the call.
-        max_wait_s: Seconds to wait.
-        on_wait: Called with the server's message before the first pause.
+    ``on_wait`` is called with the server's message before each pause.
     """
     patience = _Patience(max_wait_s)
-    is_told = False
     while True:
         try:
             return call()
         except _TRANSIENT as error:
             pause_s = patience.pause_s(error)
-            if not is_told:
-                on_wait(error.details)
-            is_told = True
+            on_wait(error.details)
             time.sleep(pause_s)
 
 
@@ -391,10 +385,9 @@ class CallTask(Generic[ItemT, ReplyT]):
 
     def settle(self, batch: Batch[ItemT]) -> Settled:
         """Waits for the oldest call and stores its reply."""
-        answers = self._under_way.popleft().result()
-        rejections = list(answers.rejections)
+        replies, rejections = self._under_way.popleft().result()
         totals: Counter[str] = Counter()
-        for records, reply in answers.replies:
+        for records, reply in replies:
             settled = self._take(records, reply)
             rejections += settled.rejections
             totals.update(settled.totals)
@@ -406,24 +399,25 @@ class CallTask(Generic[ItemT, ReplyT]):
 
     def _ask(self, records: list[Record[ItemT]]) -> "_Answers[ItemT, ReplyT]":
         """Makes the call, and repeats it without any items that the server refuses."""
+        replies: list[tuple[list[Record[ItemT]], ReplyT]] = []
         rejections: list[Rejection] = []
-        while records:
+        waiting = [records]
+        while waiting:
+            part = waiting.pop(0)
             try:
-                return _Answers([(records, self._call([record.item for record in records]))], rejections)
+                replies.append((part, self._call([record.item for record in part])))
             except (InvalidArgumentError, NotFoundError) as error:
-                refused = self._refused_items(error, len(records))
-                if refused:
-                    rejections += [records[index].rejected("refused", rule) for index, rule in refused.items()]
-                    records = [record for index, record in enumerate(records) if index not in refused]
-                elif not (isinstance(error, NotFoundError) and error.resource_type == "paper"):
+                refused = self._refused_items(error, len(part))
+                if not refused and error.resource_type != "paper":
                     raise
-                elif len(records) == 1:
-                    return _Answers([], [*rejections, records[0].rejected("refused", error.details)])
-                else:  # one of them names an unknown paper; only separate calls tell which
-                    parts = [self._ask([record]) for record in records]
-                    rejections += [rejection for part in parts for rejection in part.rejections]
-                    return _Answers([reply for part in parts for reply in part.replies], rejections)
-        return _Answers([], rejections)
+                if not refused and len(part) > 1:  # one of them names an unknown paper; only separate calls tell which
+                    waiting = [[record] for record in part] + waiting
+                    continue
+                refused = refused or {0: error.details}
+                rejections += [part[index].rejected("refused", rule) for index, rule in refused.items()]
+                if len(refused) < len(part):
+                    waiting.insert(0, [record for index, record in enumerate(part) if index not in refused])
+        return replies, rejections
 
     def _refused_items(self, error: FacetsClientError, num_items: int) -> dict[int, str]:
         """Index of each item that the server refuses, with the path in the item and the rule: ``title is empty``."""
@@ -436,7 +430,4 @@ class CallTask(Generic[ItemT, ReplyT]):
         return refused
 
 
-@dataclass(frozen=True, slots=True)
-class _Answers(Generic[ItemT, ReplyT]):
-    replies: Sequence[tuple[list[Record[ItemT]], ReplyT]]
-    rejections: Sequence[Rejection]
+_Answers: TypeAlias = tuple[list[tuple[list[Record[ItemT]], ReplyT]], list[Rejection]]

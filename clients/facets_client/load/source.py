@@ -9,18 +9,15 @@ import shutil
 import sys
 import tempfile
 import zlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, BinaryIO, Protocol, TextIO, cast
 
 from facets_client.core.extras import require_extra
 
-# Bytes read before the first row. Fewer for a stream, which may be slow.
-_FILE_HEAD_BYTES = 2**16
-_STREAM_HEAD_BYTES = 2**12
-# Bytes used to detect the encoding of a text.
-_FILE_TEXT_BYTES = 2**20
-_STREAM_TEXT_BYTES = 2**16
+# Bytes read before the first row, and to detect the encoding of a text. Fewer for a stream, which may be slow.
+_FILE_HEAD_BYTES, _STREAM_HEAD_BYTES = 2**16, 2**12
+_FILE_TEXT_BYTES, _STREAM_TEXT_BYTES = 2**20, 2**16
 _BUFFER_BYTES = 2**18
 _SPOOL_BYTES = 2**24  # larger inputs that need random access go to a temporary file
 _DETECTION_BYTES = 2**16
@@ -129,7 +126,8 @@ class Source:
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
         self.name = name
-        self._raw, self.size = _open(name, stdin)
+        self._raw = (stdin or sys.stdin.buffer) if name == "-" else _open(Path(name))
+        self.size = Path(name).stat().st_size if name != "-" and Path(name).is_file() else None
         self._stored = _Peekable(self._raw)
         head = self._stored.peek(_STREAM_HEAD_BYTES if self.size is None else _FILE_HEAD_BYTES)
         self.digest = hashlib.sha256(head).hexdigest()
@@ -202,17 +200,13 @@ class Source:
         self.close()
 
 
-def _open(name: str, stdin: BinaryIO | None) -> tuple[BinaryIO, int | None]:
-    if name == "-":
-        return stdin or sys.stdin.buffer, None
-    path = Path(name)
+def _open(path: Path) -> BinaryIO:
     try:
         if path.is_dir():
-            raise InputError(f"{name}: expected a file, got a folder")
-        stream = path.open("rb")
+            raise InputError(f"{path}: expected a file, got a folder")
+        return path.open("rb")
     except OSError as error:
-        raise InputError(f"{name}: cannot be opened: {error.strerror or error}") from error
-    return stream, (path.stat().st_size if path.is_file() else None)
+        raise InputError(f"{path}: cannot be opened: {error.strerror or error}") from error
 
 
 def _uncompressed(stored: _Peekable, compression: str) -> Any:
@@ -230,13 +224,7 @@ def _uncompressed(stored: _Peekable, compression: str) -> Any:
 
 
 def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], None]) -> str:
-    """The encoding of a text.
-
-    Args:
-        name: Name of the file.
-        head: Its first bytes.
-        asked: Encoding given by the caller; empty: detected.
-        note: Called with what was detected, unless it is UTF-8.
+    """The encoding of a text with the first bytes ``head``: the one ``asked`` for, else detected and noted.
 
     Raises:
         InputError: ``asked`` is not an encoding, or detection is not installed.
@@ -253,28 +241,21 @@ def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], No
             return encoding
     lines = head.split(b"\n")
     invalid = [line for line in lines[:-1] or lines if not _is_utf8(line)]
-    num_multibyte = sum(not line.isascii() and _is_utf8(line) for line in lines)
-    if not invalid or num_multibyte >= len(invalid):
-        return "utf-8"  # a UTF-8 file with broken rows, which are rejected one by one
-    encoding = _guess_encoding(name, invalid)
-    note(f"{name}: is not UTF-8, read as {encoding} (--encoding overrides this)")
-    return encoding
-
-
-def _guess_encoding(name: str, lines: Sequence[bytes]) -> str:
+    if len(invalid) <= sum(not line.isascii() and _is_utf8(line) for line in lines):
+        return "utf-8"  # a UTF-8 file, perhaps with broken rows, which are rejected one by one
     try:
         require_extra("files", "charset_normalizer")
     except ImportError as error:
         raise InputError(f"{name}: is not UTF-8: use --encoding, or install encoding detection: {error}") from error
     from charset_normalizer import from_bytes
 
-    matches = list(from_bytes(b"\n".join(lines)[:_DETECTION_BYTES]))
-    if not matches:
-        return "cp1252"
+    matches = list(from_bytes(b"\n".join(invalid)[:_DETECTION_BYTES]))
     # Among encodings that decode the lines equally well, the most common one.
     equal = [match for match in matches if match.chaos <= matches[0].chaos]
-    names = {name for match in equal for name in (match.encoding, *match.could_be_from_charset)}
-    return next((common for common in ("cp1252", "latin_1") if common in names), matches[0].encoding)
+    names = [name for match in equal for name in (match.encoding, *match.could_be_from_charset)]
+    encoding = next((common for common in ("cp1252", "latin_1") if common in names), [*names, "cp1252"][0])
+    note(f"{name}: is not UTF-8, read as {encoding} (--encoding overrides this)")
+    return encoding
 
 
 def _is_utf8(line: bytes) -> bool:

@@ -79,7 +79,7 @@ def test_a_name_of_a_file_is_no_text(facets, asked, hint):
         ("index broken.jsonl -c news", 1, "1 record was rejected, see broken.jsonl.rejected.jsonl"),
         ("index bomb.jsonl.gz -c news", 1, "1 record: 0 stored, 1 rejected"),
         ("index sheet.xlsx -c news", 2, "save sheets and slides as CSV, text, HTML or PDF"),
-        pytest.param("index folder -c news", 1, "skipped 1 file of other formats: .png (1)", marks=NEEDS_FILES),
+        pytest.param("index folder -c news", 1, "skipped files of other formats: .png (1)", marks=NEEDS_FILES),
         ("index nothing -c news", 2, "no readable file in this folder: it is empty"),
         ("index nosuch -c news", 2, "nosuch: cannot be opened: No such file or directory"),
         ("export news nosuch/out.csv", 2, "nosuch/out.csv: cannot be written: No such file or directory"),
