@@ -1,57 +1,13 @@
 """The backends for indexes of large collections."""
 
-from collections.abc import Callable, Mapping
-
-import faiss
-import numpy as np
-from numpy.typing import NDArray
+from collections.abc import Callable
 
 from facets.devices import compute_device
-from facets.index.base import Chunks, IndexBackend, MappedFile
+from facets.index.base import Chunks, IndexBackend
 from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
-from facets.index.faiss_index import LISTS_SEED, FaissIndex, sample_size
+from facets.index.faiss_index import FaissBackend
 from facets.index.qdrant import QdrantBackend
-
-
-class FaissBackend(IndexBackend):
-    """FAISS inverted lists of facets, on the CPU."""
-
-    def __init__(self, config: EngineConfig) -> None:
-        self._config = config
-
-    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> FaissIndex | None:
-        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
-        rng = np.random.default_rng(LISTS_SEED)
-        share = min(1.0, sample_size(num_documents * num_facets) / (num_documents * num_facets))
-        parts = []
-        for _, facets_NKD in chunks():
-            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
-            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
-        if not parts:
-            return None
-        sample = rng.permutation(np.concatenate(parts))
-        if not len(sample):  # no document has a facet
-            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
-        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
-        seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
-        index.reserve(np.concatenate([prepared for _, prepared in seen]))
-        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
-            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
-        if not len(index):
-            return None
-        index.tune(sample, self._config.recall_target)
-        return index
-
-    def read(
-        self, file: MappedFile, slots: NDArray[np.int64], description: Mapping[str, int | float | str]
-    ) -> FaissIndex:
-        """Opens the index in a snapshot; see :meth:`FaissIndex.map`."""
-        return FaissIndex.map(file, slots, description)
-
-    def enter_background(self) -> None:
-        """Leaves half of the cores to requests."""
-        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class ExactBackend(IndexBackend):
@@ -77,11 +33,7 @@ BACKENDS: dict[str, Callable[[EngineConfig], IndexBackend]] = {
 
 
 def make_backend(config: EngineConfig) -> IndexBackend:
-    """The backend that the settings name; on a GPU, exact search is faster than FAISS.
-
-    Raises:
-        ConfigError: The device does not exist, or a package is not installed.
-    """
+    """The backend that the settings name; on a GPU, exact search is faster than FAISS. Raises ConfigError."""
     device = compute_device(config.device)
     name = "exact" if device != "cpu" and config.index == "faiss" else config.index.partition(":")[0]
     return BACKENDS[name](config.model_copy(update={"device": device}))

@@ -4,7 +4,7 @@ Shape letters: N documents, Q queries, J facets of a query, K facets of a docume
 T facets of all of them.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself; the rest covers float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
 _ANSWER_EXPONENT = 4  # even a document that does not answer a facet has a cosine well above 0
-_PASS_FACETS = 1024  # query facets compared at a time: bounds the memory of an exhaustive search
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -28,14 +27,10 @@ class Candidates:
 def select_candidates(
     rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], num_candidates: int, *, margin: float, exhaustive: bool
 ) -> Candidates:
-    """Keeps, for every query, the documents that may belong to the best ``num_candidates``.
+    """Keeps, for every query, the documents that may belong to the best ``num_candidates`` (>= 1).
 
-    Args:
-        rows_QC: ``[Q, C]``, different rows for one query; -1: none.
-        scores_QC: ``[Q, C]``; ``-inf``: none.
-        num_candidates: Number of documents, >= 1.
-        margin: Documents within this distance of the num_candidates-th score stay: twice the error of the scores.
-        exhaustive: See :class:`Candidates`.
+    ``rows_QC``: different rows for one query; -1: none. ``scores_QC``: ``-inf``: none. ``margin``: documents within
+    this distance of the num_candidates-th score stay: twice the error of the scores.
     """
     num_queries, width = scores_QC.shape
     if width > num_candidates:
@@ -54,14 +49,6 @@ def select_candidates(
         rows=np.take_along_axis(rows, order, axis=1),
         scores=np.take_along_axis(scores, order, axis=1),
         exhaustive=exhaustive,
-    )
-
-
-def search_in_passes(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Runs an exhaustive ``search`` on a few queries at a time and joins the results."""
-    per_pass = max(1, _PASS_FACETS // query_QJD.shape[1])
-    return join_candidates(
-        [search(query_QJD[start : start + per_pass]) for start in range(0, len(query_QJD), per_pass)]
     )
 
 
@@ -101,12 +88,9 @@ def meet(
     The best facets are chosen in float32; their cosines are computed in float64 and rounded, so that equal documents
     get equal scores. A zero facet counts only if a document has no other one, with cosine 0.
 
-    Args:
-        query_JD: Facets of one query with their weights as norms, ``[J, D]``. Weights add up to 1; with
-            ``any_suffices`` the largest is 1.
-        facets_TD: Facets of the documents, one document after another; norms are ignored.
-        starts_C1: Offset of each document's facets; each has at least one.
-        any_suffices: Use the maximum instead of the sum.
+    ``query_JD``: facets of one query with their weights as norms, which add up to 1; with ``any_suffices``, which takes
+    the maximum instead of the sum, the largest is 1. ``facets_TD``: facets of the documents, one document after
+    another; norms are ignored. ``starts_C1``: offset of each document's facets; each has at least one.
 
     Example:
         >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
@@ -155,15 +139,9 @@ def select_diverse(
       facets of the query. ``r_j`` is how well a document answers facet j: its share, scaled to [0, 1] over the
       candidates and raised to the 4th power. The weights ``w_j`` are the largest shares.
 
-    Args:
-        scores_C: Ranking scores.
-        shares_CJ: What each query facet adds to the score; facets that add nothing are ignored.
-        similarities_CC: Similarities of the candidates to each other, in [0, 1].
-        diversify: 0 keeps the order of scores, 1 uses novelty only; the first document is always the best one.
-        top_k: Number of documents.
-
-    Returns:
-        Positions of the documents, in order.
+    ``shares_CJ``: what each query facet adds to the score; facets that add nothing are ignored. ``similarities_CC``: of
+    the candidates to each other, in [0, 1]. ``diversify``: 0 keeps the order of scores, 1 uses novelty only; the first
+    document is always the best one. Returns the positions of ``top_k`` documents, in order.
 
     Example:
         >>> alike = np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 0.0, 1.0]])

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from facets.devices import no_memory_for
 from facets.index.base import FacetIndex, MappedFile, first_places
-from facets.index.candidates import Candidates, join_candidates, search_in_passes, select_candidates
+from facets.index.candidates import Candidates, join_candidates, select_candidates
 
 logger = logging.getLogger(__name__)
 
@@ -27,25 +27,12 @@ logger = logging.getLogger(__name__)
 BLOCK_FACETS = {"cpu": 1 << 20, "cuda": 1 << 17}
 _FIRST_BLOCK_FACETS = 1024
 _PASS_FACETS = {"cpu": 1 << 14, "cuda": 1 << 17}
+_PASS_QUERY_FACETS = 1024
 _MIN_HOLES = 1024  # fewer holes are not worth compacting
 _MANY_FACETS = 4096  # from this many facets on, codes are compared before floats
 _MAX_DOCUMENT_CODE = 127
 # Without VNNI, two products are added in 16 bits, which just holds 2 * 255 * 63; oneDNN adds 128 to document codes.
 _MAX_QUERY_CODE = 63
-
-
-def reference_search(query_QJD: NDArray[np.float32], facets_NKD: NDArray[np.floating]) -> NDArray[np.float32]:
-    """``sum_j w_j max_k cos(q_j, F_k)`` computed directly, ``[Q, N]`` in [-1, 1]; indexes are tested against it.
-
-    ``query_QJD``: norms are weights, which add up to 1. ``facets_NKD``: norms are ignored; zero facets are ignored.
-    """
-    scores = np.zeros((len(query_QJD), len(facets_NKD)))
-    for q, query in enumerate(query_QJD.astype(np.float64)):
-        for n, document in enumerate(facets_NKD.astype(np.float64)):
-            units = [facet / np.linalg.norm(facet) for facet in document if facet.any()]
-            for weighted in query:
-                scores[q, n] += max([float(weighted @ unit) for unit in units], default=0.0)
-    return np.clip(scores, -1.0, 1.0).astype(np.float32)
 
 
 def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
@@ -65,13 +52,7 @@ def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], 
 
 
 class CodedQuery:
-    """Facets of queries, as codes or floats.
-
-    Attributes:
-        facets: ``[D, Q J]``.
-        scales: Factors of the products, ``[Q J]``.
-        error: Largest error of a score for each query, ``[Q, 1]``.
-    """
+    """Facets of queries, as codes or floats."""
 
     def __init__(self, query_QJD: NDArray[np.float32], device: torch.device, *, as_codes: bool) -> None:
         flat = np.ascontiguousarray(query_QJD.reshape(-1, query_QJD.shape[2]), dtype=np.float32)
@@ -81,6 +62,7 @@ class CodedQuery:
             scales = (np.where(largest > 0, largest, 1) / _MAX_QUERY_CODE).astype(np.float32)
             codes = np.rint(flat / scales[:, None])
         errors = np.linalg.norm(flat - codes * scales[:, None], axis=1)
+        # Largest error of a score for each query, `[Q, 1]`; facets `[D, Q J]`; factors of the products, `[Q J]`.
         self.error = errors.reshape(query_QJD.shape[:2]).sum(axis=1, keepdims=True)
         self.facets = torch.from_numpy(codes.astype(np.int8) if as_codes else codes).to(device).T
         self.scales = torch.from_numpy(scales).to(device)
@@ -89,13 +71,9 @@ class CodedQuery:
         """Products ``[T, Q J]``."""
         if facets_TD.dtype != torch.int8:
             return facets_TD @ self.facets
-        return _integer_product(facets_TD, self.facets) * self.scales
-
-
-def _integer_product(codes_TD: Tensor, query_DJ: Tensor) -> Tensor:
-    if len(query_DJ) == 1:  # PyTorch computes this case wrongly, because the strides of one column are ambiguous
-        return codes_TD.int() * query_DJ.int()
-    return torch._int_mm(codes_TD, query_DJ)
+        if len(self.facets) == 1:  # PyTorch computes this case wrongly: the strides of one column are ambiguous
+            return facets_TD.int() * self.facets.int() * self.scales
+        return torch._int_mm(facets_TD, self.facets) * self.scales
 
 
 class ExactIndex(FacetIndex):
@@ -117,13 +95,8 @@ class ExactIndex(FacetIndex):
     ) -> None:
         """Makes an empty index.
 
-        Args:
-            num_facets: K.
-            dim: D.
-            device: PyTorch device for the codes.
-            preselect: Whether to work as on a GPU; None: if the device is one.
-            keeps_places: Whether to keep holes, so that places keep their numbers.
-            room: Places to allocate at once.
+        ``preselect``: whether to work as on a GPU; None: if the device is one. ``keeps_places``: whether to keep holes,
+        so that places keep their numbers. ``room``: places to allocate at once.
         """
         super().__init__(num_facets=num_facets, dim=dim)
         self._device = torch.device(device)
@@ -155,9 +128,9 @@ class ExactIndex(FacetIndex):
                     sink(block[part][: self._num_slots - start].numpy().data)
 
     def map(self, file: MappedFile, first_byte: int, rows_S: NDArray[np.int64], *, code_error: float) -> None:
-        """Opens the documents of a snapshot; codes stay in the file and are verified when they are first used.
+        """Opens what :meth:`write` wrote from ``first_byte`` on; codes stay in the file and are verified on first use.
 
-        ``first_byte``: where :meth:`write` began. ``rows_S``: row of each place, -1: hole.
+        ``rows_S``: row of each place, -1: hole.
         """
         places, width = len(rows_S), self.num_facets * self.dim
         inverse = file.read(first_byte + places * width, 4 * places * self.num_facets).view("<f4")
@@ -183,7 +156,7 @@ class ExactIndex(FacetIndex):
         return self._rows[: self._num_slots]
 
     def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
-        """Adds documents; see :meth:`FacetIndex.add`."""
+        """Adds documents."""
         codes, inverse, error = document_codes(facets_SKD)
         self.code_error = max(self.code_error, error)
         self._add(rows, torch.from_numpy(codes), torch.from_numpy(inverse))
@@ -213,24 +186,22 @@ class ExactIndex(FacetIndex):
 
     def _new_block(self) -> None:
         """Appends an empty block, in the memory of the device if there is space."""
-        largest = BLOCK_FACETS[self._device.type] // self.num_facets
-        places = 2 * len(self._blocks[-1][0]) if self._blocks else _FIRST_BLOCK_FACETS // self.num_facets
-        places, device = max(1, self._room - self._num_slots, min(places, largest)), self._device
-        self._starts.append(self._num_slots if not self._blocks else self._starts[-1] + len(self._blocks[-1][0]))
-        shapes = ((places, self.num_facets, self.dim), np.int8), ((places, self.num_facets), np.float32)
-        if device.type != "cpu":
-            try:
-                codes = torch.empty(shapes[0][0], dtype=torch.int8, device=device)
-                self._blocks.append((codes, torch.empty(shapes[1][0], device=device)))
-                return
-            except torch.OutOfMemoryError:
-                logger.warning("the memory of %s is full: searches are slower from here on", device)
+        before = len(self._blocks[-1][0]) if self._blocks else 0
+        facets = min(2 * before * self.num_facets or _FIRST_BLOCK_FACETS, BLOCK_FACETS[self._device.type])
+        places = max(1, self._room - self._num_slots, facets // self.num_facets)
+        self._starts.append(self._starts[-1] + before if before else self._num_slots)
         # NumPy requests large pages, which are faster; unused parts take no memory.
-        codes, inverse = (torch.from_numpy(np.empty(shape, dtype=dtype)) for shape, dtype in shapes)
+        codes = torch.from_numpy(np.empty((places, self.num_facets, self.dim), dtype=np.int8))
+        inverse = torch.from_numpy(np.empty((places, self.num_facets), dtype=np.float32))
+        if self._device.type != "cpu":
+            try:
+                codes, inverse = (torch.empty_like(part, device=self._device) for part in (codes, inverse))
+            except torch.OutOfMemoryError:
+                logger.warning("the memory of %s is full: searches are slower from here on", self._device)
         self._blocks.append((codes, inverse))
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Removes documents and compacts when there are many holes; see :meth:`FacetIndex.remove`."""
+        """Removes documents and compacts when there are many holes."""
         removed = super().remove(rows)
         if self._keeps_places:
             return removed
@@ -273,12 +244,10 @@ class ExactIndex(FacetIndex):
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates among all documents; see :meth:`FacetIndex.search`."""
+        """Finds candidates among all documents."""
         allowed = self.allowed_slots(allowed_rows)
-        return search_in_passes(
-            query_QJD,
-            lambda queries: search_in_halves(queries, lambda part: self._select(part, num_candidates, allowed)),
-        )
+        largest = max(1, _PASS_QUERY_FACETS // query_QJD.shape[1])
+        return search_in_parts(query_QJD, lambda part: self._select(part, num_candidates, allowed), largest=largest)
 
     def _select(self, query_QJD: NDArray[np.float32], num_candidates: int, allowed: NDArray[np.bool_]) -> Candidates:
         held = self.slots
@@ -292,10 +261,8 @@ class ExactIndex(FacetIndex):
                 held[firsts_N][columns_QC], scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=True
             )
         scores = scores_QN.numpy()
-        if scores.shape[1] > num_candidates:
-            kth = np.partition(scores, scores.shape[1] - num_candidates, axis=1)[
-                :, scores.shape[1] - num_candidates, None
-            ]
+        if (cut := scores.shape[1] - num_candidates) > 0:
+            kth = np.partition(scores, cut, axis=1)[:, cut, None]
             scores[scores < kth - 2 * (self.score_error + query.error)] = -np.inf
         candidate_firsts = [firsts_N[np.isfinite(of_query)] for of_query in scores]
         return self.compared(query_QJD, candidate_firsts, num_candidates, exhaustive=True)
@@ -308,28 +275,19 @@ class ExactIndex(FacetIndex):
         *,
         exhaustive: bool,
     ) -> Candidates:
-        """Candidates among given documents for each query.
-
-        ``candidate_firsts``: first places of the documents, ascending.
-        """
+        """Candidates for each query among given documents: ``candidate_firsts`` are their first places, ascending."""
         width = max(map(len, candidate_firsts), default=0)
         rows_QC = np.full((len(candidate_firsts), width), -1, dtype=np.int64)
         scores_QC = np.full((len(candidate_firsts), width), -np.inf, dtype=np.float32)
         for number, (query_JD, firsts) in enumerate(zip(query_QJD, candidate_firsts, strict=True)):
-            if len(firsts) * self.num_facets > _MANY_FACETS and len(firsts) > num_candidates:
-                firsts = self._near_best(query_JD, firsts, num_candidates)
+            if len(firsts) * self.num_facets > _MANY_FACETS and (cut := len(firsts) - num_candidates) > 0:
+                # Codes first, several times as fast: leaves the documents that may be among the best.
+                scores, error = self._scores_of(query_JD, firsts, as_codes=True)
+                firsts = firsts[scores >= np.partition(scores, cut)[cut] - 2 * (self.score_error + error)]
             if len(firsts):
                 rows_QC[number, : len(firsts)] = self._rows[firsts]
                 scores_QC[number, : len(firsts)] = self._scores_of(query_JD, firsts, as_codes=False)[0]
         return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
-
-    def _near_best(
-        self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], num_candidates: int
-    ) -> NDArray[np.int64]:
-        """Reduces many documents to those that may be among the best; comparing codes is several times faster."""
-        scores, error = self._scores_of(query_JD, firsts_C, as_codes=True)
-        kth = np.partition(scores, len(scores) - num_candidates)[len(scores) - num_candidates]
-        return firsts_C[scores >= kth - 2 * (self.score_error + error)]
 
     def _scores_of(
         self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], *, as_codes: bool
@@ -420,16 +378,22 @@ def best_columns(
     return columns_QC.cpu().numpy(), scores_QN.gather(1, columns_QC).cpu().numpy()
 
 
-def search_in_halves(query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates]) -> Candidates:
-    """Searches fewer queries at a time if the device does not have enough memory for all of them.
+def search_in_parts(
+    query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates], *, largest: int
+) -> Candidates:
+    """Runs an exhaustive search for ``largest`` queries at a time, or fewer where the device has too little memory.
 
     Raises:
         OverloadedError: There is not enough memory for one query.
     """
-    try:
-        return search(query_QJD)
-    except torch.OutOfMemoryError as error:
-        if len(query_QJD) < 2:
-            raise no_memory_for("one query") from error
-    half = len(query_QJD) // 2
-    return join_candidates([search_in_halves(part, search) for part in (query_QJD[:half], query_QJD[half:])])
+    found = []
+    for start in range(0, len(query_QJD), largest):
+        part = query_QJD[start : start + largest]
+        try:
+            found.append(search(part))
+            continue
+        except torch.OutOfMemoryError as error:
+            if len(part) == 1:
+                raise no_memory_for("one query") from error
+        found.append(search_in_parts(part, search, largest=-(-len(part) // 2)))
+    return join_candidates(found)

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import IndexFormatError
-from facets.index.base import FacetIndex, MappedFile, first_places
+from facets.index.base import Chunks, FacetIndex, IndexBackend, MappedFile, first_places
 from facets.index.candidates import Candidates
+from facets.index.config import EngineConfig
 from facets.index.exact import ExactIndex
 
-LISTS_SEED = 12345
+_LISTS_SEED = 12345
 _TRAIN_PER_LIST = 40  # FAISS asks for at least 39 training vectors for each list
 _TRAIN_STEPS = 8
 _MIN_PROBES = 4
@@ -33,17 +34,50 @@ _COSINE_OFFSET = 3.0  # makes cosines positive, since 0 means not found
 _FEW_ALLOWED = 2048  # if a filter allows at most this many places, all are compared
 
 
-def sample_size(num_vectors: int) -> int:
-    """Number of training vectors for an index of ``num_vectors``."""
-    return min(num_vectors, _TRAIN_PER_LIST * 2 * math.isqrt(num_vectors))
+class FaissBackend(IndexBackend):
+    """FAISS inverted lists of facets, on the CPU."""
+
+    def __init__(self, config: EngineConfig) -> None:
+        self._config = config
+
+    def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> "FaissIndex | None":
+        """Trains on a sample of the facets, adds all of them, and tunes the number of probed lists."""
+        rng, num_vectors = np.random.default_rng(_LISTS_SEED), num_documents * num_facets
+        share, parts = min(1.0, _TRAIN_PER_LIST * 2 * math.isqrt(num_vectors) / num_vectors), []
+        for _, facets_NKD in chunks():
+            vectors = facets_NKD.reshape(-1, facets_NKD.shape[2])
+            parts.append(vectors[(rng.random(len(vectors)) < share) & vectors.any(axis=1)])
+        if not parts:
+            return None
+        sample = rng.permutation(np.concatenate(parts))
+        if not len(sample):  # no document has a facet
+            sample = np.zeros((1, sample.shape[1]), dtype=sample.dtype)
+        index = FaissIndex.train(sample, num_facets=num_facets, num_documents=num_documents)
+        seen = [(rows, index.prepare(rows, facets_NKD).astype(np.int32)) for rows, facets_NKD in chunks()]
+        index.make_room(np.concatenate([prepared for _, prepared in seen]), spare=_SPARE_SHARE)
+        for (before, prepared), (rows, facets_NKD) in zip(seen, chunks(), strict=True):
+            index.add_prepared(rows, facets_NKD, prepared[np.isin(before, rows)])  # some may be deleted by now
+        if not len(index):
+            return None
+        index.tune(sample, self._config.recall_target)
+        return index
+
+    def read(
+        self, file: MappedFile, slots: NDArray[np.int64], description: Mapping[str, int | float | str]
+    ) -> "FaissIndex":
+        """Opens the index in a snapshot; see :meth:`FaissIndex.map`."""
+        return FaissIndex.map(file, slots, description)
+
+    def enter_background(self) -> None:
+        """Leaves half of the cores to requests."""
+        faiss.omp_set_num_threads(max(1, faiss.omp_get_max_threads() // 2))  # for the calling thread
 
 
 class FaissIndex(FacetIndex):
     """FAISS inverted lists that find candidate documents, with stored codes that score them.
 
     A document gets the next free places; the FAISS id of a facet is ``place * K + facet``, so nothing is renumbered.
-    Removed documents stay in the lists until :meth:`purge` and are masked by a bitmap. Zero facets are left out. Create
-    with :meth:`train`, then add.
+    Removed documents stay in the lists until :meth:`purge` and are masked by a bitmap. Zero facets are left out.
     """
 
     kind = "faiss-ivf-int8"
@@ -53,7 +87,7 @@ class FaissIndex(FacetIndex):
         self.trained_documents = trained_documents
         self._index = index
         self.num_probes = int(index.nprobe)  # lists scanned for each query facet; set by `tune`
-        self._room = _ListRoom(index)
+        self._room_L = np.zeros(index.nlist, dtype=np.int64)  # vectors that fit into the memory of each list
         self._codes = ExactIndex(
             num_facets=num_facets, dim=self.dim, keeps_places=True, room=trained_documents * 5 // 4
         )
@@ -64,10 +98,7 @@ class FaissIndex(FacetIndex):
 
     @classmethod
     def train(cls, sample_MD: NDArray[np.floating], *, num_facets: int, num_documents: int) -> "FaissIndex":
-        """Trains an empty index for a collection of about ``num_documents``.
-
-        ``sample_MD``: unit-norm facets drawn from the collection, about :func:`sample_size`.
-        """
+        """Trains an empty index on facets of a collection of about ``num_documents``."""
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
         num_lists = max(1, min(2 * math.isqrt(num_documents * num_facets), len(sample) // _TRAIN_PER_LIST))
         quantizer = faiss.IndexFlatIP(sample.shape[1])
@@ -82,7 +113,7 @@ class FaissIndex(FacetIndex):
         quantizer.this.disown()  # type: ignore[attr-defined]  # the index owns it now
         index.own_fields = True
         index.cp.niter = _TRAIN_STEPS
-        index.cp.seed = LISTS_SEED
+        index.cp.seed = _LISTS_SEED
         index.cp.min_points_per_centroid = 1
         index.train(sample)
         index.nprobe = num_lists
@@ -116,17 +147,29 @@ class FaissIndex(FacetIndex):
         lists[kept_SK.ravel()] = self._index.quantizer.search(vectors[kept_SK.ravel()], 1)[1][:, 0]
         return lists.reshape(kept_SK.shape)
 
-    def reserve(self, prepared: NDArray[np.integer]) -> None:
-        """Allocates memory for all documents of a build, and some more."""
-        self._room.make(self._per_list(prepared), spare=_SPARE_SHARE)
+    def make_room(self, prepared: NDArray[np.integer], *, spare: float | None = None) -> bool:
+        """Enlarges the lists for an addition, in steps of ``MOVED_BYTES``; False: call again.
 
-    def make_room(self, prepared: NDArray[np.int64]) -> bool:
-        """Allocates memory for an addition; see :meth:`FacetIndex.make_room`."""
+        Lists that grow evenly overflow at about the same time, and a search would wait until all of them were moved in
+        memory. ``spare``: does it in one step, with extra room as a share of each list.
+        """
         self._own_lists()
-        return self._room.make(self._per_list(prepared), max_bytes=MOVED_BYTES)
-
-    def _per_list(self, prepared: NDArray[np.integer]) -> NDArray[np.int64]:
-        return np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
+        lists, moved = self._index.invlists, 0
+        assert lists is not None
+        more_L = np.bincount(prepared[prepared >= 0], minlength=self._index.nlist)
+        for number in np.flatnonzero(more_L).tolist():
+            size = lists.list_size(number)
+            needed = size + int(more_L[number])
+            if needed <= self._room_L[number]:
+                continue
+            if spare is None and moved > MOVED_BYTES:
+                return False
+            room = needed + int((spare or 0.0) * needed)
+            lists.resize(number, room)
+            lists.resize(number, size)  # keeps the memory
+            self._room_L[number] = max(room, 2 * size)
+            moved += room * lists.code_size
+        return True
 
     def add_prepared(
         self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
@@ -145,7 +188,7 @@ class FaissIndex(FacetIndex):
         self._firsts = np.concatenate([self._firsts, first + first_places(rows)])
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Masks documents; see :meth:`FacetIndex.remove`."""
+        """Masks documents."""
         removed = self._codes.remove(rows)
         self.num_masked += removed
         self.num_holes = self._codes.num_holes
@@ -158,22 +201,21 @@ class FaissIndex(FacetIndex):
             self._index.remove_ids(_selector(np.repeat(self.slots < 0, self.num_facets)))
             self.num_masked = 0
 
-    def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> float:
+    def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> None:
         """Sets the number of probed lists to the smallest that finds ``recall_target`` of the exact top 10.
 
         ``facets_MD``: unit-norm facets of documents in the index, used as queries; each finds its own document first,
-        which is not counted. Returns the recall on this sample, in [0, 1].
+        which is not counted.
         """
         queries = np.ascontiguousarray(facets_MD[:_TUNE_QUERIES], dtype=np.float32)[:, None, :]
         truth = self.search(queries, _TUNE_TOP_K + 1, exhaustive=True).rows[:, 1 : _TUNE_TOP_K + 1]
-        probes, recall = min(_MIN_PROBES, self._index.nlist), 1.0
+        self.num_probes = min(_MIN_PROBES, self._index.nlist)
         while True:
-            self.num_probes = probes
             found = self.search(queries, _TUNE_TOP_K + 1).rows[:, 1 : _TUNE_TOP_K + 1]
-            recall = _overlap(truth, found)
-            if recall >= recall_target or probes >= self._index.nlist:
-                return recall
-            probes = min(2 * probes, self._index.nlist)
+            num_hits = ((truth[:, :, None] == found[:, None, :]).any(axis=2) & (truth >= 0)).sum()
+            if num_hits >= recall_target * max(1, (truth >= 0).sum()) or self.num_probes >= self._index.nlist:
+                return
+            self.num_probes = min(2 * self.num_probes, self._index.nlist)
 
     def search(
         self,
@@ -183,7 +225,7 @@ class FaissIndex(FacetIndex):
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates in the probed lists; see :meth:`FacetIndex.search`.
+        """Finds candidates in the probed lists.
 
         With a filter, more lists are probed, inversely to the share of allowed documents. If too few documents are
         found or allowed, all allowed ones are compared.
@@ -264,11 +306,7 @@ class FaissIndex(FacetIndex):
     def map(
         cls, file: MappedFile, rows_S: NDArray[np.int64], description: Mapping[str, int | float | str]
     ) -> "FaissIndex":
-        """Opens a snapshot. Lists stay in the file until the first document is added, codes permanently.
-
-        Raises:
-            IndexFormatError: FAISS cannot read it, or its parts contradict each other.
-        """
+        """Opens a snapshot. Lists stay in the file until the first document is added, codes permanently."""
         num_facets, dim = int(description["num_facets"]), int(description["dim"])
         codes_byte = file.num_bytes - len(rows_S) * num_facets * (dim + 4)
         entry_bytes = dim + 8  # a code and an id
@@ -318,7 +356,7 @@ class FaissIndex(FacetIndex):
         if self._copied is not None:
             self._index.replace_invlists(self._copied, True)
             self._copied.this.disown()  # type: ignore[attr-defined]  # the index owns it now
-            self._file, self._copied, self._room = None, None, _ListRoom(self._index)
+            self._file, self._copied = None, None
 
     def describe(self) -> dict[str, int | float | str]:
         """Numbers for the header of a snapshot."""
@@ -332,40 +370,6 @@ class FaissIndex(FacetIndex):
         }
 
 
-class _ListRoom:
-    """Memory of the lists of an index.
-
-    Lists that grow evenly overflow at about the same time, and a search would wait until all of them were moved in
-    memory. So they are enlarged in small steps before vectors are added.
-    """
-
-    def __init__(self, index: faiss.IndexIVF) -> None:
-        assert index.invlists is not None
-        self._lists = index.invlists
-        self._room_L = np.zeros(index.nlist, dtype=np.int64)
-
-    def make(self, more_L: NDArray[np.int64], *, spare: float = 0.0, max_bytes: int | None = None) -> bool:
-        """Enlarges lists; not safe during searches.
-
-        ``more_L``: vectors to be added to each list, ``[L]``. ``spare``: extra room as a share of the list.
-        ``max_bytes``: approximate limit of the bytes moved. Returns False if the limit was reached: call again.
-        """
-        moved = 0
-        for number in np.flatnonzero(more_L).tolist():
-            size = self._lists.list_size(number)
-            needed = size + int(more_L[number])
-            if needed <= self._room_L[number]:
-                continue
-            if max_bytes is not None and moved > max_bytes:
-                return False
-            room = needed + int(spare * needed)
-            self._lists.resize(number, room)
-            self._lists.resize(number, size)  # keeps the memory
-            self._room_L[number] = max(room, 2 * size)
-            moved += room * self._lists.code_size
-        return True
-
-
 def _unique(numbers: NDArray[np.int64], scratch: NDArray[np.int64]) -> NDArray[np.int64]:
     """The different numbers, without sorting; all are below ``len(scratch)``, which is overwritten."""
     places = np.arange(len(numbers))
@@ -376,12 +380,6 @@ def _unique(numbers: NDArray[np.int64], scratch: NDArray[np.int64]) -> NDArray[n
 def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
     # FAISS's Python wrapper takes an array and keeps it alive; its stubs describe the C++ constructor
     return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg,arg-type]
-
-
-def _overlap(truth: NDArray[np.int64], found: NDArray[np.int64]) -> float:
-    """Share of the true rows that were found; -1: none."""
-    hits = ((truth[:, :, None] == found[:, None, :]).any(axis=2) & (truth >= 0)).sum()
-    return float(hits) / max(1, int((truth >= 0).sum()))
 
 
 def _without_padding(query_QJD: NDArray[np.float32]) -> NDArray[np.float32]:

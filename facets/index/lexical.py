@@ -3,6 +3,7 @@
 Terms are identified by 32-bit hashes. Shape letters: N documents, T terms, C documents found.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -42,7 +43,7 @@ class LexicalScores:
 
 @dataclass(frozen=True, slots=True)
 class _Segment:
-    """Postings of some documents; those of term i are ``starts[i]`` to ``starts[i + 1]``."""
+    """Postings of some documents: those of term i are ``starts[i]`` to ``starts[i + 1]``."""
 
     hashes: NDArray[np.uint32]
     starts: NDArray[np.int64]
@@ -50,40 +51,17 @@ class _Segment:
     counts: NDArray[np.uint16]
 
 
-def reference_bm25(
-    query: Sequence[int], documents: Sequence[TermCounts], *, k1: float = _K1, b: float = _B
-) -> NDArray[np.float64]:
-    """BM25 computed directly, ``[N]``; the index is tested against it.
-
-    ``sum_t idf(t) (k1 + 1) n / (n + k1 (1 - b + b length / mean length))`` over the terms t of the query, repeated ones
-    too; ``idf(t) = log(1 + (N - N_t + 1/2) / (N_t + 1/2))``.
-    """
-    counts_N = [dict(zip(terms.hashes.tolist(), terms.counts.tolist(), strict=True)) for terms in documents]
-    lengths = [sum(counts.values()) for counts in counts_N]
-    scores = np.zeros(len(documents))
-    for term in query:
-        num_with_term = sum(term in counts for counts in counts_N)
-        idf = np.log(1 + (len(documents) - num_with_term + 0.5) / (num_with_term + 0.5))
-        for n, counts in enumerate(counts_N):
-            if term in counts:
-                discount = k1 * (1 - b + b * lengths[n] * len(lengths) / sum(lengths))
-                scores[n] += idf * (k1 + 1) * counts[term] / (counts[term] + discount)
-    return scores
-
-
 class LexicalIndex:
     """Ranks documents by BM25; thread-safe.
 
-    Every write adds a segment of postings; segments of similar size are merged, so that there are few and each posting
-    is moved a logarithmic number of times.
-
-    Attributes:
-        revision: Revision of the collection that the index has reached.
+    ``sum_t idf(t) (k1 + 1) n / (n + k1 (1 - b + b length / mean length))`` over the terms t of the query, repeated ones
+    too; ``idf(t) = log(1 + (N - N_t + 1/2) / (N_t + 1/2))``. Every write adds a segment of postings; segments of
+    similar size are merged, so that there are few and each posting is moved a logarithmic number of times.
     """
 
     def __init__(self, revision: int = 0) -> None:
         self._lock = ReadWriteLock()
-        self.revision = revision
+        self.revision = revision  # of the collection
         self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # ascending: rows are never reused
         self._lengths: NDArray[np.float32] = np.empty(0, dtype=np.float32)
         self._alive: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
@@ -100,13 +78,10 @@ class LexicalIndex:
     def apply(
         self, revision: int, *, added: NDArray[np.int64], removed: NDArray[np.int64], terms: Sequence[TermCounts] = ()
     ) -> None:
-        """Applies a write of the store.
+        """Applies a write of the store that led to ``revision``.
 
-        Args:
-            revision: Revision of the collection after the write.
-            added: Rows added, ascending and above all earlier ones.
-            removed: Rows removed; unknown ones are ignored.
-            terms: Terms of each row added.
+        ``added``: rows, ascending and above all earlier ones, with their ``terms``. ``removed``: unknown rows are
+        ignored.
         """
         with self._lock.write():
             self._alive[self._slots(removed)] = False
@@ -132,11 +107,8 @@ class LexicalIndex:
     ) -> LexicalScores:
         """Finds the best documents that have any term of a query, and scores them and other given rows.
 
-        Args:
-            query: Hashes of the terms of the query; a repeated term counts each time.
-            num_candidates: Number of the best documents to find; ties at the cut may add as many again.
-            also: Further rows to score; unknown ones are left out.
-            allowed_rows: Sorted rows that may be found; None: all.
+        ``query``: hashes of its terms; a repeated term counts each time. ``num_candidates``: ties at the cut may add as
+        many again. ``also``: further rows to score; unknown ones are left out. ``allowed_rows``: sorted; None: all.
         """
         with self._lock.read():
             scores, coverage, upper_bound, rarities = self._scores(query)
@@ -164,11 +136,11 @@ class LexicalIndex:
     def having_all(self, query: Sequence[int]) -> NDArray[np.int64]:
         """Rows of the documents that have all terms, ascending."""
         with self._lock.read():
-            slots: NDArray[np.int64] | None = None
-            for term in dict.fromkeys(query):
-                with_term = np.sort(self._postings(term)[0])
-                slots = with_term if slots is None else np.intersect1d(slots, with_term, assume_unique=True)
-            return np.empty(0, dtype=np.int64) if slots is None else self._rows[slots]
+            terms = set(query)
+            counts = np.zeros(len(self._rows), dtype=np.int64)
+            for term in terms:
+                counts[self._postings(term)[0]] += 1
+            return self._rows[counts == len(terms)] if terms else self._rows[:0]
 
     def rarity(self, query: Sequence[int]) -> float:
         """Sum of the inverse document frequencies of the terms."""
@@ -180,7 +152,7 @@ class LexicalIndex:
 
     def _slots(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
         """Slots of the given rows that are in the index."""
-        if not len(self._rows) or not len(rows):
+        if not len(self._rows):
             return np.empty(0, dtype=np.int64)
         places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
         found: NDArray[np.int64] = places[(self._rows[places] == rows) & self._alive[places]]
@@ -206,9 +178,7 @@ class LexicalIndex:
             return scores, coverage, 0.0, {}
         mean = max(float(self._lengths[self._alive].mean()), 1.0)
         discounts = _K1 * (1 - _B + _B * self._lengths / mean)
-        occurrences: dict[int, int] = {}
-        for term in query:
-            occurrences[term] = occurrences.get(term, 0) + 1
+        occurrences = Counter(query)
         postings = [(times, *self._postings(term)) for term, times in occurrences.items()]
         rarities = {term: self._idf(len(slots)) for term, (_, slots, _) in zip(occurrences, postings, strict=True)}
         total_rarity = sum(rarities.values())

@@ -38,12 +38,7 @@ class LiveResult:
 
 
 class LiveIndex:
-    """An index of the backend and an exact tail behind one lock; thread-safe.
-
-    Attributes:
-        num_unsaved: Documents in the index of the backend that are in no snapshot.
-        revision: Revision of the collection that the index has reached.
-    """
+    """An index of the backend and an exact tail behind one lock; thread-safe."""
 
     def __init__(
         self,
@@ -60,8 +55,8 @@ class LiveIndex:
         self._lock = ReadWriteLock()
         self._base = base
         self._tail = ExactIndex(num_facets=source.num_facets, dim=source.dim)
-        self.num_unsaved = 0
-        self.revision = revision
+        self.num_unsaved = 0  # documents in the index of the backend that are in no snapshot
+        self.revision = revision  # of the collection
 
     @property
     def _parts(self) -> list[FacetIndex]:
@@ -85,7 +80,7 @@ class LiveIndex:
 
     def __len__(self) -> int:
         with self._lock.read():
-            return self._size()
+            return sum(map(len, self._parts))
 
     def rows(self) -> NDArray[np.int64]:
         """Rows of all documents, ascending."""
@@ -95,9 +90,6 @@ class LiveIndex:
     def _held(self) -> NDArray[np.int64]:
         return np.concatenate([part.rows() for part in self._parts])
 
-    def _size(self) -> int:
-        return sum(map(len, self._parts))
-
     def catch_up(self) -> None:
         """Makes the index equal to its source, which must not change during the call.
 
@@ -105,7 +97,7 @@ class LiveIndex:
         """
         rows = self._source.rows()
         with self._lock.write():
-            known = self._tail.rows() if self._base is None else self._base.rows()
+            known = self._parts[0].rows()
             if self._base is not None:
                 self._base.remove(np.setdiff1d(known, rows, assume_unique=True))
             missing = np.setdiff1d(rows, known, assume_unique=True)
@@ -120,10 +112,9 @@ class LiveIndex:
         removed: NDArray[np.int64],
         units_SKD: NDArray[np.float16] | None = None,
     ) -> None:
-        """Applies a write of the store.
+        """Applies a write of the store that led to ``revision``.
 
-        ``revision``: of the collection after the write. ``added``: rows added, one for each place. ``units_SKD``:
-        unit-norm facets of these places; None: nothing was added.
+        ``added``: rows added, one for each place. ``units_SKD``: their unit-norm facets; None: nothing was added.
         """
         with self._lock.write():
             for part in self._parts if len(removed) else ():
@@ -149,21 +140,18 @@ class LiveIndex:
         """Finds candidates in the index and the tail."""
         with self._lock.read():
             revision = self.revision
-            parts = self._parts
+            parts = [part for part in self._parts if len(part)] or [self._tail]
             results = [
                 part.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=exhaustive)
                 for part in parts
-                if len(part)
             ]
-            kind, error = parts[0].kind, max(part.score_error for part in parts)
-        empty = np.empty((len(query_QJD), 0))
-        exhaustive = all(part.exhaustive for part in results)
+            kind, error = self.kind, max(part.score_error for part in parts)
         merged = select_candidates(
-            np.concatenate([empty.astype(np.int64), *(part.rows for part in results)], axis=1),
-            np.concatenate([empty.astype(np.float32), *(part.scores for part in results)], axis=1),
+            np.concatenate([part.rows for part in results], axis=1),
+            np.concatenate([part.scores for part in results], axis=1),
             num_candidates,
             margin=2 * error,
-            exhaustive=exhaustive,
+            exhaustive=all(part.exhaustive for part in results),
         )
         return LiveResult(candidates=merged, kind=kind, revision=revision)
 
@@ -173,12 +161,7 @@ class LiveIndex:
             return self._wants_building() or self._wants_fold() or self._wants_purge()
 
     def maintain(self, stopping: Callable[[], bool]) -> None:
-        """Builds, folds or purges if due; for one thread at a time.
-
-        Raises:
-            Stopped: ``stopping`` returned True.
-            StorageError: The source cannot be read.
-        """
+        """Builds, folds or purges if due; for one thread at a time. Raises Stopped if ``stopping`` returns True."""
         if self._wants_building():
             self._build(stopping)
         if self._wants_fold():
@@ -204,7 +187,7 @@ class LiveIndex:
         if base is None:
             return len(self._tail) * self._source.num_facets > self._config.exact_max_facets
         trained, holes = base.trained_documents, base.num_holes
-        outgrown = trained is not None and self._size() > _RETRAIN_GROWTH * trained
+        outgrown = trained is not None and len(base) + len(self._tail) > _RETRAIN_GROWTH * trained
         return outgrown or 2 * holes > len(base.slots) + _MIN_HOLES
 
     def _wants_fold(self) -> bool:

@@ -1,11 +1,10 @@
 """An index on a Qdrant server or cluster: each document is a point with its facets as a multivector.
 
 The id of a point is the row of the document. Under DOT its score is ``sum_j max_k q_j . F_k``, which is ours because
-the norm of a query's facet is its weight; COSINE would normalize the query and lose the weights. Zero facets are not
-sent, because they would beat negative cosines; a document without facets is a point without vector. Results are
-candidates: exact scores come from the store. A row is never used again, so a point never changes, and sending it twice,
-even by two servers, is harmless. A deleted document is hidden at once; its point is deleted when no search can need it
-any more.
+the norm of a query's facet is its weight; COSINE would lose the weights. Zero facets are not sent, because they would
+beat negative cosines; a document without facets is a point without vector. A row is never used again, so a point never
+changes, and sending it twice, even by two servers, is harmless. A deleted document is hidden at once; its point is
+deleted when no search can need it any more.
 
 The store is the outbox: what the store has and Qdrant does not have remains to be sent. Until its point is
 acknowledged, a document is in the exact tail of every server.
@@ -49,27 +48,17 @@ Found = tuple[NDArray[np.int64], NDArray[np.float32]]
 
 
 class QdrantServer:
-    """A Qdrant server or cluster; it is contacted with the first call.
-
-    ``url``: ``qdrant://HOST[:PORT][?api_key=KEY]``. ``client``: used instead of a client for that address.
-
-    Raises:
-        ConfigError: The address is invalid.
-        ImportError: The client is not installed.
-    """
+    """A Qdrant server or cluster; it is contacted with the first call."""
 
     def __init__(self, url: str, client: Any = None) -> None:
+        """``url``: ``qdrant://HOST[:PORT][?api_key=KEY]``. ``client``: used instead of a client for that address."""
         require_extra("qdrant", "qdrant_client")
         self.client = client or connect(url, _TIMEOUT_S)
         self._check_client = client or connect(url, _CHECK_TIMEOUT_S)
         self._retry_at, self._failure = 0.0, ""
 
     def check(self) -> None:
-        """Checks that the server answers, within about a second.
-
-        Raises:
-            StorageError: It does not, or rejects the key.
-        """
+        """Raises StorageError, after about a second, if the server does not answer or rejects the key."""
         self._retry_at = 0.0
         with self.errors("(health)"):
             self._check_client.get_collections()
@@ -117,11 +106,7 @@ class QdrantPoints:
     """The points of one collection; every method raises the errors of :meth:`QdrantServer.errors`."""
 
     def __init__(self, server: QdrantServer, name: str, dim: int) -> None:
-        """Creates the collection if it does not exist.
-
-        Raises:
-            StorageError: The existing collection is of another kind.
-        """
+        """Creates the collection if it does not exist; raises StorageError if it is of another kind."""
         from qdrant_client import models
 
         self._server, self._client, self._name, self._models = server, server.client, name, models
@@ -161,20 +146,19 @@ class QdrantPoints:
                 if offset is None:
                     return np.array(sorted(rows), dtype=np.int64)
 
-    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]]) -> None:
+    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]], **payload: int) -> None:
         """Adds points with their facets, ``[facets, D]`` each, possibly none."""
-        self._upsert(
-            [(row, {_VECTOR: own.tolist()} if len(own) else {}, {}) for row, own in zip(rows, facets, strict=True)]
-        )
+        vectors = ({_VECTOR: own.tolist()} if len(own) else {} for own in facets)
+        points = [
+            self._models.PointStruct(id=row, vector=vector, payload=payload)
+            for row, vector in zip(rows, vectors, strict=True)
+        ]
+        with self._server.errors(self._name):
+            self._client.upsert(self._name, points=points, wait=True)
 
     def mark(self, revision: int) -> None:
         """Records, before points are sent, up to which revision of the store there may be points."""
-        self._upsert([(_MARK, {}, {"revision": revision})])
-
-    def _upsert(self, points: Sequence[tuple[int, dict[str, Any], dict[str, Any]]]) -> None:
-        structs = [self._models.PointStruct(id=id, vector=vector, payload=payload) for id, vector, payload in points]
-        with self._server.errors(self._name):
-            self._client.upsert(self._name, points=structs, wait=True)
+        self.upsert([_MARK], [np.empty(0)], revision=revision)
 
     def marked_revision(self) -> int:
         """The revision that :meth:`mark` recorded last; 0: none."""
@@ -195,25 +179,15 @@ class QdrantPoints:
         allowed_rows: NDArray[np.int64] | None,
         oversampling: float,
     ) -> list[Found]:
-        """The best points of each query, best first.
-
-        ``allowed_rows``: search only these points. ``oversampling``: factor for binary codes; 0: compare all points.
-        """
-        models = self._models
+        """The best points of each query, best first; ``oversampling``: of binary codes; 0: all points are compared."""
+        models, ids = self._models, [] if allowed_rows is None else allowed_rows.tolist()
+        condition = models.Filter(must=[models.HasIdCondition(has_id=ids)]) if ids else None
         codes = models.QuantizationSearchParams(
             ignore=not oversampling, rescore=True, oversampling=oversampling or None
         )
-        condition = None
-        if allowed_rows is not None:
-            condition = models.Filter(must=[models.HasIdCondition(has_id=allowed_rows.tolist())])
+        params = models.SearchParams(exact=not oversampling, quantization=codes)
         requests = [
-            models.QueryRequest(
-                query=query_JD.tolist(),
-                using=_VECTOR,
-                filter=condition,
-                params=models.SearchParams(exact=not oversampling, quantization=codes),
-                limit=limit,
-            )
+            models.QueryRequest(query=query_JD.tolist(), using=_VECTOR, filter=condition, params=params, limit=limit)
             for query_JD in query_QJD
         ]
         with self._server.errors(self._name):
@@ -282,7 +256,7 @@ class QdrantIndex(FacetIndex):
         self._sent = self._sent[:0]
 
     def remove(self, rows: NDArray[np.int64]) -> int:
-        """Hides documents; see :meth:`FacetIndex.remove`."""
+        """Hides documents."""
         removed = np.intersect1d(self._rows, rows)
         self._rows = np.setdiff1d(self._rows, removed, assume_unique=True)
         self._num_documents = len(self._rows)
@@ -311,7 +285,7 @@ class QdrantIndex(FacetIndex):
         allowed_rows: NDArray[np.int64] | None = None,
         exhaustive: bool = False,
     ) -> Candidates:
-        """Finds candidates; see :meth:`FacetIndex.search`.
+        """Finds candidates.
 
         Ids of a few allowed documents are sent with the query; with many, more points are requested. Requests are
         repeated with a larger limit until enough allowed points are found.
@@ -337,14 +311,13 @@ class QdrantIndex(FacetIndex):
             ):
                 break
             limit *= 2
-        width = max(int(own.sum()) for own in kept) + len(empty)
+        width = max(map(len, (rows for rows, _ in found))) + len(empty)
         rows_QC = np.full((len(found), width), -1, dtype=np.int64)
         scores_QC = np.full((len(found), width), -np.inf, dtype=np.float32)
+        rows_QC[:, : len(empty)], scores_QC[:, : len(empty)] = empty, 0.0
         for query, ((rows, scores), own) in enumerate(zip(found, kept, strict=True)):
-            num_found = int(own.sum())
-            rows_QC[query, :num_found], scores_QC[query, :num_found] = rows[own], scores[own]
-            rows_QC[query, num_found : num_found + len(empty)] = empty
-            scores_QC[query, num_found : num_found + len(empty)] = 0.0
+            places = slice(len(empty), len(empty) + int(own.sum()))
+            rows_QC[query, places], scores_QC[query, places] = rows[own], scores[own]
         return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
     def _is_enough(self, scores: NDArray[np.float32], kept: NDArray[np.bool_], num_wanted: int) -> bool:
@@ -356,7 +329,7 @@ class QdrantIndex(FacetIndex):
 
 
 class QdrantBackend(IndexBackend):
-    """Indexes on the server that the settings name; see :class:`QdrantServer` for the errors."""
+    """Indexes on the server that the settings name."""
 
     dependency = "qdrant"
 
@@ -386,26 +359,28 @@ class QdrantBackend(IndexBackend):
             self.drop()
             return None
         rows = points.rows(empty=False)
-        return self._index(points, rows, source.num_facets, source.dim) if len(rows) else None
+        return (
+            QdrantIndex(points, rows, source=source, num_facets=source.num_facets, dim=source.dim)
+            if len(rows)
+            else None
+        )
 
     def build(self, chunks: Chunks, *, num_documents: int, num_facets: int) -> QdrantIndex | None:
         """Sends the documents that Qdrant does not have yet."""
         index, existing = None, np.empty(0, dtype=np.int64)
         for rows, facets_SKD in chunks():
             if index is None:
-                points = QdrantPoints(self._server, self._name, facets_SKD.shape[2])
+                dim = facets_SKD.shape[2]
+                points = QdrantPoints(self._server, self._name, dim)
                 existing = points.rows(empty=False)
-                index = self._index(points, existing[:0], num_facets, facets_SKD.shape[2])
+                index = QdrantIndex(points, existing[:0], source=self._source, num_facets=num_facets, dim=dim)
             is_there = np.isin(rows, existing)
             index.add(rows[~is_there], facets_SKD[~is_there])
             index.add_prepared(rows[is_there], facets_SKD[is_there], rows[is_there])
         return index
 
-    def _index(self, points: QdrantPoints, rows: NDArray[np.int64], num_facets: int, dim: int) -> QdrantIndex:
-        return QdrantIndex(points, rows, source=self._source, num_facets=num_facets, dim=dim)
-
     def check(self) -> None:
-        """Checks that the server answers; see :meth:`IndexBackend.check`."""
+        """Checks that the server answers."""
         self._server.check()
 
     def drop(self) -> None:

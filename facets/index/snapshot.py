@@ -11,7 +11,7 @@ import logging
 import os
 import struct
 import zlib
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any, BinaryIO
 
@@ -63,18 +63,9 @@ class _ChecksummedFile:
 
 
 def write_snapshot(path: Path, index: FacetIndex, identity: SnapshotIdentity) -> None:
-    """Writes a snapshot atomically.
-
-    Raises:
-        StorageError: The disk is full or cannot be written; the old snapshot stays.
-    """
-    header = {
-        "store_id": identity.store_id,
-        "collection": identity.collection,
-        "revision": identity.revision,
-        "num_slots": len(index.slots),
-        "index": index.describe(),
-    }
+    """Writes a snapshot atomically; after a StorageError the old one stays."""
+    header = {name: getattr(identity, name) for name in ("store_id", "collection", "revision")}
+    header |= {"num_slots": len(index.slots), "index": index.describe()}
     slots = index.slots.astype("<i8").tobytes()
     with write_atomically(path, durable=True, private=True) as part, open(part, "wb", buffering=_BUFFER) as file:
         body = _ChecksummedFile(file)
@@ -95,13 +86,7 @@ def read_snapshot(path: Path, identity: SnapshotIdentity, backend: IndexBackend)
     """
     file, header = _open(path)
     description = header["index"]
-    actual = SnapshotIdentity(
-        store_id=header["store_id"],
-        collection=header["collection"],
-        num_facets=description["num_facets"],
-        dim=description["dim"],
-        revision=header["revision"],
-    )
+    actual = SnapshotIdentity(**{field.name: (header | description)[field.name] for field in fields(identity)})
     if replace(actual, revision=identity.revision) != identity:
         raise IndexFormatError(f"snapshot belongs to {actual}, expected {identity}")
     if actual.revision > identity.revision:
@@ -131,12 +116,7 @@ def set_aside(path: Path, error: Exception) -> None:
 
 
 def check_snapshot(path: Path) -> None:
-    """Verifies a whole snapshot.
-
-    Raises:
-        IndexFormatError: It is damaged or truncated.
-        OSError: It cannot be read.
-    """
+    """Verifies a whole snapshot; raises IndexFormatError or OSError."""
     file, _ = _open(path)
     file.check(np.array([0]), file.num_bytes)
 

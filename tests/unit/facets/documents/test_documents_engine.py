@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from references import reference_search
 
 from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchRequest, SearchResult
 from facets.documents.index_manager import IndexManager
@@ -16,7 +17,6 @@ from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
 from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
 from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K, EngineConfig
-from facets.index.exact import reference_search
 from facets.storage.database import Database
 
 MakeDocuments = Callable[..., list[Document]]

@@ -5,12 +5,12 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from references import reference_search
 
 from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
 from facets.documents.codes import decode_units, encode_units
 from facets.documents.types import MAX_NUM_FACETS
 from facets.errors import InvalidInputError
-from facets.index.exact import reference_search
 
 OpenEngine = Callable[..., CollectionEngine]
 DIM = 32

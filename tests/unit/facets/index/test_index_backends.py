@@ -5,12 +5,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 from numpy.typing import NDArray
+from references import reference_search
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.index import backends
 from facets.index.base import Chunks, FacetIndex, IndexBackend
 from facets.index.candidates import HALF_PRECISION_ERROR, Candidates, select_candidates
-from facets.index.exact import reference_search
 
 
 class MatrixIndex(FacetIndex):

@@ -10,7 +10,7 @@ from facets.index import exact
 from facets.index.backends import ExactBackend, FaissBackend, make_backend
 from facets.index.candidates import Candidates
 from facets.index.config import EngineConfig
-from facets.index.exact import ExactIndex, best_columns, search_in_halves
+from facets.index.exact import ExactIndex, best_columns, search_in_parts
 
 
 def unit(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -50,7 +50,7 @@ def test_fewer_queries_are_compared_at_a_time_where_memory_is_short() -> None:
             raise torch.OutOfMemoryError
         return index.search(query, 10)
 
-    assert_same(search_in_halves(queries(7), short), index.search(queries(7), 10))
+    assert_same(search_in_parts(queries(7), short, largest=7), index.search(queries(7), 10))
 
 
 def test_one_query_that_does_not_fit_is_an_error() -> None:
@@ -58,7 +58,7 @@ def test_one_query_that_does_not_fit_is_an_error() -> None:
         raise torch.OutOfMemoryError
 
     with pytest.raises(OverloadedError, match="no memory left for one query"):
-        search_in_halves(queries(3), full)
+        search_in_parts(queries(3), full, largest=2)
 
 
 def test_columns_near_the_last_of_the_best_are_taken_too() -> None:
@@ -97,13 +97,13 @@ class TestOnGpu:
 
     def test_what_does_not_fit_stays_with_the_processor(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setitem(exact.BLOCK_FACETS, "cuda", 256)
-        empty = torch.empty
+        empty_like = torch.empty_like
 
-        def full(*shape: object, **options: object) -> torch.Tensor:
-            if options.get("dtype") is torch.float16 and "device" in options:
+        def full(part: torch.Tensor, **options: object) -> torch.Tensor:
+            if "device" in options:
                 raise torch.OutOfMemoryError
-            return empty(*shape, **options)  # type: ignore[call-overload,no-any-return]
+            return empty_like(part, **options)  # type: ignore[arg-type]
 
         index = made("cuda")
-        monkeypatch.setattr(torch, "empty", full)
+        monkeypatch.setattr(torch, "empty_like", full)
         assert_same(made("cuda").search(queries(9), 10), index.search(queries(9), 10))

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from references import reference_bm25
 
-from facets.index.lexical import LexicalIndex, TermCounts, reference_bm25
+from facets.index.lexical import LexicalIndex, TermCounts
 
 NONE = np.empty(0, dtype=np.int64)
 

@@ -5,13 +5,13 @@ from importlib.util import find_spec
 
 import numpy as np
 import pytest
+from references import reference_search
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest
 from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
 from facets.index import qdrant
 from facets.index.base import FacetSource, paged
 from facets.index.config import EngineConfig as Config
-from facets.index.exact import reference_search
 from facets.index.qdrant import QdrantBackend, QdrantServer
 
 K, DIM, N = 4, 32, 300

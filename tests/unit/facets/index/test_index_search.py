@@ -5,13 +5,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
+from references import reference_search
 
 from facets.documents.codes import decode_units, encode_units
 from facets.index.backends import make_backend
 from facets.index.base import FacetIndex
 from facets.index.candidates import Meetings, meet, select_candidates
 from facets.index.config import EngineConfig
-from facets.index.exact import ExactIndex, document_codes, reference_search
+from facets.index.exact import ExactIndex, document_codes
 from facets.index.faiss_index import FaissIndex
 
 Rows = NDArray[np.int64]

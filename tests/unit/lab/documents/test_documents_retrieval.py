@@ -20,12 +20,12 @@ from facets_lab.documents.retrieval import (
 )
 from facets_lab.evaluation.__main__ import main
 from numpy.testing import assert_array_equal
+from references import reference_search
 from source_tree import ROOT
 from toy_retrieval import write_beir
 from toys import toy_model, toy_passage_model
 
 from facets.documents.request import weighted_queries
-from facets.index.exact import reference_search
 
 SQUAD = ROOT.parent / "shared" / "data" / "retrieval" / "squad"
 
