@@ -50,8 +50,7 @@ _BROKEN_RULE = "facets_setting"
 class Settings(BaseModel):
     """Base of all settings: keywords only, no unknown fields, no conversion of types.
 
-    Raises:
-        ConfigError: Settings are unknown, missing, of another type or out of range; the message names all of them.
+    A ConfigError names all settings that are unknown, missing, of another type or out of range.
     """
 
     model_config = ConfigDict(strict=True, frozen=True, extra="forbid", allow_inf_nan=False)
@@ -67,11 +66,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], *, source: str = "") -> Self:
-        """Settings from nested mappings; ``source``: their origin, for error messages.
-
-        Raises:
-            ConfigError: As for the class; the message starts with ``source`` and names the field.
-        """
+        """Settings from nested mappings; error messages start with ``source``, their origin."""
         try:
             return cls.model_validate(dict(values))
         except ValidationError as error:
@@ -80,11 +75,7 @@ class Settings(BaseModel):
 
     @classmethod
     def from_toml(cls, path: Path) -> Self:
-        """Settings from a TOML file.
-
-        Raises:
-            ConfigError: The file cannot be read, is not TOML, or a setting breaks its rule.
-        """
+        """Settings from a TOML file; raises ConfigError."""
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
@@ -104,7 +95,9 @@ class Settings(BaseModel):
     def require(self, field: str, holds: bool, rule: str) -> None:
         """Checks a rule between fields, in a validator of mode "after"."""
         if not holds:
-            raise PydanticCustomError(_BROKEN_RULE, "{rule}", {"field": field, "rule": rule})
+            raise PydanticCustomError(
+                _BROKEN_RULE, "{rule}", {"field": field, "rule": rule, "got": getattr(self, field)}
+            )
 
 
 class FacetModelConfig(Settings):
@@ -158,9 +151,7 @@ class PatternNetworkConfig(Settings):
     num_heads: AtLeastOne = 6
     feedforward_dim: AtLeastOne = 768
     num_decoder_layers: AtLeastOne = 1
-    max_tokens: Annotated[int, Field(ge=5)] = (
-        32  # pieces of a pattern, special ones included; longer ones lose their middle
-    )
+    max_tokens: Annotated[int, Field(ge=5)] = 32  # pieces, special ones included; longer patterns lose their middle
     encoder: SentenceEncoderConfig = SentenceEncoderConfig()
 
     @model_validator(mode="after")
@@ -199,51 +190,33 @@ def _sentence(cls: type[Settings], error: ValidationError) -> str:
 
 def _problem(cls: type[Settings], details: ErrorDetails) -> str:
     """One error: path of the field, rule, and value."""
-    context, value = details.get("ctx", {}), details["input"]
-    way = [*map(str, details["loc"])]
-    if details["type"] == _BROKEN_RULE:
-        way.append(context["field"])
-        value = _given(_section(cls, (*details["loc"], "")), context["field"], value)
-    field = ".".join(way)
-    match details["type"]:
-        case "extra_forbidden":
-            return f"{field} is no setting; there are {', '.join(_section(cls, details['loc']).model_fields)}"
-        case "missing":
-            return f"{field} is missing"
-        case kind if kind == _BROKEN_RULE:
-            rule = context["rule"]
-        case kind:
-            rule = _RULES[kind].format_map(context) if kind in _RULES else f"right: {details['msg']}"
+    kind, context, value = details["type"], details.get("ctx", {}), details["input"]
+    field = ".".join(map(str, details["loc"]))
+    if kind == "extra_forbidden":
+        return f"{field} is no setting; there are {', '.join(_section(cls, details['loc']).model_fields)}"
+    if kind == "missing":
+        return f"{field} is missing"
+    if kind == _BROKEN_RULE:
+        rule, value = context["rule"], context["got"]
+        field = f"{field}.{context['field']}".removeprefix(".")
+    else:
+        rule = _RULES[kind].format_map(context) if kind in _RULES else f"right: {details['msg']}"
     return f"{field or cls.__name__} must be {rule}, got {_shown(value)}"
-
-
-def _given(cls: type[Settings], field: str, values: object) -> object:
-    """Value of a field in settings or plain values; its default where it is not set."""
-    if isinstance(values, Settings):
-        return getattr(values, field)
-    default: object = cls.model_fields[field].default
-    return values.get(field, default) if isinstance(values, Mapping) else default
 
 
 def _section(cls: type[Settings], way: tuple[int | str, ...]) -> type[Settings]:
     """The settings class that contains the last step of a path."""
     for name in way[:-1]:
-        if isinstance(name, int):  # index in a list of settings
-            continue
-        inner = cls.model_fields[name].annotation
-        if get_origin(inner) is list:
-            [inner] = get_args(inner)
-        assert isinstance(inner, type) and issubclass(inner, Settings)
-        cls = inner
+        if isinstance(name, str):  # not an index in a list of settings
+            inner: Any = cls.model_fields[name].annotation
+            cls = get_args(inner)[0] if get_origin(inner) is list else inner
     return cls
 
 
 def _shown(value: object) -> str:
     """A value, roughly as in TOML."""
-    if isinstance(value, Settings):
-        value = value.to_dict()
     try:
-        shown = json.dumps(value, ensure_ascii=False)
+        shown = json.dumps(value.to_dict() if isinstance(value, Settings) else value, ensure_ascii=False)
     except (TypeError, ValueError):
         shown = repr(value)
     return _USER.sub("//***@", shown)[:200]

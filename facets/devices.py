@@ -6,10 +6,7 @@ from facets.errors import ConfigError, OverloadedError
 
 
 def compute_device(name: str) -> str:
-    """The torch device of a setting; ``auto`` is ``cuda`` if there is one, else ``cpu``.
-
-    Raises:
-        ConfigError: There is no such device.
+    """The torch device of a setting; ``auto`` is ``cuda`` if there is one, else ``cpu``. Raises ConfigError.
 
     Example:
         >>> compute_device("cpu")

@@ -22,11 +22,7 @@ def missing_modules(*modules: str) -> list[str]:
 
 
 def require_extra(extra: str, *modules: str) -> None:
-    """Checks that the modules of an extra are installed.
-
-    Raises:
-        ImportError: A module is missing; the message has the command that installs it.
-    """
+    """Raises ImportError if a module of an extra is missing; the message has the command that installs it."""
     missing = missing_modules(*modules)
     if missing:
         raise ImportError(f"{', '.join(missing)} not installed: {install_command(extra)}")

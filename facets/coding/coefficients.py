@@ -21,18 +21,7 @@ _CHECK_EVERY = 4  # sweeps between two checks of convergence
 
 
 def gram_and_correlations(facets_BKD: Tensor, targets_BND: Tensor) -> tuple[Tensor, Tensor]:
-    """Gram matrix of the facets and their inner products with the targets.
-
-    Args:
-        facets_BKD: Facets, ``[B, K, D]``, floating point.
-        targets_BND: Targets, ``[B, N, D]``, same dtype.
-
-    Returns:
-        ``[B, K, K]`` and ``[B, K, N]``.
-
-    Raises:
-        ValueError: The batch sizes or the dimensions differ.
-    """
+    """Gram matrix of the facets ``[B, K, K]`` and their inner products with the targets ``[B, K, N]``."""
     if facets_BKD.ndim != 3 or targets_BND.ndim != 3:
         raise ValueError(
             "facets must be [B, K, D] and targets [B, N, D], "
@@ -54,26 +43,16 @@ def solve_coefficients(
     max_sweeps: int = 100,
     tolerance: float = 1e-4,
 ) -> Tensor:
-    """Optimal coefficients of eq. 3.1, treated as constants by autograd (algorithm 1).
+    """Optimal coefficients of eq. 3.1, ``[B, K, N]`` in ``[0, 1]``, treated as constants by autograd (algorithm 1).
 
-    Args:
-        gram_BKK: ``H = F^T F``, ``[B, K, K]``, symmetric positive semi-definite.
-        correlations_BKN: ``F^T W``, ``[B, K, N]``.
-        l1_weight: lambda, >= 0.
-        max_sweeps: Maximum number of sweeps over the K coefficients.
-        tolerance: Stop when the ``kkt_residual`` is at most this.
-
-    Returns:
-        ``[B, K, N]`` coefficients in ``[0, 1]``, dtype of the correlations.
+    ``gram_BKK``, ``correlations_BKN``: see ``gram_and_correlations``. ``l1_weight``: lambda, >= 0. ``max_sweeps``: over
+    the K coefficients. ``tolerance``: stops when the ``kkt_residual`` is at most this.
 
     Example:
         >>> import torch
         >>> gram, correlations = torch.eye(2)[None], torch.tensor([[[0.9], [0.1]]])
         >>> solve_coefficients(gram, correlations, l1_weight=0.4).flatten().tolist()
         [0.699999988079071, 0.0]
-
-    References:
-        Chang 2022, eq. 3.1.
     """
     num_facets = gram_BKK.shape[1]
     threshold_BKN = correlations_BKN - 0.5 * l1_weight
@@ -109,19 +88,7 @@ def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:
 
 
 def kkt_residual(coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, l1_weight: float) -> float:
-    """How far coefficients are from satisfying the optimality conditions of eq. 3.1.
-
-    The conditions hold exactly when ``m = clip(m - g, 0, 1)`` with ``g = H m - b + l1_weight / 2``.
-
-    Args:
-        coefficients_BKN: ``[B, K, N]``.
-        gram_BKK: ``[B, K, K]``.
-        correlations_BKN: ``[B, K, N]``.
-        l1_weight: lambda.
-
-    Returns:
-        The largest violation over all coefficients, >= 0; 0 is optimal.
-    """
+    """Largest violation of the optimality conditions of eq. 3.1 by any coefficient, >= 0; 0 is optimal."""
     half_gradient_BKN = gram_BKK @ coefficients_BKN - correlations_BKN + 0.5 * l1_weight
     return _residual(coefficients_BKN, half_gradient_BKN)
 
@@ -131,13 +98,6 @@ def kmeans_coefficients(gram_BKK: Tensor, correlations_BKN: Tensor) -> Tensor:
     """Coefficients of the k-means ablation: each target uses the closest facet, scaled by eta in ``[0, 1]``.
 
     ``eta_k = clip(b_k / H_kk, 0, 1)`` as in Chang 2022, eq. 3.8; the other coefficients are 0.
-
-    Args:
-        gram_BKK: ``[B, K, K]``.
-        correlations_BKN: ``[B, K, N]``.
-
-    Returns:
-        ``[B, K, N]`` coefficients in ``[0, 1]``, at most one non-zero per target.
     """
     squared_norms_BK1 = gram_BKK.diagonal(dim1=1, dim2=2).unsqueeze(-1).clamp_min(_MIN_SQUARED_NORM)
     eta_BKN = (correlations_BKN / squared_norms_BK1).clamp_(0.0, 1.0)
@@ -155,19 +115,10 @@ def reconstruction_error(
     weights_BN: Tensor,
     squared_norms_BN: Tensor | float = 1.0,
 ) -> Tensor:
-    """``sum_n weight_n ||F m_n - w_n||^2``, differentiable in the Gram matrix and the correlations.
+    """``sum_n weight_n ||F m_n - w_n||^2``, ``[B]``, differentiable in the Gram matrix and the correlations.
 
-    Expanding the square as ``m^T H m - 2 m^T b + ||w||^2`` avoids every ``[B, N, D]`` temporary.
-
-    Args:
-        coefficients_BKN: ``[B, K, N]``, constants.
-        gram_BKK: ``[B, K, K]``.
-        correlations_BKN: ``[B, K, N]``.
-        weights_BN: Weight of each target, ``[B, N]``; 0 for padding.
-        squared_norms_BN: ``||w||^2``, ``[B, N]``; 1 for unit vectors.
-
-    Returns:
-        ``[B]`` errors, >= 0.
+    Expanding the square as ``m^T H m - 2 m^T b + ||w||^2`` avoids every ``[B, N, D]`` temporary. ``weights_BN``: 0 for
+    padding. ``squared_norms_BN``: ``||w||^2``; 1 for unit vectors.
 
     References:
         Chang 2022, eq. 3.1 (Er).

@@ -32,15 +32,7 @@ def _tokenizer() -> Tokenizer:
 
 
 class CheckpointModel(Generic[NetworkT, SettingsT]):
-    """A model of a checkpoint folder, on one device; implements ``ModelInfo``.
-
-    Attributes:
-        config: The checkpoint's configuration.
-        network: The PyTorch module, in evaluation mode.
-        words: Vocabulary and word vectors.
-        tokenizer: Splits texts into sentences and tokens.
-        revision: Hash of everything that affects the model's output.
-    """
+    """A model of a checkpoint folder, on one device, with its network in evaluation mode; implements ``ModelInfo``."""
 
     def __init__(
         self,
@@ -71,7 +63,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
     def _nonempty(rows: list[RowT]) -> list[RowT]:
         """Checks that every text has a token."""
         for position, row in enumerate(rows):
-            if len(row) == 0:
+            if not len(row):
                 raise InvalidInputError("has no words, expected at least one", path=("texts", position))
         return rows
 

@@ -73,17 +73,15 @@ class CheckpointConfig(Settings):
 def write_checkpoint(folder: Path, config: CheckpointConfig, tensors: dict[str, Tensor]) -> None:
     """Writes configuration and weights, floating point tensors in half precision; see ``write_parts``."""
     halves = {name: tensor.half() if tensor.is_floating_point() else tensor for name, tensor in tensors.items()}
-    write_parts(folder, config, halves, others=_SENTENCE_TRANSFORMERS)
+    write_parts(folder, config, halves, **_SENTENCE_TRANSFORMERS)
 
 
-def write_parts(
-    folder: Path, config: Settings, tensors: Mapping[str, Tensor], *, others: Mapping[str, object] | None = None
-) -> None:
+def write_parts(folder: Path, config: Settings, tensors: Mapping[str, Tensor], **others: object) -> None:
     """Writes ``config.json``, ``model.safetensors`` and ``others`` (JSON by file name), each file atomically."""
     folder.mkdir(parents=True, exist_ok=True)
     weights = {name: tensor.detach().cpu().contiguous() for name, tensor in tensors.items()}
     write_whole(folder / "model.safetensors", save(weights))
-    for name, content in {**(others or {}), "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
+    for name, content in {**others, "config.json": {"format": _FORMAT, **config.to_dict()}}.items():
         write_whole(folder / name, json.dumps(content, indent=2) + "\n")
 
 
@@ -94,11 +92,7 @@ class FilesRead:
         self._digests: dict[Path, bytes] = {}
 
     def __call__(self, path: Path) -> bytes:
-        """The content of a file.
-
-        Raises:
-            OSError: The file cannot be read.
-        """
+        """The content of a file."""
         content = path.read_bytes()
         self._digests[path] = hashlib.sha256(content).digest()
         return content
@@ -109,11 +103,7 @@ class FilesRead:
 
 
 def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
-    """The tensors of ``model.safetensors``, with floating point converted to float32.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """The tensors of ``model.safetensors``, with floating point converted to float32; raises CheckpointError."""
     path = folder / "model.safetensors"
     try:
         tensors = load(read(path))
@@ -128,11 +118,7 @@ def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str,
 
 
 def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> WordVectors:
-    """Word vectors in the space of a model's facets.
-
-    Raises:
-        CheckpointError: They are missing or damaged, or do not have ``dim`` dimensions.
-    """
+    """Word vectors in the space of a model's facets, of ``dim`` dimensions; raises CheckpointError."""
     words = WordVectors.load(folder, read=read)
     if words.dim != dim:
         raise CheckpointError(f"{folder}: word vectors have {words.dim} dimensions, the model expects {dim}")
@@ -141,8 +127,9 @@ def read_words(folder: Path, dim: int, *, read: ReadFile = Path.read_bytes) -> W
 
 def revision_files(folder: Path, config: CheckpointConfig) -> list[Path]:
     """The files that determine a model's output: configuration, weights and words."""
-    own, words = ("config.json", "model.safetensors"), ("vectors.safetensors", "vocabulary.tsv")
-    return [*(folder / name for name in own), *(borrowed_folder(folder, config.words) / name for name in words)]
+    words = borrowed_folder(folder, config.words)
+    own = [folder / "config.json", folder / "model.safetensors"]
+    return [*own, words / "vectors.safetensors", words / "vocabulary.tsv"]
 
 
 _INITIALIZERS = {init.uniform_, init.normal_, init.trunc_normal_, init.kaiming_uniform_}
@@ -161,11 +148,7 @@ class _NoInitialization(TorchFunctionMode):
 
 
 def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, Tensor]) -> NetworkT:
-    """Builds a network and loads the weights of a checkpoint into it; see also ``use_half_weights``.
-
-    Raises:
-        CheckpointError: The weights do not fit the network.
-    """
+    """Builds a network with the weights of a checkpoint; raises CheckpointError if they do not fit."""
     try:
         with _NoInitialization():
             network = build()
@@ -178,12 +161,7 @@ def fit_weights(folder: Path, build: Callable[[], NetworkT], tensors: dict[str, 
 
 
 def read_config(folder: Path, kind: type[ConfigT], *, read: ReadFile = Path.read_bytes) -> ConfigT:
-    """Configuration of a checkpoint of a known task.
-
-    Raises:
-        NotFoundError: There is no such folder.
-        CheckpointError: The file is missing or damaged, the format is unknown, or the model is for another task.
-    """
+    """Configuration of a checkpoint of a known task; raises as ``read_settings``, also for another task."""
     values = read_settings(folder, read=read)
     task, expected = values.get("task"), kind.model_fields["task"]
     if not expected.is_required() and task != expected.default:

@@ -1,7 +1,6 @@
 """The interface of models: what the library and the server may ask of them.
 
-``ModelInfo`` describes a model, ``Model`` is common to all tasks, and ``TextModel`` adds what the tasks about texts
-need. A task that needs more extends ``Model`` in its own package.
+``Model`` is common to all tasks. A task that needs more extends it in its own package.
 """
 
 import re
@@ -113,10 +112,10 @@ _EXAMINED_CHARS = 8_000
 
 
 def is_foreign(model: Model, text: str) -> bool:
-    """Whether a text is in a script that the model does not know.
+    """Whether most letters of a text are not Latin and the vocabulary has hardly any of the words.
 
-    True when most letters are not Latin and the vocabulary has hardly any of the words. Names, code, numbers, emoji and
-    misspelt words are not foreign. Other languages in Latin letters cannot be told from these.
+    Names, code, numbers, emoji and misspelt words are not foreign. Other languages in Latin letters cannot be told from
+    these.
     """
     if text.isascii():
         return False
@@ -129,10 +128,6 @@ def is_foreign(model: Model, text: str) -> bool:
 
 
 def check_readable(model: Model, text: str, path: ErrorPath) -> None:
-    """Rejects a text in a foreign script.
-
-    Raises:
-        InvalidInputError: See ``is_foreign``.
-    """
+    """Raises InvalidInputError for a text in a foreign script; see ``is_foreign``."""
     if is_foreign(model, text):
         raise InvalidInputError(FOREIGN, path=path)

@@ -34,12 +34,7 @@ _COMPONENT_PREFIX = "common_component."
 
 
 class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
-    """Turns texts into K facet embeddings each; implements ``facets.model.contract.SentenceModel``.
-
-    Attributes:
-        common_components: Directions ``[D]`` that SIF removes, keyed ``plain`` and ``attention``; may be empty.
-        score_curves: Calibration curve ``[2, N]`` of each similarity method; may be empty.
-    """
+    """Turns texts into K facet embeddings each; implements ``facets.model.contract.SentenceModel``."""
 
     def __init__(
         self,
@@ -57,13 +52,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         self.score_curves = dict(score_curves or {})
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings of texts.
-
-        Args:
-            texts: Any number of texts, each with at least one word; unknown words count.
-
-        Returns:
-            ``[len(texts), K, D]`` float32, in the order of the texts, magnitudes kept.
+        """Facet embeddings ``[len(texts), K, D]`` float32 of texts, in order, magnitudes kept; unknown words count.
 
         Raises:
             InvalidInputError: A text has no words.
@@ -78,14 +67,10 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         return self.encode_rows(self.tokenize_nonempty(texts))
 
     def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """Token rows of each text, the input of ``encode_rows``.
+        """Token rows of each text, ``[L]`` int64 with L <= ``max_tokens``: the input of ``encode_rows``.
 
-        Returns:
-            One int64 array ``[L]`` per text, L <= ``max_tokens``. A word missing from the vocabulary becomes pieces;
-            row ``len(words)`` stands for an unknown word. With a backbone, rows are ids of the backbone's word pieces.
-
-        Raises:
-            TypeError: ``texts`` is a single ``str``.
+        A word missing from the vocabulary becomes pieces; row ``len(words)`` stands for an unknown word. With a
+        backbone, rows are ids of the backbone's word pieces.
         """
         check_sequence(texts, "tokenize")
         said = [read(text).text for text in texts]
@@ -96,12 +81,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(said, most=limit)]
 
     def tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
-        """``tokenize``, for texts that must have a word.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
-        """
+        """``tokenize``; raises InvalidInputError for a text without words."""
         return self._nonempty(self.tokenize(texts))
 
     @torch.inference_mode()
@@ -114,27 +94,19 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
     @torch.inference_mode()
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One embedding per text: the mean of the contextual states of its tokens, without <eos>.
+        """One embedding per text, ``[len(texts), H]``: the mean of the states of its tokens, without <eos>.
 
-        A backbone gives its own sentence embedding, as its sentence-transformers model would.
-
-        Returns:
-            ``[len(texts), H]`` float32, in the order of the texts; H is the width of the backbone where there is one.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
+        A backbone gives its own sentence embedding, as its sentence-transformers model would. Raises as ``encode``.
 
         References:
             Chang 2022, section 3.2.2.5 (Ours Emb).
         """
         rows = self.tokenize_nonempty(texts)
-        embeddings_BH = np.empty((len(rows), self.config.model.hidden_dim), dtype=np.float32)
+        encoder = self.network.encoder
+        width = encoder.width if isinstance(encoder, BackboneEncoder) else self.config.model.hidden_dim
+        embeddings_BH = np.empty((len(rows), width), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):
-            embedded_BH = self._embed(rows_BL, lengths_B).float().cpu().numpy()
-            if embedded_BH.shape[1] != embeddings_BH.shape[1]:  # a backbone may have a different width
-                embeddings_BH = np.empty((len(rows), embedded_BH.shape[1]), dtype=np.float32)
-            embeddings_BH[batch] = embedded_BH
+            embeddings_BH[batch] = self._embed(rows_BL, lengths_B).float().cpu().numpy()
         return embeddings_BH
 
     def _embed(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:

@@ -52,11 +52,9 @@ def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float3
 def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> NDArray[np.bool_]:
     """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``ALIKE``.
 
-    A group is represented by its weighted mean at unit length, so merged facets stay below the bound too.
-
-    ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet. Returns
-    ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is empty where facet k is unused or
-    belongs to another group.
+    A group is represented by its weighted mean at unit length, so merged facets stay below the bound too. Arguments as
+    for ``merged_facets``. Returns ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is
+    empty where facet k is unused or belongs to another group.
 
     Example:
         >>> facets = np.array([[[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.98, 0.199]]], dtype=np.float32)

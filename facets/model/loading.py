@@ -1,8 +1,8 @@
 """Loads models according to the task that their checkpoint names."""
 
 from dataclasses import dataclass
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import Protocol, Self, TypeVar, overload
 
 from facets.devices import compute_device
@@ -48,13 +48,13 @@ def load(name_or_path: str | Path | None, kind: type[ModelT], *, device: str = "
 def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = None, *, device: str = "cpu") -> Model:
     """Loads a model, offline.
 
-    Args:
-        name_or_path: Name of a shipped model, or a checkpoint folder; None: the default model of ``kind``.
-        kind: Expected class of the model: ``FacetModel``, ``PassageModel``, ``RelationModel`` or ``PaperModel``; None:
-            any, and ``FacetModel`` when ``name_or_path`` is None too.
-        device: ``cpu``, ``cuda``, ``cuda:1`` and so on, or ``auto``: ``cuda`` if there is one.
+    ``name_or_path``: name of a shipped model, or a checkpoint folder; None: the default model of ``kind``. ``kind``:
+    expected class of the model: ``FacetModel``, ``PassageModel``, ``RelationModel`` or ``PaperModel``; None: any, and
+    ``FacetModel`` when ``name_or_path`` is None too. ``device``: ``cpu``, ``cuda``, ``cuda:1`` and so on, or ``auto``:
+    ``cuda`` if there is one.
 
     Raises:
+        ImportError: The ``model`` extra is not installed.
         NotFoundError: There is no model of that name, no such folder, or the model is not installed.
         CheckpointError: The folder is incomplete or damaged.
         InvalidInputError: The model is for another task than ``kind``.
@@ -70,25 +70,16 @@ def load(name_or_path: str | Path | None = None, kind: type[_Loadable] | None = 
     task = task_of(folder)
     if kind is not None and task != expected:
         raise InvalidInputError(f"{folder}: expected a model for {expected}, got one for {task}")
-    return (kind or _class_of(task)).from_folder(folder, device=compute_device(device))
+    model_class: type[_Loadable] = kind or resolve_name(TASKS[task].model)
+    return model_class.from_folder(folder, device=compute_device(device))
 
 
 def task_of(folder: Path) -> str:
-    """The task that a checkpoint names, a key of ``TASKS``.
-
-    Raises:
-        CheckpointError: The folder holds no checkpoint, or one for an unknown task.
-    """
+    """The task that a checkpoint names, a key of ``TASKS``; raises CheckpointError."""
     task = read_settings(folder).get("task")
     if task not in TASKS:
         raise CheckpointError(f"{folder}: expected a task of {', '.join(TASKS)}, got {task!r}")
     return str(task)
-
-
-def _class_of(task: str) -> type[_Loadable]:
-    module, _, name = TASKS[task].model.partition(":")
-    model_class: type[_Loadable] = getattr(import_module(module), name)
-    return model_class
 
 
 def _task_of(kind: type[_Loadable]) -> str:

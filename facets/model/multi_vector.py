@@ -1,11 +1,9 @@
 """Modules for sentence-transformers (extra ``backbone``), which run checkpoints in its pipelines.
 
-Every checkpoint folder of a sentence model names ``FacetModule`` in its ``modules.json``, so that ::
-
-    MultiVectorEncoder("models/facets-en", trust_remote_code=True)
-
-gives K unit vectors per text. ``trust_remote_code`` is needed because the class is not part of sentence-transformers;
-no code from the folder runs. A passage model gives one vector per text, or its facets:
+Every checkpoint folder of a sentence model names ``FacetModule`` in its ``modules.json``, so that
+``MultiVectorEncoder("models/facets-en", trust_remote_code=True)`` gives K unit vectors per text.
+``trust_remote_code`` is needed because the class is not part of sentence-transformers; no code from the folder runs.
+A passage model gives one vector per text, or its facets:
 
 >>> from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule
 >>> from sentence_transformers import MultiVectorEncoder, SentenceTransformer
@@ -23,7 +21,6 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 from sentence_transformers.base.modules import InputModule
 from torch import Tensor
@@ -86,32 +83,23 @@ class PassageFacetsModule(_PassageModule):
 
     def forward(self, features: dict[str, Any], **_settings: object) -> dict[str, Any]:
         """Adds ``token_embeddings`` ``[B, K, D]`` and ``attention_mask`` ``[B, K]``, 0 for unused facets."""
-        rows = self._queries(features["texts"]) if features["task"] == "query" else self._documents(features["texts"])
+        texts = features["texts"]
+        if features["task"] == "query":
+            queries = self.model.encode_queries(texts)
+            rows = list(queries.facets * queries.weights[:, :, None])
+        else:
+            passages = self.model.encode_passages(texts)
+            rows = [passages.document(text)[0] for text in range(len(texts))]
         facets_BKD = torch.nn.utils.rnn.pad_sequence([torch.from_numpy(row) for row in rows], batch_first=True)
-        return {
-            **features,
-            "token_embeddings": facets_BKD,
-            "attention_mask": facets_BKD.any(dim=2).to(torch.int64),
-        }
-
-    def _queries(self, texts: Sequence[str]) -> list[np.ndarray]:
-        queries = self.model.encode_queries(texts)
-        return list(queries.facets * queries.weights[:, :, None])
-
-    def _documents(self, texts: Sequence[str]) -> list[np.ndarray]:
-        passages = self.model.encode_passages(texts)
-        return [passages.document(text)[0] for text in range(len(texts))]
+        is_used_BK = facets_BKD.any(dim=2).to(torch.int64)
+        return {**features, "token_embeddings": facets_BKD, "attention_mask": is_used_BK}
 
 
 class FacetModule(_Module):
     """Token rows in, K facets as the "token" embeddings out."""
 
     def preprocess(self, inputs: Sequence[str], prompt: str | None = None, **_settings: object) -> dict[str, Tensor]:
-        """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts, each preceded by the prompt.
-
-        Raises:
-            InvalidInputError: A text has no words.
-        """
+        """``input_ids`` ``[B, L]`` int64, padded with 0, and ``lengths`` ``[B]`` of texts with the prompt."""
         rows = self.model.tokenize_nonempty([(prompt or "") + text for text in inputs])
         tensors = [torch.from_numpy(row) for row in rows]
         lengths_B = torch.tensor([len(row) for row in rows])
@@ -126,11 +114,7 @@ class FacetModule(_Module):
 
     @classmethod
     def load(cls, model_name_or_path: str, **_settings: Any) -> "FacetModule":
-        """Opens a checkpoint folder; nothing is downloaded.
-
-        Raises:
-            InvalidInputError: The model is not a sentence model.
-        """
+        """Opens a checkpoint folder of a sentence model; nothing is downloaded."""
         model = load(model_name_or_path)
         if not isinstance(model, FacetModel):
             raise InvalidInputError(f"{model.name}: expected a model around a facet network, got one for {model.task}")

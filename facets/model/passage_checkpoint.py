@@ -81,11 +81,7 @@ def write_passage_checkpoint(
 
 
 def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str, Tensor]:
-    """Weights of the network, as float32.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """Weights of the network, as float32; raises CheckpointError."""
     tensors = read_weights(folder, read=read)
     try:
         return {
@@ -98,11 +94,7 @@ def read_passage_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> d
 
 
 def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile = Path.read_bytes) -> WordPieces:
-    """The tokenizer.
-
-    Raises:
-        CheckpointError: The file is missing or damaged, or its number of pieces is not that of the network.
-    """
+    """The tokenizer; raises CheckpointError if its number of pieces is not that of the network, too."""
     path = folder / "tokenizer.json"
     try:
         pieces = WordPieces.from_json(read(path))

@@ -13,7 +13,7 @@ import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import torch
@@ -44,8 +44,7 @@ def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *,
     """Bounds of the sentences as they are read: very short ones joined with the next, very long ones split evenly.
 
     ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece is more than a punctuation
-    mark; at least one piece. ``longest``: most pieces read at once. Returns the first piece of each sentence, followed
-    by the number of pieces.
+    mark. ``longest``: most pieces read at once. Returns the first piece of each sentence, then the number of pieces.
 
     Example:
         >>> sentence_bounds(np.array([0, 2, 9]), np.ones(30, dtype=bool) & (np.arange(30) != 1), longest=12).tolist()
@@ -82,10 +81,9 @@ class SentenceRun:
 
 
 def cut_runs(text: int, bounds_S1: NDArray[np.int64], *, longest: int, most: int) -> list[SentenceRun]:
-    """Cuts a text into runs of about equal length.
+    """Cuts a text into runs of about equal length: at most ``longest`` tokens and ``most`` sentences each.
 
-    ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens. ``longest``: most tokens of a run.
-    ``most``: most sentences of a run.
+    ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens.
 
     Example:
         >>> [run.bounds.tolist() for run in cut_runs(0, np.array([0, 4, 8, 12]), longest=12, most=16)]
@@ -120,10 +118,9 @@ class Window:
 
 
 def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> list[Window]:
-    """The fewest windows that cover a text, of about equal length.
+    """The fewest windows of at most ``longest`` pieces that cover a text, of about equal length.
 
-    ``num_pieces``: length of the text, at least 1. ``longest``: most pieces of a window. ``overlap``: fewest pieces
-    that neighbours share, below ``longest``.
+    ``overlap``: fewest pieces that neighbours share, below ``longest``.
 
     Example:
         >>> [(w.first, w.last) for w in cut_windows(0, 10, longest=6, overlap=1)]
@@ -153,9 +150,9 @@ def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: 
 def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, Tensor]:
     """The shortest run of pieces that includes a facet's heaviest piece and holds the given share of its weight.
 
-    ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. ``share``: in
-    (0, 1]. Returns first and last piece of each run, int64 ``[B, K]`` each, first <= last; among equally short runs the
-    first one. A facet without weight has the run (0, 0).
+    ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. Returns first and
+    last piece of each run, int64 ``[B, K]`` each; among equally short runs the first one. A facet without weight has
+    the run (0, 0).
 
     Example:
         >>> weights = torch.tensor([[[0.1, 0.0, 0.5, 0.4, 0.0]]])
@@ -179,10 +176,7 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
 
 
 def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """Widens runs of pieces to whole words.
-
-    ``firsts_BK``, ``lasts_BK``: first and last piece, int64. ``continues_BL``: whether a piece continues the word of
-    the piece before it.
+    """Widens runs of pieces to whole words; ``continues_BL``: whether a piece continues the word before it.
 
     Example:
         >>> goatherds = torch.tensor([[False, False, True, True, False]])
@@ -210,26 +204,12 @@ class TextFacets:
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
 
 
-@dataclass(frozen=True, slots=True)
-class _Section:
+class _Section(NamedTuple):
     """Facets of a part of a text ``[M, D]``, their spans ``[M, 2]``, and how many facets each stands for ``[M]``."""
 
     facets: NDArray[np.float32]
     spans: NDArray[np.int32]
     weights: NDArray[np.float32]
-
-    @classmethod
-    def of_runs(cls, facets_RKD: NDArray[np.float32], spans_RK2: NDArray[np.int32]) -> "_Section":
-        used_RK = facets_RKD.any(axis=2)
-        return cls(facets_RKD[used_RK], spans_RK2[used_RK], np.ones(int(used_RK.sum()), dtype=np.float32))
-
-    @classmethod
-    def joined(cls, sections: Sequence["_Section"]) -> "_Section":
-        return cls(
-            np.concatenate([section.facets for section in sections]),
-            np.concatenate([section.spans for section in sections]),
-            np.concatenate([section.weights for section in sections]),
-        )
 
     def reduced(self, num_facets: int) -> "_Section":
         few = reduce_facets(self.facets, self.weights, num_facets)
@@ -267,13 +247,9 @@ class PassageEncoder:
 
     @torch.inference_mode()
     def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> TextFacets:
-        """Facets and spans of texts.
-
-        ``texts``: at least one piece each. ``starts``: first piece of each sentence of each text.
-        """
-        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
-        facets_NKD = np.zeros((len(texts), num_facets, dim), dtype=np.float32)
-        spans_NK2 = np.zeros((len(texts), num_facets, 2), dtype=np.int32)
+        """Facets and spans of texts of at least one piece each; ``starts``: first piece of each sentence of a text."""
+        num_facets = self._config.network.num_facets
+        facets_NKD, spans_NK2 = self._nothing(len(texts))
         unfinished: dict[int, list[_Section]] = {}
 
         def runs_of(text: int) -> list[SentenceRun]:
@@ -292,11 +268,14 @@ class PassageEncoder:
                 if int(section[0].bounds[-1] - section[0].bounds[0]) == len(texts[text]):
                     facets_NKD[text], spans_NK2[text] = facets_RKD[rows.start], spans_RK2[rows.start]
                     continue
-                part = _Section.of_runs(facets_RKD[rows], spans_RK2[rows])
+                used_RK = facets_RKD[rows].any(axis=2)
+                weights = np.ones(np.count_nonzero(used_RK), dtype=np.float32)
+                part = _Section(facets_RKD[rows][used_RK], spans_RK2[rows][used_RK], weights)
                 unfinished.setdefault(text, []).append(part.reduced(_SECTION_FACETS))
         kept = {}
         for text, parts in unfinished.items():
-            whole = _Section.joined(parts).reduced(self._config.facets_kept(len(texts[text]))).merged()
+            joined = _Section(*(np.concatenate(arrays) for arrays in zip(*parts, strict=True)))
+            whole = joined.reduced(self._config.facets_kept(len(texts[text]))).merged()
             few = whole.reduced(num_facets).merged()
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
             if len(whole.facets) > num_facets:
@@ -322,8 +301,7 @@ class PassageEncoder:
     def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
         """Unit vectors ``[P, D]`` of parts of texts: the mean of the part encoded separately and within its text.
 
-        ``texts``: at least one piece each. ``bounds``: for each text, the first piece of each part, then the number of
-        pieces.
+        ``bounds``: for each text, the first piece of each part, then the number of pieces (at least 1).
         """
         rows = [pieces.ids[a:b] for pieces, cut in zip(texts, bounds, strict=True) for a, b in pairwise(cut.tolist())]
         alone_PD = self.vectors(rows)
@@ -356,9 +334,7 @@ class PassageEncoder:
         self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
         """Facets ``[R, K, D]`` and spans ``[R, K, 2]`` of runs."""
-        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
-        facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
-        spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
+        facets_RKD, spans_RK2 = self._nothing(len(runs))
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         for chunk in length_batches(lengths_R, max_tokens=_CHUNK_TOKENS):
             chunk_runs = [runs[i] for i in chunk]
@@ -369,12 +345,15 @@ class PassageEncoder:
                 facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
         return facets_RKD, spans_RK2
 
+    def _nothing(self, num_rows: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+        """Zero facets ``[rows, K, D]`` and their spans ``[rows, K, 2]``."""
+        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
+        return np.zeros((num_rows, num_facets, dim), np.float32), np.zeros((num_rows, num_facets, 2), np.int32)
+
     def _chunk_facets(
         self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
     ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
-        facets_RKD = np.empty((len(runs), num_facets, dim), dtype=np.float32)
-        spans_RK2 = np.empty((len(runs), num_facets, 2), dtype=np.int32)
+        facets_RKD, spans_RK2 = self._nothing(len(runs))
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         states_TD, ends_R = self._states(runs, texts), lengths_R.cumsum()
         for part in length_batches(lengths_R, max_tokens=_BATCH_TOKENS):  # the order of the runs

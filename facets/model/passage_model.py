@@ -57,8 +57,7 @@ class QueryFacets:
 def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
     """Cuts a query into parts that get one facet each: its questions, or the sentences of a long query.
 
-    ``pieces``: the query, at least one piece. ``sentences``: its sentences, in order. Returns the first piece of each
-    part, then the number of pieces; at most ``MAX_QUERY_FACETS`` parts.
+    Returns the first piece of each part, then the number of pieces (at least 1); at most ``MAX_QUERY_FACETS`` parts.
     """
     several = are_questions(sentences)
     if len(pieces) <= _SHORT_PIECES and not several:
@@ -93,20 +92,17 @@ def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
     return all_pieces
 
 
-def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool] = ()) -> QueryFacets:
-    """Facets of queries from the vectors of their parts, with equal weights.
+def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool]) -> QueryFacets:
+    """Facets of queries from the unit vectors of their parts, with equal weights.
 
-    ``vectors_PD``: unit vectors, in the order of the queries. ``num_parts``: parts of each query, at least 1.
-    ``several``: whether each query consists of several questions; empty: none does.
+    ``num_parts``: of each query, at least 1. ``several``: whether each query consists of several questions.
     """
     counts_Q = np.array(num_parts, dtype=np.int64)
     is_part_QJ = np.arange(max(num_parts, default=1)) < counts_Q[:, None]
     facets_QJD = np.zeros((*is_part_QJ.shape, vectors_PD.shape[1]), dtype=np.float32)
     facets_QJD[is_part_QJ] = vectors_PD
     weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
-    return QueryFacets(
-        facets_QJD, weights_QJ, np.array(several or [False] * len(counts_Q), dtype=np.bool_) & (counts_Q > 1)
-    )
+    return QueryFacets(facets_QJD, weights_QJ, np.array(several, dtype=np.bool_) & (counts_Q > 1))
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,10 +131,6 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     A text has the same facets alone and in a batch, up to rounding: cosines are at least 0.9998 on processors with
     bfloat16. Other processors run the encoder in integers; cosines with the float32 results are then 0.998.
-
-    Attributes:
-        pieces: The word-piece tokenizer.
-        score_curves: Calibration curve ``[2, N]`` of each similarity method; may be empty.
     """
 
     def __init__(
@@ -170,14 +162,10 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facet embeddings of documents.
+        """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
 
-        Args:
-            texts: Any number of texts of any length, each with at least one character that is not white space.
-
-        Returns:
-            ``[len(texts), K, D]`` float32, in the order of the texts. Facets have unit norm and are in the order of
-            the places they attend to; a text with fewer facets has zero rows at the end.
+        Facets have unit norm and are in the order of the places they attend to; a text with fewer facets has zero rows
+        at the end.
 
         Raises:
             InvalidInputError: A text has no words.
@@ -186,15 +174,11 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return self.encode_passages(texts).facets
 
     def encode_passages(self, texts: Sequence[str]) -> PassageFacets:
-        """Facet embeddings of documents, and the characters that each facet attends to.
+        """Facet embeddings of documents, and the characters that each facet attends to; raises as ``encode``.
 
         A text of more than K sentences or several windows is read in runs. The runs' facets are reduced to K, and for
         the document to one per ``tokens_per_long_facet`` tokens; a reduced facet has the span of the facet closest to
         it. Facets under a heading include a share of the heading's vector.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
 
         Example:
             >>> import facets
@@ -213,8 +197,8 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
     def _mix_in_headings(self, texts: Sequence[str], encoded: TextFacets) -> None:
         """Mixes into each facet, in place, the vector of the heading above its sentence.
 
-        "Members pay 15" answers a question only under the heading "Membership fee". A title, the heading that begins a
-        text, is left out: all facets of the text have it in common already.
+        "Members pay 15" answers a question only under the heading "Membership fee". The title, a heading that begins
+        the text, is left out: all facets of the text have it in common already.
         """
         readings = {text: reading for text, reading in enumerate(map(read, texts)) if len(reading.headings)}
         if not readings:
@@ -235,14 +219,9 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
                 facets_KD[under] = unit_rows(mixed)
 
     def encode_queries(self, texts: Sequence[str]) -> QueryFacets:
-        """Facets of queries of any length.
+        """Facets of queries: one vector for a short query, else one per sentence of a long query or per question.
 
-        Returns:
-            See ``QueryFacets``: one vector for a short query, else one per sentence of a long query or per question.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
+        Raises as ``encode``.
 
         Example:
             >>> import facets
@@ -257,10 +236,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return join_parts(vectors_PD, [len(parts) - 1 for parts in bounds], [are_questions(own) for own in sentences])
 
     def problem(self, text: str) -> str:
-        """Why the model cannot read a non-blank text, as the rule of an error; empty if it can.
-
-        A text without letters and digits, such as one of invisible characters, may have no word pieces.
-        """
+        """Why the model cannot read a non-blank text, e.g. of invisible characters, as a rule; empty if it can."""
         if _WORD_CHARACTER.search(text):
             return ""
         if any(len(self.pieces.ids([part])[0]) for part in (text.strip()[:_FIRST_CHARS], text)):
@@ -273,15 +249,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         return np.unique(starts[starts < len(pieces)])
 
     def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """One vector per text, from the sentence encoder.
-
-        Returns:
-            ``[len(texts), D]`` float32, unit norm, in the order of the texts.
-
-        Raises:
-            InvalidInputError: A text has no words.
-            TypeError: ``texts`` is a single ``str``.
-        """
+        """One unit vector per text from the sentence encoder, ``[len(texts), D]``; raises as ``encode``."""
         return self._encoder.vectors(self._nonempty([pieces.ids for pieces in _read_pieces(self.pieces, texts)]))
 
     def save(self, folder: Path) -> None:

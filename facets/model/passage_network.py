@@ -1,11 +1,10 @@
 """The passage network: an encoder without padding, and facets as soft spans of its states.
 
 The encoder is a transformer like MiniLM. The tokens of all texts in a batch are concatenated, so linear layers, which
-do nearly all of the work, process no padding; only attention is padded.
-
-The contexts of a passage are the sentences it holds and the questions it answers, as vectors of a sentence encoder.
-Facets are the predicted centres of these contexts (Chang 2022, section 3.2.1, with another target space). A sentence
-vector is a mean of token states, so a facet starts as the mean of a segment and learns which tokens belong together.
+do nearly all of the work, process no padding; only attention is padded. Facets are the predicted centres of a
+passage's contexts, the sentences it holds and the questions it answers (Chang 2022, section 3.2.1, with another target
+space). A sentence vector is a mean of token states, so a facet starts as the mean of a segment and learns which tokens
+belong together.
 
 Shape suffixes: T tokens of all texts, B texts, L tokens of the longest text, K facets, S sentences, W width, H heads.
 """
@@ -89,11 +88,8 @@ class SentenceEncoder(nn.Module):
         """Makes the layers multiply integers where no gradients are needed; the weights stay unchanged."""
         for layer in self.modules():
             if isinstance(layer, _Layer):
-                layer.attention_in, layer.attention_out = (
-                    Int8Linear(layer.attention_in),
-                    Int8Linear(layer.attention_out),
-                )
-                layer.feedforward_in = Int8Linear(layer.feedforward_in)
+                for name in ("attention_in", "attention_out", "feedforward_in"):
+                    setattr(layer, name, Int8Linear(getattr(layer, name)))
                 layer.feedforward_out = Int8Linear(layer.feedforward_out, least=_LEAST_GELU)
         self._run_layers = Traced(self, self._through_layers, small=_SMALL_TOKENS * self.config.width)
 
@@ -277,11 +273,10 @@ class FacetPooling(nn.Module):
     def forward(
         self, states_TW: Tensor, vectors_BW: Tensor, batch: RaggedBatch, *, slots: Slots | None = None
     ) -> tuple[Tensor, Tensor]:
-        """Facets and their weights over tokens.
+        """Facets of unit norm ``[B, K, W]``, zero rows where a text has fewer, and their weights ``[B, K, L]``.
 
-        ``states_TW``: contextual states of the batch. ``vectors_BW``: unit vectors of the texts. ``slots``: where
-        facets start looking; None: equal segments of the texts. Returns facets of unit norm ``[B, K, W]``, zero rows
-        where a text has fewer, and weights ``[B, K, L]``, which sum to 1 over the tokens of the text.
+        The weights of a facet sum to 1 over the tokens of the text. ``vectors_BW``: unit vectors of the texts.
+        ``slots``: where facets start looking; None: equal segments of the texts.
         """
         slots = slots or equal_slots(batch.lengths, self.config)
         size, length = _round_up(len(vectors_BW)), -(-batch.max_length // _LENGTH_STEP) * _LENGTH_STEP

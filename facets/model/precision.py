@@ -157,16 +157,13 @@ class Traced:
 
     Results are bit-identical, a single text takes a third of the time, and other threads can run Python.
     On a GPU, in training, in mixed precision and with gradients the function itself is called. It is recorded again
-    after a weight has changed.
-
-    Its control flow may depend on which arguments are None, but not on values in a tensor or on sizes.
+    after a weight has changed. Its control flow may depend on which arguments are None, but not on values or sizes.
     """
 
     def __init__(self, network: nn.Module, function: Callable[..., Any], *, small: int) -> None:
-        """Records nothing yet.
+        """``small``: most elements of the first argument in a call that is recorded, which keeps all results in memory.
 
-        ``network``: holds the weights. ``function``: takes tensors, some of which may be None. ``small``: most elements
-        of the first argument in a call that is recorded; recording keeps all intermediate results in memory.
+        ``network``: holds the weights. ``function``: takes tensors, some of which may be None.
         """
         self._network = network
         self._function = function

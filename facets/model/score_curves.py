@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from facets.errors import CheckpointError
-from facets.storage.files import write_atomically
+from facets.storage.files import write_whole
 from facets.storage.fitted import FITTED_FORMAT, read_fitted
 
 ScoreCurves = Mapping[str, NDArray[np.float64]]  # method, such as sif+attention -> curve [2, N], see apply_curve
@@ -26,10 +26,9 @@ _FILE_NAME = "calibration.json"
 
 
 def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -> NDArray[np.float64]:
-    """Maps scores to [0, 1] by a monotone, piecewise linear curve that is constant beyond its ends.
+    """Maps the scores of one method to [0, 1] by a monotone, piecewise linear curve that is constant beyond its ends.
 
-    ``curve_2N``: increasing scores and their calibrated values, non-decreasing in [0, 1]. ``scores_P``: scores of one
-    method.
+    ``curve_2N``: increasing scores and their calibrated values, non-decreasing in [0, 1].
 
     Example:
         >>> apply_curve(np.array([[-1.0, 0.0], [0.2, 1.0]]), np.array([-2.0, -0.5, 0.0])).round(6).tolist()
@@ -40,56 +39,31 @@ def apply_curve(curve_2N: NDArray[np.float64], scores_P: NDArray[np.floating]) -
 
 
 def read_score_curves(folder: Path, revision: str) -> dict[str, NDArray[np.float64]]:
-    """The curves of a checkpoint folder, ``[2, N]`` float64 by method; empty when there is no file.
-
-    Curves that were fitted on another ``revision`` of the model are ignored with a warning.
-
-    Raises:
-        CheckpointError: The file is damaged or of an unknown format.
-    """
+    """The curves of a checkpoint folder, ``[2, N]`` by method; empty if there are none for this revision."""
     return read_fitted(folder / _FILE_NAME, revision, _parse) or {}
 
 
 def _parse(content: Mapping[str, Any]) -> dict[str, NDArray[np.float64]]:
-    curves = {
-        str(name): np.array([curve["scores"], curve["calibrated"]], dtype=np.float64)
+    return {
+        str(name): _checked(np.array([curve["scores"], curve["calibrated"]], dtype=np.float64), name)
         for name, curve in content["curves"].items()
     }
-    for name, curve_2N in curves.items():
-        _check(curve_2N, name)
-    return curves
 
 
 def write_score_curves(folder: Path, revision: str, curves: ScoreCurves, *, source: str) -> Path:
-    """Writes ``calibration.json`` atomically and returns its path.
-
-    ``revision``: revision of the model the curves were fitted on. ``source``: origin of the human scores, for readers.
-
-    Raises:
-        CheckpointError: A curve is not monotone or not in [0, 1].
-    """
+    """Writes ``calibration.json`` for a model of this revision; ``source``: origin of the human scores, for readers."""
     for name, curve_2N in curves.items():
-        _check(curve_2N, name)
-    points = {
-        name: {"scores": curve_2N[0].tolist(), "calibrated": curve_2N[1].tolist()} for name, curve_2N in curves.items()
-    }
-    head = {"format": FITTED_FORMAT, "revision": revision, "source": source}
-    # One line for each curve, so that diffs show which curves changed.
-    lines = ",\n".join(f"  {json.dumps(name)}: {json.dumps(points[name])}" for name in sorted(points))
-    content = f'{json.dumps(head)[:-1]}, "curves": {{\n{lines}\n}}}}\n'
+        _checked(curve_2N, name)
+    points = {name: {"scores": curves[name][0].tolist(), "calibrated": curves[name][1].tolist()} for name in curves}
+    content = {"format": FITTED_FORMAT, "revision": revision, "source": source, "curves": points}
     file = folder / _FILE_NAME
-    with write_atomically(file, durable=False) as part:
-        part.write_text(content, encoding="utf-8")
+    write_whole(file, json.dumps(content) + "\n")
     return file
 
 
-def _check(curve_2N: NDArray[np.float64], name: str) -> None:
-    fits = curve_2N.ndim == 2 and curve_2N.shape[0] == 2 and curve_2N.shape[1] >= 2
-    if not (
-        fits
-        and np.isfinite(curve_2N).all()
-        and (np.diff(curve_2N[0]) > 0).all()
-        and (np.diff(curve_2N[1]) >= 0).all()
-        and 0 <= curve_2N[1, 0] <= curve_2N[1, -1] <= 1
-    ):
+def _checked(curve_2N: NDArray[np.float64], name: str) -> NDArray[np.float64]:
+    fits = curve_2N.ndim == 2 and curve_2N.shape[0] == 2 and curve_2N.shape[1] >= 2 and np.isfinite(curve_2N).all()
+    steps = np.diff(curve_2N) if fits else curve_2N
+    if not (fits and (steps[0] > 0).all() and (steps[1] >= 0).all() and 0 <= curve_2N[1, 0] <= curve_2N[1, -1] <= 1):
         raise CheckpointError(f"{name}: expected scores that grow and values in [0, 1] that never fall")
+    return curve_2N

@@ -49,13 +49,10 @@ def find_model(name_or_path: str | Path) -> Path:
 
 
 def borrowed_folder(folder: Path, place: str) -> Path:
-    """Folder of another model whose parts a model uses.
+    """Folder of another model whose parts a model uses; ``place``: its path relative to ``folder``, in ``config.json``.
 
-    ``folder``: the borrowing model. ``place``: path of the other model relative to it, as in its ``config.json``.
-    If there is no such folder, as with separately installed packages, the model of that name is used instead.
-
-    Raises:
-        NotFoundError: The other model is not available; the message says what to install.
+    If there is no such folder, as with separately installed packages, the model of that name is used instead. Raises
+    NotFoundError with what to install.
     """
     beside = (folder / place).resolve()
     name = Path(place).name

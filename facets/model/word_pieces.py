@@ -3,7 +3,7 @@
 import hashlib
 import json
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
 from weakref import WeakValueDictionary
@@ -47,11 +47,7 @@ class WordPieces:
     """A word-piece tokenizer loaded from ``tokenizer.json``; may be shared by threads."""
 
     def __init__(self, tokenizer: Tokenizer) -> None:
-        """Wraps a tokenizer and switches off its truncation and padding.
-
-        Raises:
-            CheckpointError: It lacks a special piece.
-        """
+        """Wraps a tokenizer without truncation and padding; raises CheckpointError if it lacks a special piece."""
         tokenizer.no_padding()
         tokenizer.no_truncation()
         self._tokenizer = tokenizer
@@ -59,11 +55,7 @@ class WordPieces:
 
     @classmethod
     def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``; models with equal content share one object.
-
-        Raises:
-            CheckpointError: It is damaged or not a word-piece tokenizer.
-        """
+        """Reads ``tokenizer.json``; models with equal content share one object. Raises CheckpointError."""
         key = hashlib.sha256(content).digest()
         if (loaded := _loaded.get(key)) is not None:
             return loaded
@@ -97,37 +89,28 @@ class WordPieces:
         return [self._tokenizer.id_to_token(i) or "" for i in range(len(self))]
 
     def encode(self, texts: Sequence[str]) -> list[Pieces]:
-        """All pieces of each text with their offsets, which count characters (code points) of the text.
-
-        Raises:
-            TypeError: ``texts`` is a single ``str``.
-        """
+        """All pieces of each text with their offsets, which count characters (code points) of the text."""
         check_sequence(texts, "encode")
         found: list[list[Pieces]] = [[] for _ in texts]
-        for parts in self._batches(texts):
-            encodings = self._tokenizer.encode_batch([part.text for part in parts], add_special_tokens=False)
-            for part, encoding in zip(parts, encodings, strict=True):
-                offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
-                found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
+        for part, encoding in self._encodings(texts, self._tokenizer.encode_batch):
+            offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
+            found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
         return [_joined(parts) for parts in found]
 
     def ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
-        """The ids of ``encode``, computed faster.
-
-        Raises:
-            TypeError: ``texts`` is a single ``str``.
-        """
+        """The ids of ``encode``, computed faster."""
         check_sequence(texts, "ids")
         found: list[list[NDArray[np.int32]]] = [[] for _ in texts]
-        for parts in self._batches(texts):
-            encodings = self._tokenizer.encode_batch_fast([part.text for part in parts], add_special_tokens=False)
-            for part, encoding in zip(parts, encodings, strict=True):
-                found[part.text_position].append(_ids(encoding))
+        for part, encoding in self._encodings(texts, self._tokenizer.encode_batch_fast):
+            found[part.text_position].append(_ids(encoding))
         return [ids[0] if len(ids) == 1 else np.concatenate(ids) for ids in found]
 
-    def _batches(self, texts: Sequence[str]) -> "Iterator[list[_Part]]":
-        parts = (part for position, text in enumerate(texts) for part in _parts(position, text))
-        return grouped(parts, _BATCH_CHARS, size=lambda part: len(part.text))
+    def _encodings(
+        self, texts: Sequence[str], encode: Callable[..., list[Encoding]]
+    ) -> "Iterator[tuple[_Part, Encoding]]":
+        all_parts = (part for position, text in enumerate(texts) for part in _parts(position, text))
+        for parts in grouped(all_parts, _BATCH_CHARS, size=lambda part: len(part.text)):
+            yield from zip(parts, encode([part.text for part in parts], add_special_tokens=False), strict=True)
 
     def _id_of(self, piece: str) -> int:
         found = self._tokenizer.token_to_id(piece)

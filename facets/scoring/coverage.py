@@ -10,28 +10,19 @@ from facets.scoring.facets import unit_facets
 
 
 def word_coverage(facets_SKD: Tensor, words_UD: Tensor) -> Tensor:
-    """How well each sentence covers each word: the cosine with its closest facet, or 0 if that is negative.
+    """How well each sentence covers each word, ``[S, U]`` in ``[0, 1]``: the cosine with its closest facet, at least 0.
 
-    Args:
-        facets_SKD: Facets, any lengths; or the words of each sentence, padded with zero vectors.
-        words_UD: Unit word vectors.
-
-    Returns:
-        ``[S, U]`` in ``[0, 1]``.
+    ``facets_SKD``: of any lengths; or the words of each sentence, padded with zero vectors. ``words_UD``: unit vectors.
     """
     # [S, K, D] @ [D, U] -> [S, K, U]
     return (unit_facets(facets_SKD) @ words_UD.mT).amax(dim=1).clamp_(0.0, 1.0)
 
 
 def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
-    """Joint coverage of each word by several sentences: ``(sum_t c_t ** (1 / repetition)) ** repetition``.
+    """Joint coverage ``[U]`` of each word by several sentences: ``(sum_t c_t ** (1 / repetition)) ** repetition``.
 
-    Args:
-        covered_TU: ``word_coverage`` of the summary's sentences.
-        repetition: How much covering a word again counts, in ``[0, 1]``: 0 takes the maximum (eq. 3.7), 1 the sum.
-
-    Returns:
-        ``[U]``; zeros if there are no sentences.
+    ``covered_TU``: their ``word_coverage``. ``repetition``: how much covering a word again counts, in ``[0, 1]``: 0
+    takes the maximum (eq. 3.7), 1 the sum.
     """
     if not len(covered_TU):
         return torch.zeros(covered_TU.shape[1], dtype=covered_TU.dtype)
@@ -41,17 +32,11 @@ def added_coverage(covered_TU: Tensor, repetition: float) -> Tensor:
 
 
 def coverage_gain(powers_SU: Tensor, summed_U: Tensor, weights_U: Tensor, *, repetition: float = 0.0) -> Tensor:
-    """Coverage that each candidate sentence would add to a summary.
+    """Coverage ``[S]``, >= 0, that each candidate sentence would add; it never increases as the summary grows.
 
-    Args:
-        powers_SU: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
-        summed_U: Sum of these powers over the summary so far; the maximum if ``repetition`` is 0. Zeros for an empty
-            summary.
-        weights_U: Weight of each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
-        repetition: As for ``added_coverage``.
-
-    Returns:
-        ``[S]``, >= 0; it never increases as the summary grows (submodular).
+    ``powers_SU``: ``word_coverage ** (1 / repetition)`` of the candidates; ``word_coverage`` if ``repetition`` is 0.
+    ``summed_U``: sum of these powers over the summary so far; the maximum if ``repetition`` is 0. ``weights_U``: of
+    each word, >= 0; in the paper ``alpha / (alpha + p(w))`` times its number of occurrences.
 
     References:
         Chang 2022, eq. 3.7 (``repetition`` 0).

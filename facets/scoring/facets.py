@@ -13,24 +13,14 @@ _ABSENT = float("-inf")
 
 
 def unit_facets(facets_BKD: Tensor) -> Tensor:
-    """Facets at unit length, ``[..., D]``; zero facets stay zero.
-
-    References:
-        Chang 2022, eq. 3.5 (F_u).
-    """
+    """Facets at unit length, ``[..., D]`` (Chang 2022, eq. 3.5, F_u); zero facets stay zero."""
     return functional.normalize(facets_BKD, dim=-1)
 
 
 def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-    """Importance of each word: the sum of its positive cosines with the facets of its text.
+    """Importance of each word, ``[B, L]`` in ``[0, K]``: the sum of its positive cosines with the facets of its text.
 
-    Args:
-        words_BLD: Unit word vectors; zero vectors (unknown words) get 0.
-        facets_BKD: Facets, any lengths.
-        mask_BL: True at words, False at padding; None: no padding.
-
-    Returns:
-        ``[B, L]`` in ``[0, K]``; 0 where the mask is False.
+    ``words_BLD``: unit vectors; zero vectors (unknown words) get 0. ``mask_BL``: False at padding, which gets 0.
 
     Example:
         >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
@@ -46,20 +36,15 @@ def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = No
 
 
 def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = None) -> Tensor:
-    """Weight of each word in a score: its cosine with the closest facet of its text, or 0 if that is negative.
+    """Weight of each word in a score, ``[B, L]`` in ``[0, 1]``: its cosine with the closest facet, at least 0.
 
-    ``attention`` (eq. 3.6) sums over facets instead, so a word somewhat similar to all facets gets more weight than one
-    that a single facet represents. The maximum agrees better with human judgements (STS).
-
-    Arguments as for ``attention``. Returns ``[B, L]`` in ``[0, 1]``; 0 where the mask is False.
+    Eq. 3.6 sums over facets instead, so a word somewhat similar to all facets gets more weight than one that a single
+    facet represents. The maximum agrees better with human judgements (STS). Arguments as for ``attention``.
 
     Example:
         >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
         >>> closest_facet_weight(torch.tensor([[[0.6, 0.8], [-0.6, 0.8]]]), facets).tolist()
         [[0.800000011920929, 0.800000011920929]]
-
-    References:
-        Chang 2022, eq. 3.6, with the maximum instead of the sum.
     """
     weights_BL = (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).amax(dim=-1)
     return weights_BL if mask_BL is None else weights_BL.masked_fill(~mask_BL, 0.0)
@@ -84,19 +69,11 @@ _TOLERANCE = 1e-4
 
 
 def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
-    """Minus the symmetric distance SC of two codebooks, with each error averaged over the facets it reconstructs.
+    """Minus the symmetric distance SC of two codebooks, ``[P]`` in ``[-2, 0]``: ``-(Er(F1, F2) / J + Er(F2, F1) / K)``.
 
-    ``-(Er(F1, F2) / J + Er(F2, F1) / K)`` on unit facets. Averages instead of the sums of eq. 3.5 make scores of models
-    with different K comparable; within one model they only change the scale. Facets of length zero, which short texts
-    have in some models, are ignored. There is no L1 penalty, so a codebook reconstructs itself without error and a text
-    is its own best match; this also agrees better with human judgements (STS dev).
-
-    Args:
-        first_PKD: Facets of the first texts, any lengths.
-        second_PJD: Facets of the second texts, same dtype.
-
-    Returns:
-        ``[P]`` scores in ``[-2, 0]``; symmetric in its arguments.
+    Averages instead of the sums of eq. 3.5 make scores of models with different K comparable; within one model they
+    only change the scale. Facets may have any length; those of length zero are ignored. There is no L1 penalty, so a
+    codebook reconstructs itself without error; this also agrees better with human judgements (STS dev).
 
     Example:
         >>> import torch
@@ -115,13 +92,11 @@ def codebook_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
 
 
 def codebook_contributions(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
-    """Contribution of each pair of facets to ``codebook_score``.
+    """Contribution of each pair of facets to ``codebook_score``, ``[P, K, J]``, >= 0.
 
     The reconstruction of a target explains ``||w||^2 - ||F m - w||^2 = sum_k m_k (2 b_k - (H m)_k)`` of its squared
-    length; the terms of both directions are added.
-
-    Arguments as for ``codebook_score``. Returns ``[P, K, J]``, >= 0. For nonzero facets, the sum over K and J is
-    ``codebook_score + 2``, except that negative terms, which occur only for facets at obtuse angles, count as 0.
+    length; the terms of both directions are added. For nonzero facets, the sum over K and J is ``codebook_score + 2``,
+    except that negative terms, which occur only for facets at obtuse angles, count as 0.
     """
     first_PKD, second_PJD = unit_facets(first_PKD), unit_facets(second_PJD)
     forth_PKJ = _explained(first_PKD, second_PJD) / _num_facets(second_PJD)[:, None, None]

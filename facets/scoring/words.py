@@ -18,21 +18,14 @@ ALPHA = 1e-4
 
 
 def probability_weights(probabilities: Tensor, *, alpha: float = ALPHA) -> Tensor:
-    """``alpha / (alpha + p(w))``: frequent words get less weight.
-
-    Returns weights in ``(0, 1]``, of the same shape.
-
-    References:
-        Chang 2022, section 3.2.2.3, after Arora et al. 2017.
-    """
+    """``alpha / (alpha + p(w))``, in (0, 1]: frequent words get less weight (Chang 2022, section 3.2.2.3)."""
     return alpha / (alpha + probabilities)
 
 
 def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
-    """Weighted sum of the words, divided by the number of words with a weight above 0.
+    """Weighted sum of the words, divided by the number of words with a weight above 0; zero without any.
 
-    ``words_BLD``: unit vectors, finite even where the weight is 0. ``weights_BL``: >= 0. A text without weights gets a
-    zero vector.
+    ``words_BLD``: unit vectors, finite even where the weight is 0. ``weights_BL``: >= 0.
     """
     # [B, 1, L] @ [B, L, D] -> [B, D]
     sums_BD = (weights_BL.unsqueeze(1) @ words_BLD).squeeze(1)
@@ -41,8 +34,6 @@ def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
 
 def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor) -> Tensor:
     """``average`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
-
-    ``probabilities_BL``: p(w) of each word.
 
     References:
         Chang 2022, section 3.2.2.3 (Prob_avg).
@@ -62,13 +53,9 @@ def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, comm
 
 
 def fit_common_component(vectors_TD: Tensor) -> Tensor:
-    """First principal direction of uncentred training texts: the first right singular vector.
+    """First principal direction ``[D]`` of uncentred training texts, at unit length; its largest entry is positive.
 
-    Args:
-        vectors_TD: ``probability_average`` of training texts, ``[T, D]``, T >= 1.
-
-    Returns:
-        ``[D]``, unit length, same dtype; its largest entry is positive.
+    ``vectors_TD``: ``probability_average`` of training texts, T >= 1.
 
     References:
         Arora et al. 2017, algorithm 1.
@@ -86,10 +73,7 @@ def remove_component(vectors_BD: Tensor, component_D: Tensor) -> Tensor:
 
 
 def cosine_score(first_PD: Tensor, second_PD: Tensor) -> Tensor:
-    """Cosine of each pair of vectors.
-
-    Returns ``[P]`` in ``[-1, 1]``; 0 when a side is zero.
-    """
+    """Cosine of each pair of vectors, ``[P]`` in ``[-1, 1]``; 0 when a side is zero."""
     first_PD, second_PD = functional.normalize(first_PD, dim=1), functional.normalize(second_PD, dim=1)
     return (first_PD * second_PD).sum(dim=1).clamp(-1.0, 1.0)
 
@@ -101,19 +85,11 @@ _COSTS_AT_A_TIME = 4_000_000
 
 
 def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_weights_PN: Tensor) -> Tensor:
-    """Minus the word mover's distance of each pair of texts, with the cosine distance between words.
+    """Minus the word mover's distance of each pair of texts, ``[P]`` in ``[-2, 0]``, with cosine distances of words.
 
     The cosine distance ``1 - cos`` agrees better with human judgements than the Euclidean distance (STS dev). The
-    weights of a text are scaled to sum to 1; optimal transport is solved exactly (network simplex of POT).
-
-    Args:
-        first_PMD: Unit word vectors, ``[P, M, D]``; finite also where the weight is 0.
-        first_weights_PM: ``[P, M]``, >= 0; ones or ``closest_facet_weight``, 0 for padding.
-        second_PND: ``[P, N, D]``.
-        second_weights_PN: ``[P, N]``.
-
-    Returns:
-        ``[P]`` float32 scores in ``[-2, 0]``; 0 for the same words in any order, -1 if a text has no weights.
+    weights of a text, >= 0 and 0 for padding, are scaled to sum to 1; optimal transport is solved exactly (network
+    simplex of POT). A text without weights scores -1. Word vectors are unit vectors, finite also where the weight is 0.
 
     Raises:
         ImportError: POT is not installed.
@@ -148,11 +124,6 @@ def probability_wmd(
     second_probabilities_PN: Tensor,
 ) -> Tensor:
     """``wmd`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
-
-    Probabilities are p(w) of each word.
-
-    Raises:
-        ImportError: POT is not installed.
 
     References:
         Chang 2022, section 3.2.2.3 (Prob_WMD).

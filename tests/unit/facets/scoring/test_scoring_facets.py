@@ -5,10 +5,10 @@ import pytest
 import torch
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from scipy.optimize import lsq_linear
 from torch import Tensor
 
 from facets import scoring
-from facets.coding.reference import reference_coefficients
 
 
 def _facets(seed: int, texts: int, num_facets: int, dim: int = 6) -> Tensor:
@@ -22,10 +22,8 @@ def _unit(vector: Tensor) -> np.ndarray:
 
 def _reference_error(sources: Tensor, targets: Tensor) -> float:
     """Er of eq. 3.1 on unit facets, the mean over the targets."""
-    sources_KD = np.stack([_unit(c) for c in sources])
-    targets_JD = np.stack([_unit(c) for c in targets])
-    coefficients = reference_coefficients(sources_KD, targets_JD, l1_weight=0.0)
-    return float(((coefficients.T @ sources_KD - targets_JD) ** 2).sum(axis=1).mean())
+    sources_DK = np.stack([_unit(c) for c in sources], axis=1)
+    return float(np.mean([2 * lsq_linear(sources_DK, _unit(c), bounds=(0, 1)).cost for c in targets]))
 
 
 def test_codebook_score_equals_minus_both_errors() -> None:
