@@ -13,8 +13,7 @@ from pathlib import Path
 _PRELOADED = (
     *("torch", "faiss", "spacy", "scipy.optimize", "tokenizers", "safetensors.torch", "ahocorasick_rs"),
     *("facets.documents", "facets.relations.model", "facets.papers.model", "facets.model.passage_model"),
-    *("facets_server.__main__", "facets_server.runtime.app", "facets_server.texts.room"),
-    *("facets_server.documents.room", "facets_server.relations.room", "facets_server.papers.room"),
+    *("facets_server.__main__", "facets_server.runtime.app", "facets_server.runtime.rooms"),
 )
 FORKS = multiprocessing.get_context("forkserver")
 FORKS.set_forkserver_preload(list(_PRELOADED))

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
+from facets_proto.v1.common_pb2 import ModelVersion
 from numpy.typing import NDArray
 
 from facets.documents import (
@@ -17,7 +18,6 @@ from facets.documents import (
     EncodedText,
     JsonValue,
     TargetModel,
-    UpsertResult,
     check_facets,
 )
 from facets.documents.fields import SearchedText
@@ -36,31 +36,18 @@ _SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class IncomingDocument:
-    """A document as sent.
-
-    Attributes:
-        id: Id of the document.
-        text: Its text.
-        payload: Its payload.
-        facets: Facets ``[K, D]`` if the caller has encoded the text, else None; a long text with spans may have more.
-        spans: Character spans of these facets, ``[K, 2]``; None: not given.
-        sections: Where sections and pages begin; empty: found in the text.
-        part_facets: Number of these facets in each part; empty: found by the spans.
-        num_tokens: Tokens of the text, as counted by the caller's encoder; None: unknown.
-        num_read: Number of these tokens that the encoder read.
-        problem: Error of the conversion from the request; None: no error.
-    """
+    """A document as sent."""
 
     id: str
     text: str
     payload: dict[str, JsonValue] = field(default_factory=dict)
-    facets: NDArray[np.float32] | None = None
-    spans: NDArray[np.int64] | None = None
-    sections: tuple[DocumentPart, ...] = ()
-    part_facets: tuple[int, ...] = ()
-    num_tokens: int | None = None
-    num_read: int | None = None
-    problem: InvalidInputError | None = None
+    facets: NDArray[np.float32] | None = None  # [K, D], or more for a long text; None: to be encoded
+    spans: NDArray[np.int64] | None = None  # character spans of these facets, [K, 2]
+    sections: tuple[DocumentPart, ...] = ()  # where sections and pages begin; empty: found in the text
+    part_facets: tuple[int, ...] = ()  # number of these facets in each part; empty: found by the spans
+    num_tokens: int | None = None  # tokens of the text, as counted by the caller's encoder; None: unknown
+    num_read: int | None = None  # number of these tokens that the encoder read
+    problem: InvalidInputError | None = None  # error of the conversion from the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,20 +80,13 @@ class StoredBatch:
 
 @dataclass(frozen=True, slots=True)
 class PreparedBatch:
-    """A checked batch whose texts wait for the model.
+    """A checked batch whose texts wait for the model."""
 
-    Attributes:
-        good: Position, document and parts (none for a short text) of each document that passed the checks.
-        rejections: The other documents.
-        pending: The first texts to encode, one per part of a document without facets; None: there are none.
-        waiting: The other texts, encoded after the first ones.
-        call: The call that stores the batch.
-    """
-
+    # Position, document and parts (none for a short text) of each document that passed the checks.
     good: tuple[tuple[int, IncomingDocument, tuple[DocumentPart, ...]], ...]
-    rejections: tuple[Rejection, ...]
-    pending: PendingTexts | None
-    waiting: Sequence[str]
+    rejections: tuple[Rejection, ...]  # the other documents
+    pending: PendingTexts | None  # the first texts to encode, one per part of a document without facets
+    waiting: Sequence[str]  # the other texts, encoded after the first ones
     call: CallContext
 
 
@@ -120,26 +100,20 @@ class Ingest:
         collection: str,
         *,
         max_text_bytes: int,
-        encoded_by: tuple[str, str],
+        encoded_by: ModelVersion,
     ) -> None:
-        """Finds the collection and its model.
-
-        Args:
-            engine: The engine.
-            models: The served models.
-            collection: Name of the collection.
-            max_text_bytes: Limit of a document's text.
-            encoded_by: Name and revision of the model that made the callers' facets; empty: not given.
+        """Finds the collection and its model; ``encoded_by`` made the callers' facets.
 
         Raises:
             NotFoundError: The collection does not exist, or its model is not served.
             ModelMismatchError: The model, or the one that made the callers' facets, has another revision.
         """
         record = engine.record(collection)
-        if any(encoded_by) and encoded_by != (record.model, record.model_revision):
+        given = (encoded_by.name, encoded_by.revision)
+        if any(given) and given != (record.model, record.model_revision):
             raise ModelMismatchError(
                 f"collection {record.name!r} holds facets of revision {record.model_revision} of model {record.model}, "
-                f"got facets of revision {encoded_by[1]} of {encoded_by[0]}: encode with the model of the collection"
+                f"got facets of revision {given[1]} of {given[0]}: encode with the model of the collection"
             )
         self.served = models.get(record.model)
         if self.served.model.revision != record.model_revision:
@@ -170,30 +144,19 @@ class Ingest:
         return PreparedBatch(tuple(good), tuple(rejections), pending, texts[TEXTS_AT_A_TIME:], call)
 
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
-        """Stores every document of the batch or none.
-
-        Raises:
-            InvalidInputError: A document is bad; nothing was stored.
-            StorageError: Nothing was stored.
-        """
+        """Stores every document of the batch or, when it raises, none."""
         raise_first(rejection.error for rejection in batch.rejections)
         encoded = self._encoded(batch)
-        result = self._upsert(encoded, batch, check=None)
-        return StoredBatch(len(encoded), (), result.revision, _truncated(encoded))
+        revision = self._upsert(encoded, batch, check=None)
+        return StoredBatch(len(encoded), (), revision, _truncated(encoded))
 
     def store_good(self, batch: PreparedBatch, *, check: Callable[[], None]) -> StoredBatch:
-        """Stores the good documents of the batch and reports the others.
-
-        ``check``: see :meth:`facets.documents.CollectionEngine.upsert`.
-
-        Raises:
-            StorageError: Nothing was stored.
-        """
+        """Stores the good documents and reports the others; ``check`` is that of ``CollectionEngine.upsert``."""
         rejections, remaining = list(batch.rejections), self._encoded(batch)
         revision = self._engine.revision
         while remaining:
             try:
-                revision = self._upsert(remaining, batch, check).revision
+                revision = self._upsert(remaining, batch, check)
                 break
             except InvalidInputError as error:
                 match error.path:  # the engine names the first bad document by its index in the arguments
@@ -208,10 +171,10 @@ class Ingest:
 
     def _upsert(
         self, placed: Sequence[tuple[int, Document]], batch: PreparedBatch, check: Callable[[], None] | None
-    ) -> UpsertResult:
+    ) -> int:
         documents = [document for _, document in placed]
         with batch.call.stages.measured("store", num_items=len(documents)):
-            return self._engine.upsert(self._record.name, documents, seen=self._record, check=check)
+            return self._engine.upsert(self._record.name, documents, seen=self._record, check=check).revision
 
     def _checked_parts(self, document: IncomingDocument, path: ErrorPath) -> tuple[DocumentPart, ...]:
         """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
@@ -265,20 +228,22 @@ class Ingest:
 
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
         texts = self._encoded_texts(batch)
-        documents: list[tuple[int, Document]] = []
-        for position, document, parts in batch.good:
-            if document.facets is not None:
-                documents.append((position, _with_given_facets(document, parts, self._record.num_facets)))
-            else:
-                documents.append((position, self._with_encoded_facets(document, parts, texts)))
-        return documents
+        return [
+            (
+                position,
+                self._with_encoded_facets(document, parts, texts)
+                if document.facets is None
+                else _with_given_facets(document, parts, self._record.num_facets),
+            )
+            for position, document, parts in batch.good
+        ]
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         """The encoded texts of a batch, one by one, in their order."""
         if batch.pending is None:
             return
-        encoded, num_texts = batch.pending.result(), len(batch.pending.rows.rows)
-        yield from (encoded_text(encoded, row) for row in range(num_texts))
+        encoded = batch.pending.result()
+        yield from (encoded_text(encoded, row) for row in range(len(encoded.stats)))
         for start in range(0, len(batch.waiting), TEXTS_AT_A_TIME):
             texts = batch.waiting[start : start + TEXTS_AT_A_TIME]
             encoded = self.served.encode(texts, batch.call)
@@ -339,8 +304,8 @@ def target_of(served: ServedTexts, search_fields: Mapping[str, float] | None, ca
     model = served.model
 
     def encode(texts: Sequence[str]) -> list[EncodedText]:
-        readable = [i for i, text in enumerate(texts) if not served.problem(text)]
         results = [EncodedText.of_nothing(model.num_facets, model.dim)] * len(texts)
+        readable = [i for i, text in enumerate(texts) if not served.problem(text)]
         if readable:
             encoded = served.encode([texts[i] for i in readable], call)
             for row, i in enumerate(readable):

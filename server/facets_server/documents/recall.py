@@ -6,6 +6,7 @@ import random
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 
 from facets.documents import SearchResult
 from facets_server.runtime.metrics import RecallMetrics
@@ -23,72 +24,50 @@ class RecallSampler:
 
     def __init__(self, share: float, metrics: RecallMetrics) -> None:
         """Starts a thread unless the share of approximate searches to check, in [0, 1], is 0."""
+        self.recall: dict[int, float] = {}  # recent recall, by number of the collection
         self._share = share
         self._metrics = metrics
-        self._random = random.Random()
         self._queue: queue.Queue[Check | None] = queue.Queue(maxsize=1)
         self._not_before = 0.0
-        self._recall: dict[int, float] = {}  # by number of the collection
         self._thread = threading.Thread(target=self._work, name="recall", daemon=True)
         if share:
             self._thread.start()
 
-    def of(self, collection: int) -> float | None:
-        """Recent recall of the searches of a collection; None: none was checked."""
-        return self._recall.get(collection)
-
     def offer(self, found: SearchResult, search_exactly: Callable[[], SearchResult], *, of: int) -> None:
-        """Offers a search for checking; never waits.
-
-        Args:
-            found: The result of the search.
-            search_exactly: Runs the same search exhaustively.
-            of: Number of the collection.
-        """
-        if (
-            found.exhaustive
-            or found.left_out
-            or self._random.random() >= self._share
-            or time.monotonic() < self._not_before
-        ):
-            return
-        try:
-            self._queue.put_nowait((of, found, search_exactly))
-        except queue.Full:
-            return
+        """Offers a search of a collection, given by its number, for checking; never waits."""
+        is_approximate = not (found.exhaustive or found.left_out)
+        if is_approximate and random.random() < self._share and time.monotonic() >= self._not_before:
+            with suppress(queue.Full):
+                self._queue.put_nowait((of, found, search_exactly))
 
     def close(self) -> None:
-        """Ends the thread, after the running check if that is short."""
-        if not self._thread.is_alive():
-            return
-        self._share = 0.0
-        try:
-            self._queue.put(None, timeout=_CLOSE_S)
-        except queue.Full:
-            return  # a daemon thread does not block the exit
-        self._thread.join(_CLOSE_S)
+        """Ends the thread, after the running check if that is short; a daemon thread does not block the exit."""
+        if self._thread.is_alive():
+            self._share = 0.0
+            with suppress(queue.Full):
+                self._queue.put(None, timeout=_CLOSE_S)
+            self._thread.join(_CLOSE_S)
 
     def _work(self) -> None:
         while (check := self._queue.get()) is not None:
             started = time.monotonic()
-            self._check(*check)
+            try:
+                self._compare(*check)
+            except Exception as error:  # a deleted collection or a stopping server: the search itself was answered
+                logger.debug("a search was not checked: %s", type(error).__name__)
+                self._metrics.checks.labels("failed").inc()
             ended = time.monotonic()
             self._not_before = ended + (ended - started) * (1 / _DUTY - 1)
 
-    def _check(self, of: int, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
-        try:
-            self._compare(of, found, search_exactly())
-        except Exception as error:  # a deleted collection or a stopping server: the search itself was answered
-            logger.debug("a search was not checked: %s", type(error).__name__)
-            self._metrics.not_compared("failed")
-
-    def _compare(self, of: int, found: SearchResult, exact: SearchResult) -> None:
+    def _compare(self, of: int, found: SearchResult, search_exactly: Callable[[], SearchResult]) -> None:
+        exact = search_exactly()
         if exact.index_revision != found.index_revision:
-            self._metrics.not_compared("changed")
+            self._metrics.checks.labels("changed").inc()
             return
         for hits, exact_hits in zip(found.hits, exact.hits, strict=True):
             if exact_hits:
                 expected = {hit.id for hit in exact_hits}
                 recall = len(expected & {hit.id for hit in hits}) / len(expected)
-                self._metrics.compared(recall)
-                self._recall[of] = recall + (1 - _WEIGHT) * (self._recall.get(of, recall) - recall)
+                self._metrics.recall.observe(recall)
+                self._metrics.checks.labels("compared").inc()
+                self.recall[of] = recall + (1 - _WEIGHT) * (self.recall.get(of, recall) - recall)

@@ -1,11 +1,13 @@
 """Reads requests about documents into records of the library: documents to store, filters, searches."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import count
+from typing import Any
 
 import numpy as np
 from facets_proto.v1 import documents_pb2 as pb
-from facets_proto.v1 import filters_pb2, papers_pb2
+from facets_proto.v1 import filters_pb2
 from facets_proto.values import payload_from_message
 from google.protobuf import struct_pb2
 from numpy.typing import NDArray
@@ -77,31 +79,18 @@ def _incoming(message: pb.Document, path: ErrorPath) -> IncomingDocument:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DocumentQuery(SearchRequest):
-    """A search as requested; ``facets`` and ``texts`` are derived from ``queries`` once these are encoded.
-
-    Attributes:
-        collection: Where to search.
-        queries: Texts, or facets ``[facets, D]``.
-        model: Model that encodes the texts; empty: the collection's.
-        evidence: Whether hits list the facets that matched.
-        num_words: Number of nearest words for each facet in the evidence.
-        include_document: Whether hits include text and payload.
-    """
+    """A search as requested; ``facets`` and ``texts`` are derived from ``queries`` once these are encoded."""
 
     collection: str
-    queries: tuple[str | NDArray[np.float32], ...]
-    model: str = ""
-    evidence: bool = False
-    num_words: int = 5
-    include_document: bool = True
+    queries: tuple[str | NDArray[np.float32], ...]  # texts, or facets [facets, D]
+    model: str = ""  # encodes the texts; empty: the collection's
+    evidence: bool = False  # whether hits list the facets that matched
+    num_words: int = 5  # nearest words for each facet in the evidence
+    include_document: bool = True  # whether hits include text and payload
 
 
 def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
-    """A request as a record; the library checks the rest of it.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
+    """A request as a record; raises InvalidInputError."""
     check_count(message.queries, ("queries",), limits.max_queries_per_search)
     texts = [(("queries", i, "text"), q.text) for i, q in enumerate(message.queries) if q.WhichOneof("query") == "text"]
     check_texts(texts, max_bytes=limits.max_long_text_bytes)
@@ -135,11 +124,7 @@ class RerankQuery(SearchRequest):
 
 
 def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery:
-    """A request as a record; the library checks the rest of it.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
+    """A request as a record; raises InvalidInputError."""
     check_count(message.texts, ("texts",), limits.max_texts_per_request)
     texts = [(("query",), message.query), *((("texts", i), text) for i, text in enumerate(message.texts))]
     check_texts(texts, max_bytes=limits.max_long_text_bytes)
@@ -149,11 +134,7 @@ def reranking_of(message: pb.RerankRequest, limits: LimitsConfig) -> RerankQuery
 
 
 def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionRequest) -> dict[str, float] | None:
-    """The weights of the fields to search; None: the request does not say. The engine checks names and weights.
-
-    Raises:
-        InvalidInputError: A name occurs twice.
-    """
+    """The weights of the fields to search; None: the request does not say. The engine checks names and weights."""
     if not request.HasField("search_fields"):
         return None
     weights: dict[str, float] = {}
@@ -165,37 +146,23 @@ def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionR
     return weights
 
 
-def filter_of(
-    request: pb.SearchRequest
-    | pb.ListDocumentsRequest
-    | pb.CountDocumentsRequest
-    | pb.DeleteDocumentsRequest
-    | papers_pb2.RankPapersRequest,
-) -> Filter | None:
-    """The filter of a request; None: it has none. The engine checks fields and values.
-
-    Raises:
-        InvalidInputError: A condition is missing, or the filter is too deep or too large.
-    """
-    return _FilterReader().read(request.where, ("where",), 1) if request.HasField("where") else None
+def filter_of(request: Any) -> Filter | None:
+    """The filter of a request; None: it has none. The engine checks fields and values."""
+    return _filter(request.where, ("where",), count(1)) if request.HasField("where") else None
 
 
-class _FilterReader:
-    def __init__(self) -> None:
-        self._num_conditions = 0
-
-    def read(self, message: filters_pb2.Filter, path: ErrorPath, depth: int) -> Filter:
-        self._num_conditions += 1
-        if depth > _MAX_FILTER_DEPTH or self._num_conditions > MAX_FILTER_NODES:
-            rule = f"is nested deeper than {_MAX_FILTER_DEPTH} or is one of more than {MAX_FILTER_NODES} conditions"
-            raise InvalidInputError(rule, path=path)
-        kind = message.WhichOneof("condition")
-        if kind is None:
-            raise InvalidInputError("has no condition, expected one", path=path)
-        if kind == "field":
-            return _field(message.field, (*path, "field"))
-        parts = enumerate(getattr(message, kind).filters)
-        return _GROUPS[kind]([self.read(part, (*path, kind, "filters", i), depth + 1) for i, part in parts])
+def _filter(message: filters_pb2.Filter, path: ErrorPath, counted: Iterator[int]) -> Filter:
+    depth, num_conditions = len(path) // 3 + 1, next(counted)
+    if depth > _MAX_FILTER_DEPTH or num_conditions > MAX_FILTER_NODES:
+        rule = f"is nested deeper than {_MAX_FILTER_DEPTH} or is one of more than {MAX_FILTER_NODES} conditions"
+        raise InvalidInputError(rule, path=path)
+    kind = message.WhichOneof("condition")
+    if kind is None:
+        raise InvalidInputError("has no condition, expected one", path=path)
+    if kind == "field":
+        return _field(message.field, (*path, "field"))
+    parts = enumerate(getattr(message, kind).filters)
+    return _GROUPS[kind]([_filter(part, (*path, kind, "filters", i), counted) for i, part in parts])
 
 
 def _field(message: filters_pb2.FieldCondition, path: ErrorPath) -> Filter:

@@ -5,6 +5,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from facets_proto.codec import message_of
+from facets_proto.v1 import documents_pb2 as pb
 from numpy.typing import NDArray
 
 from facets.documents import (
@@ -12,14 +14,12 @@ from facets.documents import (
     CollectionRecord,
     Combination,
     Document,
-    FilterWarning,
-    RankedText,
     SearchHit,
     SearchResult,
     rerank,
 )
 from facets.errors import InvalidInputError
-from facets.model.contract import FOREIGN, ModelInfo, TextModel, check_readable, is_foreign
+from facets.model.contract import FOREIGN, TextModel, check_readable, is_foreign
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.requests import DocumentQuery, RerankQuery
 from facets_server.runtime.call_context import CallContext
@@ -27,20 +27,6 @@ from facets_server.runtime.errors import ModelMismatchError
 from facets_server.texts.served import ServedTexts, TextModels
 
 _MAX_MATCHES = 3  # explained facets of a query: those that contribute most
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class SearchReply:
-    """The results of a search; the fields are those of the proto."""
-
-    hits: tuple[tuple[SearchHit, ...], ...]
-    index_revision: int
-    exhaustive: bool
-    index_kind: str
-    model: TextModel
-    warnings: tuple[FilterWarning, ...]
-    recall: float | None
-    left_out: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +40,7 @@ class _EncodedQuery:
 
 def search(
     query: DocumentQuery, engine: CollectionEngine, models: TextModels, call: CallContext, *, recall: RecallSampler
-) -> SearchReply:
+) -> pb.SearchResponse:
     """Searches a collection on behalf of a call; ``recall`` checks a share of the searches.
 
     Raises:
@@ -62,7 +48,6 @@ def search(
         ModelMismatchError: The model and the collection have different spaces.
         InvalidInputError: The query breaks a rule of ``SearchRequest``, or the model cannot read a text.
         NotReadyError: ``min_revision`` lies in the future.
-        DeadlineExceededError: The deadline passed before the texts were encoded.
     """
     record = engine.record(query.collection)
     served = reader_of(record, models, query.model)
@@ -80,15 +65,21 @@ def search(
             for index, query_hits in zip(indices, result.hits, strict=True):
                 hits[index] = query_hits
     exhaustive = all(result.exhaustive for result in results)
-    return SearchReply(
-        hits=_explained(hits, encoded, served.model, query.num_words if query.evidence else 0),
+    found = _explained(hits, encoded, served.model, query.num_words if query.evidence else 0)
+    if not query.include_document:
+        found = [[replace(hit, text="", payload=None) for hit in query_hits] for query_hits in found]
+    call.num_items = len(found)
+    return message_of(
+        pb.SearchResponse,
+        results=found,
         index_revision=min(result.index_revision for result in results),
         exhaustive=exhaustive,
         index_kind=results[0].index_kind,
         model=served.model,
         warnings=results[0].warnings,
-        recall=None if exhaustive else recall.of(record.number),
+        recall=None if exhaustive else recall.recall.get(record.number),
         left_out=next((result.left_out for result in results if result.left_out), _left_out(query, encoded)),
+        timings=call,
     )
 
 
@@ -180,10 +171,10 @@ def _group_request(query: DocumentQuery, encoded: Sequence[_EncodedQuery], indic
 
 def _explained(
     hits: Sequence[Sequence[SearchHit]], encoded: Sequence[_EncodedQuery], model: TextModel, num_words: int
-) -> tuple[tuple[SearchHit, ...], ...]:
+) -> list[list[SearchHit]]:
     """Adds to each hit the matches that contribute most, with their nearest words; 0 words: no evidence."""
     if not num_words:
-        return tuple(tuple(replace(hit, evidence=()) for hit in query_hits) for query_hits in hits)
+        return [[replace(hit, evidence=()) for hit in query_hits] for query_hits in hits]
     matches = [
         (query, match)
         for query, query_hits in enumerate(hits)
@@ -191,7 +182,7 @@ def _explained(
         for match in hit.evidence[:_MAX_MATCHES]
     ]
     if not matches:
-        return tuple(map(tuple, hits))
+        return [list(query_hits) for query_hits in hits]
     query_facets = sorted({(query, match.first_facet) for query, match in matches})
     nearest = model.words.nearest
     first = nearest(np.stack([encoded[query].facets[facet] for query, facet in query_facets]), num_words)
@@ -201,28 +192,18 @@ def _explained(
         replace(match, first_words=first_words[query, match.first_facet], second_words=words)
         for (query, match), words in zip(matches, second_words, strict=True)
     )
-    return tuple(
-        tuple(replace(hit, evidence=tuple(next(explained) for _ in hit.evidence[:_MAX_MATCHES])) for hit in query_hits)
+    return [
+        [replace(hit, evidence=tuple(next(explained) for _ in hit.evidence[:_MAX_MATCHES])) for hit in query_hits]
         for query_hits in hits
-    )
+    ]
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Reranked:
-    """The texts, best first, the number of tokens read, and the model that read them."""
-
-    results: tuple[RankedText, ...]
-    num_tokens: int
-    model: ModelInfo
-
-
-def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> Reranked:
+def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> pb.RerankResponse:
     """Encodes the query and the texts, and ranks the texts.
 
     Raises:
         NotFoundError: The model is not served.
         InvalidInputError: The query breaks a rule of ``SearchRequest``, or the model cannot read a text.
-        DeadlineExceededError: The deadline passed before the texts were encoded.
     """
     served, num_tokens = models.get(query.model), 0
     if query.mode == "lexical":
@@ -251,4 +232,4 @@ def rerank_texts(query: RerankQuery, models: TextModels, call: CallContext) -> R
     call.check()
     with call.stages.measured("search", num_items=len(documents)):
         results = rerank(documents, query, space=served.model.space, curve=served.relevance)
-    return Reranked(results=results, num_tokens=num_tokens, model=served.model)
+    return message_of(pb.RerankResponse, results=results, num_tokens=num_tokens, model=served.model, timings=call)

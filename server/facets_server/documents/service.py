@@ -1,7 +1,6 @@
 """CollectionService and DocumentService: collections; storing, reading, listing and searching documents."""
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from facets_proto.codec import to_message
 from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
@@ -14,12 +13,12 @@ from facets_server.documents.ingest import Ingest, step_budget_s, target_of
 from facets_server.documents.recall import RecallSampler
 from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_fields_of, search_of
 from facets_server.documents.searching import rerank_texts, search
-from facets_server.documents.stream_service import IngestStream
+from facets_server.documents.stream_service import upsert_stream
 from facets_server.documents.stream_store import StreamStore
+from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import check_count, page_of, page_size_of
-from facets_server.runtime.rooms import ServerParts
 from facets_server.texts.served import TextModels
 
 
@@ -99,23 +98,27 @@ def _collection(info: CollectionInfo, revision: int) -> pb.Collection:
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     """Documents of all collections."""
 
-    def __init__(self, models: TextModels, parts: ServerParts, streams: StreamStore, recall: RecallSampler) -> None:
+    def __init__(
+        self,
+        models: TextModels,
+        engine: CollectionEngine,
+        admission: Admission,
+        limits: LimitsConfig,
+        streams: StreamStore,
+        recall: RecallSampler,
+    ) -> None:
         self._models = models
-        self._engine = parts.engine
-        self._limits = parts.config.limits
+        self._engine = engine
+        self._admission = admission
+        self._limits = limits
+        self._streams = streams
         self._recall = recall
-        self._stream = IngestStream(models, parts, streams)
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
         check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
-        ingest = Ingest(
-            self._engine,
-            self._models,
-            request.collection,
-            max_text_bytes=self._limits.max_document_bytes,
-            encoded_by=(request.encoded_by.name, request.encoded_by.revision),
-        )
+        max_bytes, encoded_by = self._limits.max_document_bytes, request.encoded_by
+        ingest = Ingest(self._engine, self._models, request.collection, max_text_bytes=max_bytes, encoded_by=encoded_by)
         call.num_items = len(request.documents)
         stored = ingest.store_all(ingest.prepare(incoming_of(request.documents), call))
         return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
@@ -124,7 +127,9 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         self, requests: Iterator[pb.UpsertStreamRequest], call: CallContext
     ) -> Iterator[pb.UpsertStreamResponse]:
         """Bulk load with durable acknowledgements."""
-        return self._stream.run(requests, call)
+        return upsert_stream(
+            requests, call, self._engine, self._models, self._streams, admission=self._admission, limits=self._limits
+        )
 
     def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""
@@ -175,15 +180,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
-        query = search_of(request, self._limits)
-        found = search(query, self._engine, self._models, call, recall=self._recall)
-        call.num_items = len(found.hits)
-        results = found.hits
-        if not query.include_document:
-            results = tuple(tuple(replace(hit, text="", payload=None) for hit in hits) for hits in results)
-        return to_message(found, pb.SearchResponse, results=results, timings=call)
+        return search(search_of(request, self._limits), self._engine, self._models, call, recall=self._recall)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """Ranks the texts of a request by how well they answer its query."""
-        reranked = rerank_texts(reranking_of(request, self._limits), self._models, call)
-        return to_message(reranked, pb.RerankResponse, timings=call)
+        return rerank_texts(reranking_of(request, self._limits), self._models, call)

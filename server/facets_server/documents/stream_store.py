@@ -43,15 +43,11 @@ _KEEP_S = 30 * 24 * 3600.0  # older tokens are deleted when the server starts
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class OpenStream:
-    """A stream opened by one connection.
+    """A stream opened by one connection."""
 
-    ``token`` opens it again, ``last_sequence`` is the last batch stored (0: none), ``generation`` tells this connection
-    from a later one with the same token.
-    """
-
-    token: str
-    last_sequence: int
-    generation: int
+    token: str  # opens it again
+    last_sequence: int  # last batch stored; 0: none
+    generation: int  # tells this connection from a later one with the same token
 
 
 class StreamStore:
@@ -61,9 +57,6 @@ class StreamStore:
         """Opens or creates the file, or uses the database that several servers share.
 
         A damaged file is set aside. Its tokens are then unknown, and their streams start again; no data is lost.
-
-        Raises:
-            StorageError: The file cannot be written.
         """
         self._owned = isinstance(place, Path)
         self._database = _opened(place) if isinstance(place, Path) else place
@@ -75,11 +68,7 @@ class StreamStore:
             self._database.close()
 
     def begin(self, *, collection: str, collection_created: str) -> OpenStream:
-        """Starts a new stream into a collection.
-
-        Raises:
-            StorageError: The position cannot be written.
-        """
+        """Starts a new stream into a collection."""
         token = uuid.uuid4().hex
         self._write(
             "INSERT INTO streams (token, collection, collection_created, last_sequence, generation, updated) "
@@ -110,23 +99,14 @@ class StreamStore:
         return OpenStream(token=token, last_sequence=row[2], generation=row[3] + 1)
 
     def check(self, stream: OpenStream) -> None:
-        """Checks that this connection may still store.
-
-        Raises:
-            ConflictError: The stream was opened again by another connection.
-        """
+        """Raises ConflictError when another connection has opened the stream again."""
         with self._database.read() as connection:
             row = connection.execute("SELECT generation FROM streams WHERE token = ?", (stream.token,)).fetchone()
         if row is None or row[0] != stream.generation:
             raise _opened_again()
 
     def advance(self, stream: OpenStream, sequence: int) -> None:
-        """Records durably that the batches up to ``sequence`` are stored.
-
-        Raises:
-            ConflictError: The stream was opened again by another connection.
-            StorageError: The position cannot be written.
-        """
+        """Records durably that the batches up to ``sequence`` are stored; raises as ``check``."""
         num_written = self._write(
             "UPDATE streams SET last_sequence = ?, updated = ? WHERE token = ? AND generation = ?",
             (sequence, time.time(), stream.token, stream.generation),

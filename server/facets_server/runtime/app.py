@@ -27,7 +27,7 @@ from facets_server.runtime.metrics_server import MetricsServer
 from facets_server.runtime.model_service import ModelService
 from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.runtime.observability import AccessLog, Tracing, make_tracing
-from facets_server.runtime.rooms import ServerParts, Service, services
+from facets_server.runtime.rooms import Service, services
 
 if TYPE_CHECKING:
     from facets_server.gateway.process import GatewayProcess
@@ -73,11 +73,10 @@ class FacetsServer:
             metrics = CallMetrics(self.registry, self._admission)
             measure_process(self.registry, facets.__version__)
             self.registry.register(DataCollector(engine, config.data_dir))
-            parts = ServerParts(
-                models=self._models, engine=engine, admission=self._admission, config=config, closing=closing,
-                metrics=metrics, recall=RecallMetrics(self.registry),
-            )  # fmt: skip
-            table = [*services(parts), Service(ModelService(parts), self._models.is_healthy)]
+            recall = RecallMetrics(self.registry)
+            table = services(self._models, engine, config, admission=self._admission, recall=recall, closing=closing)
+            status = ModelService(self._models, config, self._admission, metrics)
+            table.append(Service(status, self._models.is_healthy))
             observers = config.observability
             tracing = tracing or (make_tracing(observers) if observers.traces_endpoint else None)
             access_log = AccessLog(observers.access_log, self.registry) if observers.access_log else None

@@ -251,7 +251,8 @@ class Batcher(Generic[RowT]):
         return False
 
     def _count_dropped(self, pending: PendingRows[RowT], *, num_rows: int) -> None:
-        self._metrics.dropped(self._lane.model, "expired" if pending.call.is_expired() else "cancelled", num_rows)
+        reason = "expired" if pending.call.is_expired() else "cancelled"
+        self._metrics.dropped.labels(self._lane.model, reason).inc(num_rows)
 
     def _run(self, items: _Batch[RowT]) -> None:
         if not items:

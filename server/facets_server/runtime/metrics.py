@@ -4,7 +4,7 @@ Each server has its own registry. The data directory is examined when the metric
 """
 
 import shutil
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from functools import partial
@@ -55,14 +55,10 @@ class BatchMetrics:
             "facets_inference_seconds", "Time of one forward pass", ["model"], buckets=_TIME_BUCKETS, registry=registry
         )
         self._tokens = Counter("facets_tokens", "Tokens read by the model", ["model"], registry=registry)
-        self._dropped = Counter(
+        self.dropped = Counter(
             "facets_dropped_texts", "Texts dropped before the model ran", ["model", "reason"], registry=registry
         )
-        self._queue = Gauge("facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry)
-
-    def watch_queue(self, model: str, depth: Callable[[], int]) -> None:
-        """Reads the depth of a model's queue when metrics are collected."""
-        self._queue.labels(model).set_function(depth)
+        self.queue = Gauge("facets_batch_queue_texts", "Texts waiting for the model now", ["model"], registry=registry)
 
     def ran(self, model: str, *, texts: int, calls: int, tokens: int, seconds: float) -> None:
         """Counts one forward pass."""
@@ -70,10 +66,6 @@ class BatchMetrics:
         self._calls.labels(model).observe(calls)
         self._seconds.labels(model).observe(seconds)
         self._tokens.labels(model).inc(tokens)
-
-    def dropped(self, model: str, reason: str, num_texts: int) -> None:
-        """Counts texts that were dropped, ``expired`` or ``cancelled``."""
-        self._dropped.labels(model, reason).inc(num_texts)
 
 
 class CallMetrics:
@@ -117,27 +109,18 @@ class RecallMetrics:
     """Recall of the approximate searches that were checked."""
 
     def __init__(self, registry: CollectorRegistry) -> None:
-        self._checks = Counter(
+        self.checks = Counter(
             "facets_recall_checks",
             "Searches to be checked exactly: compared, changed (a write came between), failed",
             ["outcome"],
             registry=registry,
         )
-        self._recall = Histogram(
+        self.recall = Histogram(
             "facets_search_recall",
             "Share of the exact hits that a checked approximate search found",
             buckets=_RECALL_BUCKETS,
             registry=registry,
         )
-
-    def compared(self, recall: float) -> None:
-        """Counts a query that was compared with its exact hits."""
-        self._checks.labels("compared").inc()
-        self._recall.observe(recall)
-
-    def not_compared(self, outcome: str) -> None:
-        """Counts a search that could not be compared: ``changed`` or ``failed``."""
-        self._checks.labels(outcome).inc()
 
 
 def measure_process(registry: CollectorRegistry, version: str) -> None:

@@ -9,12 +9,12 @@ from facets_proto.v1 import models_pb2_grpc
 
 import facets
 from facets.storage.backup import backups_in
+from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.metrics import disk_of
-from facets_server.runtime.models import ServedModel
+from facets_server.runtime.metrics import CallMetrics, disk_of
+from facets_server.runtime.models import ModelRegistry, ServedModel
 from facets_server.runtime.requests import page_of
-from facets_server.runtime.rooms import ServerParts
 from facets_server.runtime.upkeep import take_backup
 
 _MAX_LISTED_BACKUPS = 20
@@ -24,10 +24,11 @@ _NORMALIZATIONS = {"passages": "unit"}
 class ModelService(models_pb2_grpc.ModelServiceServicer):
     """Models, limits, status and backups."""
 
-    def __init__(self, parts: ServerParts) -> None:
-        self._parts = parts
-        self._models = parts.models
-        self._config = parts.config
+    def __init__(self, models: ModelRegistry, config: ServerConfig, admission: Admission, metrics: CallMetrics) -> None:
+        self._models = models
+        self._config = config
+        self._admission = admission
+        self._metrics = metrics
         self._start_time = datetime.now(tz=UTC)
 
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
@@ -42,7 +43,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
     def GetServerStatus(self, request: pb.GetServerStatusRequest, call: CallContext) -> pb.GetServerStatusResponse:
         """Load, disk and backups."""
-        admission, backup_dir = self._parts.admission, self._config.backup_dir
+        admission, backup_dir = self._admission, self._config.backup_dir
         disk = disk_of(self._config.data_dir)
         return message_of(
             pb.GetServerStatusResponse,
@@ -52,7 +53,7 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
             num_queued=admission.num_waiting,
             num_streams=admission.num_streams,
             model_queues=[(model.info.name, model.num_waiting) for model in self._models.all()],
-            request_counts=sorted(self._parts.metrics.num_by_code().items()),
+            request_counts=sorted(self._metrics.num_by_code().items()),
             disk_uses=disk.num_bytes,
             free_bytes=disk.free_bytes,
             last_backup_time=disk.last_backup,

@@ -1,64 +1,54 @@
-"""The rooms of the server: the models each room serves and how, its services, and its stores.
-
-Each room has a module ``room`` with one ``ROOM``. The names of services and methods come from the servicers' generated
-base classes.
-"""
+"""The rooms of the server: the models each room serves and how, its services, and its stores."""
 
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack
-from dataclasses import dataclass, field
-from functools import cache
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from facets.documents import CollectionEngine
+from facets.devices import compute_device
+from facets.documents import CollectionEngine, RelevanceCurve
+from facets.documents.store import SCHEMA as DOCUMENTS
 from facets.errors import NotFoundError
-from facets.model.loading import DEFAULT_MODEL, TASKS, task_of
+from facets.model.facet_model import FacetModel
+from facets.model.loading import DEFAULT_MODEL, TASKS, load, task_of
+from facets.model.passage_model import PassageModel
 from facets.model.shipped import find_model
-from facets.storage.database import Schema
+from facets.papers.engine import PaperEngine
+from facets.papers.model import PaperModel
+from facets.papers.store import SCHEMA as PAPERS
+from facets.relations.additions import SCHEMA as RELATIONS
+from facets.relations.engine import RelationEngine
+from facets.relations.model import RelationModel
 from facets.storage.sql import SqlDatabase
+from facets_server.documents.recall import RecallSampler
+from facets_server.documents.service import CollectionService, DocumentService
+from facets_server.documents.stream_store import SCHEMA as STREAMS
+from facets_server.documents.stream_store import StreamStore
+from facets_server.papers.collection_papers import CollectionPapers
+from facets_server.papers.served import ServedPapers
+from facets_server.papers.service import RecommendationService
+from facets_server.relations.entities import EntityFinders
+from facets_server.relations.served import ServedRelations
+from facets_server.relations.service import RelationService
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.config import ServerConfig
-from facets_server.runtime.metrics import BatchMetrics, CallMetrics, RecallMetrics
+from facets_server.runtime.metrics import BatchMetrics, RecallMetrics
 from facets_server.runtime.models import ModelRegistry, ServedModel
+from facets_server.texts.passages import ServedPassages
+from facets_server.texts.served import ServedSentences, text_models
+from facets_server.texts.service import EmbeddingService, SimilarityService, SummarizationService, TopicService
 
-PlaceOf = Callable[[str, str], Path | SqlDatabase]  # task and name of a model -> where its additions are stored
-Serve = Callable[[Path, ServerConfig, BatchMetrics, PlaceOf], ServedModel[Any]]  # checkpoint folder -> served model
-# Folders with a module ``room``, in the order of the models and services.
-_NAMES = ("texts", "documents", "relations", "papers")
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class ServerParts:
-    """What servicers are built from; once the server has stopped, ``closing`` closes what the rooms have opened."""
-
-    models: ModelRegistry
-    engine: CollectionEngine
-    admission: Admission
-    config: ServerConfig
-    closing: ExitStack
-    metrics: CallMetrics
-    recall: RecallMetrics
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Room:
-    """One room of the server."""
-
-    tasks: tuple[str, ...]  # whose models its services use; health follows these models
-    servicers: Callable[[ServerParts], Sequence[object]]  # each a subclass of one generated ``<Name>Servicer``
-    serve: Mapping[str, Serve] = field(default_factory=dict)  # how to serve a model of each task of this room
-    # File patterns in the data directory -> schemas. A store that refers to another comes before it.
-    stores: Mapping[str, Schema] = field(default_factory=dict)
-
-
-@cache
-def rooms() -> tuple[Room, ...]:
-    """The rooms, in the order of their models and services."""
-    return tuple(import_module(f"facets_server.{name}.room").ROOM for name in _NAMES)
+_TASKS = ("sentences", "passages", "relations", "papers")  # order of the served models
+_STREAMS_FILE = "ingest-streams.sqlite3"
+# File patterns in the data directory -> schemas. A store that refers to another comes before it.
+STORES = {
+    _STREAMS_FILE: STREAMS,
+    "documents.sqlite3": DOCUMENTS,
+    "relations/*/relations.sqlite3": RELATIONS,
+    "papers/*/recommendation.sqlite3": PAPERS,
+}
 
 
 def load_models(
@@ -68,14 +58,28 @@ def load_models(
 
     ``shared`` is the database for additions at run time; None: files in the data directory.
     """
-    serve = {task: how for room in rooms() for task, how in room.serve.items()}
+
+    def served(folder: Path) -> ServedModel[Any]:
+        task = task_of(folder)
+        if task == "sentences":
+            sentences = load(folder, FacetModel, device=config.device)
+            curve = RelevanceCurve.read(folder, sentences.revision)
+            return ServedSentences(sentences, config.batcher, metrics, relevance=curve)
+        if task == "passages":
+            passages = PassageModel.shared(folder, device=compute_device(config.device))  # with models of papers
+            curve = RelevanceCurve.read(folder, passages.revision)
+            return ServedPassages(passages, config.batcher, metrics, relevance=curve)
+        if task == "relations":
+            relations = load(folder, RelationModel)
+            return ServedRelations(relations, RelationEngine(relations, data_dir=place_of(task, relations.name)))
+        papers = load(folder, PaperModel)
+        return ServedPapers(papers, PaperEngine(papers, data_dir=place_of(task, papers.name)))
 
     def place_of(task: str, name: str) -> Path | SqlDatabase:
         return shared or config.data_dir / task / quote(name, safe="")
 
-    folders = [find_model(name) for name in config.models] or _shipped_models()
-    served = [serve[task_of(folder)](folder, config, metrics, place_of) for folder in folders]
-    return sorted(served, key=lambda model: list(serve).index(model.info.task))
+    models = map(served, [find_model(name) for name in config.models] or _shipped_models())
+    return sorted(models, key=lambda model: _TASKS.index(model.info.task))
 
 
 def _shipped_models() -> list[Path]:
@@ -114,8 +118,35 @@ class Service:
         self.handlers = {f"/{service}/{method}": handler for method, handler in handlers.items()}
 
 
-def services(parts: ServerParts) -> list[Service]:
-    """The services of all rooms."""
-    return [
-        Service(servicer, parts.models.health_of(room.tasks)) for room in rooms() for servicer in room.servicers(parts)
-    ]
+def services(
+    models: ModelRegistry,
+    engine: CollectionEngine,
+    config: ServerConfig,
+    *,
+    admission: Admission,
+    recall: RecallMetrics,
+    closing: ExitStack,
+) -> list[Service]:
+    """The services of all rooms; once the server has stopped, ``closing`` closes what they have opened."""
+    limits = config.limits
+    for_sentences = text_models(models, "sentences", "passages")
+    for_passages = text_models(models, "passages", "sentences")
+    streams = StreamStore(engine.shared_database or config.data_dir / _STREAMS_FILE)
+    closing.callback(streams.close)
+    sampler = RecallSampler(config.observability.recall_share, recall)
+    closing.callback(sampler.close)
+    ranked = CollectionPapers(engine, max_papers=limits.max_ranked_papers)
+    finders = EntityFinders(config.relations)
+    servicers: dict[tuple[str, ...], list[object]] = {
+        ("sentences", "passages"): [
+            EmbeddingService(for_sentences, admission, limits),
+            SimilarityService({"sentences": for_sentences, "passages": for_passages}, limits),
+            SummarizationService(for_sentences, limits),
+            TopicService(text_models(models, "sentences"), limits),
+            CollectionService(for_passages, engine, limits),
+            DocumentService(for_passages, engine, admission, limits, streams, sampler),
+        ],
+        ("relations",): [RelationService(models.of(ServedRelations, "relations"), finders, limits)],
+        ("papers",): [RecommendationService(models.of(ServedPapers, "papers"), ranked, limits)],
+    }
+    return [Service(one, models.health_of(tasks)) for tasks, those in servicers.items() for one in those]

@@ -30,7 +30,7 @@ from facets.storage.directory import MANIFEST, DirectoryLock, DirectoryManifest
 from facets.storage.files import clear_errors
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.metrics import disk_of
-from facets_server.runtime.rooms import rooms
+from facets_server.runtime.rooms import STORES
 
 logger = logging.getLogger(__name__)
 _NAMED = "%Y-%m-%dT%H-%M-%SZ"
@@ -105,7 +105,7 @@ def take_backup(config: ServerConfig, say: Say = logger.debug) -> TakenBackup:
 
 def restore_directory(source: Path, data_dir: Path, say: Say) -> None:
     """Puts a backup into an empty or new directory; raises as :func:`facets.storage.backup.restore`."""
-    files = restore(source, data_dir, stores=_schemas(), needed=_DOCUMENTS)
+    files = restore(source, data_dir, stores=STORES, needed=_DOCUMENTS)
     say(f"{len(files)} stores of {source} restored to {data_dir}; indexes are built again when a server starts")
 
 
@@ -114,7 +114,7 @@ def migrate_directory(config: ServerConfig, say: Say, *, back: bool) -> None:
     url = config.engine.store.get_secret_value()
     if url == "sqlite":
         raise ConfigError('engine.store must be postgres://..., the other end of the move, got "sqlite"')
-    kept = {pattern: schema for pattern, schema in _schemas().items() if "*" in pattern}
+    kept = {pattern: schema for pattern, schema in STORES.items() if "*" in pattern}
     if back:
         move_to_directory(url, config.data_dir, kept, say=say)
     else:
@@ -194,9 +194,5 @@ def verify_directory(directory: Path, say: Say) -> bool:
 
 def _stores(directory: Path) -> Iterator[tuple[Path, Schema]]:
     """Yields existing stores in the order in which to back them up: positions in a store before the store itself."""
-    for pattern, schema in _schemas().items():
+    for pattern, schema in STORES.items():
         yield from ((path, schema) for path in sorted(directory.glob(pattern)))
-
-
-def _schemas() -> dict[str, Schema]:
-    return {pattern: schema for room in rooms() for pattern, schema in room.stores.items()}

@@ -85,7 +85,7 @@ class ServedTexts(ServedModel[TextModel]):
         self._config = config
         self._metrics = metrics
         self._batchers: list[Batcher[Any]] = []
-        metrics.watch_queue(model.name, lambda: self.num_waiting)
+        metrics.queue.labels(model.name).set_function(lambda: self.num_waiting)
 
     @property
     def num_waiting(self) -> int:

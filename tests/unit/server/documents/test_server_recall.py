@@ -39,7 +39,7 @@ def checks(registry, outcome):
 
 
 def test_share_of_the_exact_hits_is_counted(sampler, registry):
-    assert sampler.of(3) is None
+    assert not sampler.recall
     sampler.offer(result("a", "b", "x", "y"), lambda: result("a", "b", "c", "d", exhaustive=True), of=3)
     wait_until(lambda: checks(registry, "compared") == 1)
     assert registry.get_sample_value("facets_search_recall_sum") == 0.5

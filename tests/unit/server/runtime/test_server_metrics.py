@@ -43,8 +43,10 @@ def exported(registry):
 def rare():
     """Samples of what a short test does not bring about."""
     registry = CollectorRegistry()
-    BatchMetrics(registry).dropped("m", "expired", 1)
-    RecallMetrics(registry).compared(1.0)
+    BatchMetrics(registry).dropped.labels("m", "expired").inc()
+    recall = RecallMetrics(registry)
+    recall.checks.labels("compared").inc()
+    recall.recall.observe(1.0)
     return registry
 
 
