@@ -11,10 +11,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from facets_proto.v1 import papers_pb2 as pb
 
-from facets.documents import CollectionEngine, Filter, StoredDocument
+from facets.documents import AllOf, CollectionEngine, Filter, Range, StoredDocument
 from facets.errors import InvalidInputError
 from facets.papers.records import Paper, PaperFacets
+from facets_server.documents.requests import filter_of
 from facets_server.papers.served import ServedPapers
 from facets_server.runtime.call_context import CallContext
 
@@ -24,12 +26,11 @@ _PAPERS_AT_A_TIME = 64
 
 @dataclass(frozen=True, slots=True)
 class RankablePapers:
-    """Papers of a collection in the order of their ids, and the collection's revision that was read."""
+    """Papers of a collection in the order of their ids."""
 
-    ids: tuple[str, ...]
-    titles: tuple[str, ...]
+    named: list[tuple[str, str]]  # ids and titles
     facets: PaperFacets
-    index_revision: int
+    index_revision: int  # revision of the collection that was read
 
 
 _Encoded = tuple[int, PaperFacets]  # revision of a document, and its facets
@@ -44,27 +45,18 @@ class CollectionPapers:
         self._kept: OrderedDict[tuple[str, str, str], dict[str, _Encoded]] = OrderedDict()
         self._lock = threading.Lock()
 
-    def read(
-        self,
-        served: ServedPapers,
-        collection: str,
-        call: CallContext,
-        *,
-        where: Filter | None,
-        excluded: frozenset[str],
-        min_revision: int | None,
-    ) -> RankablePapers:
-        """The matching papers of a collection.
+    def read(self, served: ServedPapers, request: pb.RankPapersRequest, call: CallContext) -> RankablePapers:
+        """The papers of a collection that a request asks for; what was encoded before the deadline passes is kept.
 
         Raises:
             NotFoundError: The collection does not exist.
             NotReadyError: ``min_revision`` lies in the future.
             InvalidInputError: More papers match than are kept, or a document has no words.
-            DeadlineExceededError: The deadline passed; what was encoded is kept.
         """
+        collection, excluded = request.collection, frozenset(request.excluded_ids)
         record = self._engine.record(collection)
         try:
-            documents, revision = self._documents(collection, call, where, min_revision)
+            documents, revision = self._documents(collection, call, _filter_of(request), request.min_revision or None)
         except InvalidInputError:  # the page token is invalid if the collection was made again between two pages
             self._engine.record(collection, record)
             raise
@@ -82,8 +74,7 @@ class CollectionPapers:
             encoded |= new
             bucket.update(new)
         return RankablePapers(
-            ids=tuple(document.id for document in documents),
-            titles=tuple(paper_of(document).title for document in documents),
+            named=[(document.id, paper_of(document).title) for document in documents],
             facets=_stack([encoded[document.id][1] for document in documents]),
             index_revision=revision,
         )
@@ -118,6 +109,14 @@ class CollectionPapers:
             if len(bucket) + num_needed > 2 * self._max_papers:  # many belong to deleted documents
                 bucket = self._kept[key] = {}
             return bucket
+
+
+def _filter_of(request: pb.RankPapersRequest) -> Filter | None:
+    years = {"gte": request.from_year} if request.HasField("from_year") else {}
+    years |= {"lte": request.to_year} if request.HasField("to_year") else {}
+    filters = [filter_of(request), Range("year", **years) if years else None]
+    given = [one for one in filters if one is not None]
+    return AllOf(given) if given else None
 
 
 def paper_of(document: StoredDocument) -> Paper:

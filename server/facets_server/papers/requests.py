@@ -1,14 +1,11 @@
 """Reads requests about papers into records of the library."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 from facets_proto.v1 import papers_pb2 as pb
 
-from facets.documents import AllOf, Filter, Range
 from facets.errors import ErrorPath, InvalidInputError
 from facets.papers.records import CandidateKind, NewAuthor, Paper, PaperOptions
-from facets_server.documents.requests import filter_of
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
     check_count,
@@ -26,29 +23,12 @@ _KINDS: dict[int, CandidateKind] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class PaperQuery:
-    """A request to rank papers.
-
-    Attributes:
-        kind: What the ids are.
-        ids: Ids of authors or citing papers.
-        collection: Collection that holds the papers; empty: they are in ``papers``.
-        papers: Papers that the caller sent.
-        where: Filter on the documents of the collection, including the years.
-        options: Options; they include years and excluded ids only for papers that the caller sent.
-        excluded: Ids of documents to leave out.
-        min_revision: Revision whose writes the read must include.
-    """
-
-    kind: CandidateKind
-    ids: tuple[str, ...]
-    collection: str
-    papers: tuple[Paper, ...]
-    where: Filter | None
-    options: PaperOptions
-    excluded: frozenset[str]
-    min_revision: int | None
+def papers_of(messages: Sequence[pb.Paper], path: ErrorPath, limits: LimitsConfig, *, limit: int) -> tuple[Paper, ...]:
+    """One to ``limit`` papers in the field at ``path``; raises InvalidInputError."""
+    check_count(messages, path, limit)
+    papers = tuple(record_of(message, Paper) for message in messages)
+    raise_first(problem for i, paper in enumerate(papers) for problem in _paper_problems((*path, i), paper, limits))
+    return papers
 
 
 def candidate_query_of(
@@ -57,14 +37,8 @@ def candidate_query_of(
     *,
     is_bulk: bool = False,
 ) -> tuple[tuple[Paper, ...], PaperOptions]:
-    """Reads the papers and options of a request.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
-    check_count(request.papers, ("papers",), limits.max_texts_per_request)
-    papers = tuple(record_of(message, Paper) for message in request.papers)
-    _check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits)
+    """Papers and options of a request; raises InvalidInputError."""
+    papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_texts_per_request)
     options = record_of(request.options, PaperOptions, ("options",))
     check_number(options.top_k, ("options", "top_k"), limits.max_top_k)
     if options.evidence and not is_bulk:
@@ -72,74 +46,31 @@ def candidate_query_of(
     return papers, options
 
 
-def paper_query_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperQuery:
-    """A request to rank papers.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
-    kind = kind_of(request.kind)
-    check_names(request.ids, ("ids",), limits.max_queries_per_search)
-    source = request.WhichOneof("source")
-    if source is None:
-        raise InvalidInputError("is missing, expected a collection or papers", path="source")
-    papers: tuple[Paper, ...] = ()
-    if source == "papers":
-        check_count(request.papers.papers, ("papers", "papers"), limits.max_texts_per_request)
-        papers = tuple(record_of(message, Paper) for message in request.papers.papers)
-        _check_papers([(("papers", "papers", i), paper) for i, paper in enumerate(papers)], limits)
-        if request.HasField("where"):
-            raise InvalidInputError("is about documents of a collection, got papers", path="where")
+def ranking_options_of(request: pb.RankPapersRequest, limits: LimitsConfig) -> PaperOptions:
+    """Options of a request; years and excluded ids only for papers that the caller sent; raises InvalidInputError."""
     options = record_of(request, PaperOptions)
     check_number(options.top_k, ("top_k",), limits.max_top_k)
     if options.evidence:
         check_product("ids", options.top_k, len(request.ids), limits.max_evidence_hits)
-    where = None
-    if source == "collection":
-        where = _with_years(filter_of(request), options.from_year, options.to_year)
-        options = record_of(request, PaperOptions, excluded_ids=(), from_year=None, to_year=None)
-    return PaperQuery(
-        kind=kind,
-        ids=tuple(request.ids),
-        collection=request.collection,
-        papers=papers,
-        where=where,
-        options=options,
-        excluded=frozenset(request.excluded_ids),
-        min_revision=request.min_revision or None,
-    )
-
-
-def added_papers_of(request: pb.AddPapersRequest, limits: LimitsConfig) -> tuple[Paper, ...]:
-    """Papers to add.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
-    check_count(request.papers, ("papers",), limits.max_documents_per_upsert)
-    papers = tuple(record_of(message, Paper) for message in request.papers)
-    _check_papers([(("papers", i), paper) for i, paper in enumerate(papers)], limits)
-    return papers
+    if request.WhichOneof("source") == "collection":  # years and ids are those of its documents
+        return record_of(request, PaperOptions, excluded_ids=(), from_year=None, to_year=None)
+    return options
 
 
 def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple[NewAuthor, ...]:
-    """Authors to add.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
+    """Authors to add; raises InvalidInputError."""
     check_count(request.authors, ("authors",), limits.max_documents_per_upsert)
     num_papers = sum(len(author.papers) for author in request.authors)
     if num_papers > limits.max_texts_per_request:
         rule = f"have {num_papers} papers, the limit is {limits.max_texts_per_request}"
         raise InvalidInputError(rule, path="authors")
     authors = tuple(record_of(message, NewAuthor) for message in request.authors)
-    papers = [
-        (("authors", i, "papers", j), paper)
+    raise_first(
+        problem
         for i, author in enumerate(authors)
         for j, paper in enumerate(author.papers)
-    ]
-    _check_papers(papers, limits)
+        for problem in _paper_problems(("authors", i, "papers", j), paper, limits)
+    )
     for i, author in enumerate(authors):
         raise_first(_name_problems([(("authors", i, "author", "name"), author.author.key)]))
         check_names(author.paper_ids, ("authors", i, "paper_ids"), len(author.paper_ids), least=0)
@@ -147,36 +78,16 @@ def new_authors_of(request: pb.AddAuthorsRequest, limits: LimitsConfig) -> tuple
 
 
 def kind_of(number: int) -> CandidateKind:
-    """The kind of candidates that a request names.
-
-    Raises:
-        InvalidInputError: It names none.
-    """
+    """The kind of candidates that a request names; raises InvalidInputError."""
     if number not in _KINDS:
         raise InvalidInputError(f"must be authors or citations, got number {number}", path="kind")
     return _KINDS[number]
 
 
 def check_names(names: Sequence[str], path: ErrorPath, limit: int, *, least: int = 1) -> None:
-    """Checks the number of names or ids, and that none is empty or too long.
-
-    Raises:
-        InvalidInputError: The list breaks a rule.
-    """
+    """Checks the number of names or ids, and that none is empty or too long; raises InvalidInputError."""
     check_count(names, path, limit, least=least)
     raise_first(_name_problems(((*path, i), name) for i, name in enumerate(names)))
-
-
-def _with_years(where: Filter | None, from_year: int | None, to_year: int | None) -> Filter | None:
-    filters = [] if where is None else [where]
-    if from_year is not None or to_year is not None:
-        filters.append(Range("year", gte=from_year, lte=to_year))
-    return AllOf(filters) if filters else None
-
-
-def _check_papers(papers: Sequence[tuple[ErrorPath, Paper]], limits: LimitsConfig) -> None:
-    """Raises the first problems of papers at once."""
-    raise_first(problem for path, paper in papers for problem in _paper_problems(path, paper, limits))
 
 
 def _paper_problems(path: ErrorPath, paper: Paper, limits: LimitsConfig) -> Iterator[InvalidInputError]:

@@ -11,15 +11,16 @@ from facets_proto.v1 import papers_pb2 as pb
 from facets_proto.v1 import papers_pb2_grpc
 from numpy.typing import NDArray
 
-from facets.papers.records import BulkCandidates, CandidateKind, Paper, PaperOptions, RankedCandidate, RankedPaper
+from facets.errors import InvalidInputError
+from facets.papers.records import BulkCandidates, CandidateKind, RankedCandidate, RankedPaper
 from facets_server.papers.collection_papers import CollectionPapers
 from facets_server.papers.requests import (
-    added_papers_of,
     candidate_query_of,
     check_names,
     kind_of,
     new_authors_of,
-    paper_query_of,
+    papers_of,
+    ranking_options_of,
 )
 from facets_server.papers.served import PaperModels, ServedPapers
 from facets_server.runtime.call_context import CallContext
@@ -50,8 +51,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
         served = self._models.get(request.model)
-        papers, options = candidate_query_of(request, self._limits)
-        results = _candidates(served, CandidateKind.AUTHORS, papers, options, call)
+        results = self._candidates(served, CandidateKind.AUTHORS, request, call)
         return message_of(pb.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
 
     def RecommendCitations(
@@ -59,8 +59,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
         served = self._models.get(request.model)
-        papers, options = candidate_query_of(request, self._limits)
-        results = _candidates(served, CandidateKind.CITATIONS, papers, options, call)
+        results = self._candidates(served, CandidateKind.CITATIONS, request, call)
         return message_of(pb.RecommendCitationsResponse, results=results, model=served.info, timings=call)
 
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
@@ -88,38 +87,37 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
-        served = self._models.get(request.model)
-        query = paper_query_of(request, self._limits)
-        call.num_items = len(query.ids)
-        if query.collection:
-            found = self._papers.read(
-                served,
-                query.collection,
-                call,
-                where=query.where,
-                excluded=query.excluded,
-                min_revision=query.min_revision,
-            )
-            with served.exclusive(call) as engine:
-                compared = found.facets if found.ids else ()
-                rankings = engine.rank_papers(query.kind, query.ids, compared, options=query.options)
-            ids, titles, revision = found.ids, found.titles, found.index_revision
-        else:
+        served, limits = self._models.get(request.model), self._limits
+        kind, ids = kind_of(request.kind), tuple(request.ids)
+        check_names(ids, ("ids",), limits.max_queries_per_search)
+        call.num_items, source = len(ids), request.WhichOneof("source")
+        if source == "papers":
+            path, limit = ("papers", "papers"), limits.max_texts_per_request
+            papers = papers_of(request.papers.papers, path, limits, limit=limit)
+            if request.HasField("where"):
+                raise InvalidInputError("is about documents of a collection, got papers", path="where")
+            options, revision = ranking_options_of(request, limits), 0
             with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
-                rankings = engine.rank_papers(query.kind, query.ids, query.papers, options=query.options)
-            ids, titles = tuple(paper.id for paper in query.papers), tuple(paper.title for paper in query.papers)
-            revision = 0
+                rankings = engine.rank_papers(kind, ids, papers, options=options)
+            named = [(paper.id, paper.title) for paper in papers]
+        elif source == "collection":
+            options = ranking_options_of(request, limits)
+            found = self._papers.read(served, request, call)
+            named, revision = found.named, found.index_revision
+            with served.exclusive(call) as engine:
+                rankings = engine.rank_papers(kind, ids, found.facets if named else (), options=options)
+        else:
+            raise InvalidInputError("is missing, expected a collection or papers", path="source")
 
         def message(ranked: RankedPaper) -> pb.RankedPaper:
-            position = 0 if query.collection else ranked.position  # a position in a collection is useless to callers
-            return to_message(
-                ranked, pb.RankedPaper, id=ids[ranked.position], title=titles[ranked.position], position=position
-            )
+            paper_id, title = named[ranked.position]
+            position = 0 if request.collection else ranked.position  # a position in a collection is useless to callers
+            return to_message(ranked, pb.RankedPaper, id=paper_id, title=title, position=position)
 
         return message_of(
             pb.RankPapersResponse,
             rankings=[[message(ranked) for ranked in ranking] for ranking in rankings],
-            num_papers=len(ids),
+            num_papers=len(named),
             index_revision=revision,
             model=served.info,
             timings=call,
@@ -128,7 +126,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
         served = self._models.get(request.model)
-        papers = added_papers_of(request, self._limits)
+        limits = self._limits
+        papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_documents_per_upsert)
         call.num_items = len(papers)
         with served.writing(call) as engine:
             result = engine.add_papers(papers)
@@ -166,17 +165,21 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         size, made = served.engine.size(kind), pb.FindCandidatesResponse
         return message_of(made, results=results, num_candidates=size, model=served.info, timings=call)
 
-
-def _candidates(
-    served: ServedPapers, kind: CandidateKind, papers: Sequence[Paper], options: PaperOptions, call: CallContext
-) -> list[list[RankedCandidate]]:
-    results: list[list[RankedCandidate]] = []
-    for start in range(0, len(papers), _PAPERS_AT_A_TIME):
-        with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
-            recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
-            results += recommend(papers[start : start + _PAPERS_AT_A_TIME], options)
-    call.num_items = len(results)
-    return results
+    def _candidates(
+        self,
+        served: ServedPapers,
+        kind: CandidateKind,
+        request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest,
+        call: CallContext,
+    ) -> list[list[RankedCandidate]]:
+        papers, options = candidate_query_of(request, self._limits)
+        results: list[list[RankedCandidate]] = []
+        for start in range(0, len(papers), _PAPERS_AT_A_TIME):
+            with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:
+                recommend = engine.recommend_authors if kind is CandidateKind.AUTHORS else engine.recommend_citations
+                results += recommend(papers[start : start + _PAPERS_AT_A_TIME], options)
+        call.num_items = len(results)
+        return results
 
 
 def _joined(parts: Sequence[BulkCandidates]) -> tuple[list[str], list[tuple[NDArray[np.int64], NDArray[np.float32]]]]:

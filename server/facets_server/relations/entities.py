@@ -15,9 +15,9 @@ _MAX_KEPT_GAZETTEERS = 4  # a client with many texts sends the same names with e
 
 
 class EntitySource(StrEnum):
-    """Source of the entities."""
+    """Source of the entities; ``ANY``: the first available of spans, names, the server's gazetteer, NER."""
 
-    ANY = ""  # the first available of: spans, names, the server's gazetteer, NER
+    ANY = ""
     SPANS = "spans"
     GAZETTEER = "gazetteer"
     NER = "ner"
@@ -35,9 +35,7 @@ class EntityFinders:
     def get(self, source: EntitySource, names: Sequence[str], *, has_spans: bool) -> EntityFinder | None:
         """The finder for a request with these gazetteer names; None: its spans are the entities.
 
-        Raises:
-            InvalidInputError: A name has no word.
-            ConfigError: The server has no such source.
+        Raises InvalidInputError for a name without a word, ConfigError when the server has no such source.
         """
         if source is EntitySource.SPANS or (source is EntitySource.ANY and has_spans):
             return None

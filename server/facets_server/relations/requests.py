@@ -6,19 +6,39 @@ from dataclasses import dataclass
 from facets_proto.v1 import relations_pb2 as pb
 
 from facets.errors import InvalidInputError
-from facets.relations.entities import EntitySpan
+from facets.relations.entities import EntityFinder, EntitySpan
 from facets.relations.patterns import PairLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
-from facets_server.relations.served import FIELDS, Entities
 from facets_server.runtime.config import LimitsConfig
-from facets_server.runtime.errors import in_request
+from facets_server.runtime.errors import ITEM, FieldNames, in_request
 from facets_server.runtime.requests import check_count, check_list_of_texts, check_number, check_texts, record_of
 
 _MAX_RELATIONS_PER_PAIR = 50
 _DEFAULT_TOP_K = 10
 _MAX_NAME_BYTES = 4096
+# Arguments of the library -> fields of the requests.
+FIELDS: FieldNames = {
+    "texts": ("texts", ITEM, "text"),
+    "spans": ("texts", ITEM, "entities"),
+    "patterns": ("patterns", ITEM),
+    "premises": ("pairs", ITEM, "premise"),
+    "hypotheses": ("pairs", ITEM, "hypothesis"),
+    "names": ("gazetteer_names", ITEM),
+}
 
 _WithTexts = pb.ExtractRelationsRequest | pb.FillSlotsRequest
+
+
+@dataclass(frozen=True, slots=True)
+class Entities:
+    """Entities of the texts of one request: found by ``finder`` if it is set, else the given spans of each text."""
+
+    spans: tuple[tuple[EntitySpan, ...], ...]
+    finder: EntityFinder | None
+
+    def of(self, texts: Sequence[str], start: int) -> Sequence[Sequence[EntitySpan]]:
+        """Entities of texts that begin at index ``start`` of the request."""
+        return self.spans[start : start + len(texts)] if self.finder is None else self.finder.find(texts)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -58,18 +78,12 @@ class PatternQuery:
 
 
 def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, limits: LimitsConfig) -> ExtractionQuery:
-    """A request as a record.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-        ConfigError: The server has no source of entities.
-    """
+    """A request as a record; raises InvalidInputError, or ConfigError when the server has no source of entities."""
     texts = _texts(request, limits)
     _check_relations(request.relations)
     pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
-    query = record_of(
-        request, ExtractionQuery, texts=texts, entities=_entities(request, finders, limits), pair_limits=pair_limits
-    )
+    entities = _entities(request, finders, limits)
+    query = record_of(request, ExtractionQuery, texts=texts, entities=entities, pair_limits=pair_limits)
     check_number(query.max_relations_per_pair, ("max_relations_per_pair",), _MAX_RELATIONS_PER_PAIR)
     if query.top_k is not None:
         check_number(query.top_k, ("top_k",), limits.max_top_k)
@@ -79,35 +93,25 @@ def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, l
 def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: LimitsConfig) -> SlotQuery:
     """A request as a record; raises as ``extraction_of``."""
     check_count(request.slots, ("slots",), limits.max_slots_per_request)
-    names = [
-        (("slots", i, side), getattr(slot, side))
-        for i, slot in enumerate(request.slots)
-        for side in ("head", "relation")
-    ]
-    check_texts(names, max_bytes=_MAX_NAME_BYTES)
+    sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
+    check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
     texts = _texts(request, limits)
     pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
-    query = record_of(
-        request, SlotQuery, texts=texts, entities=_entities(request, finders, limits), pair_limits=pair_limits
-    )
+    entities = _entities(request, finders, limits)
+    query = record_of(request, SlotQuery, texts=texts, entities=entities, pair_limits=pair_limits)
     check_number(query.top_k, ("top_k",), limits.max_top_k)
     return query
 
 
 def patterns_of(request: pb.ScoreRelationsRequest, limits: LimitsConfig) -> PatternQuery:
-    """A request as a record.
-
-    Raises:
-        InvalidInputError: The request breaks a rule.
-    """
-    num_patterns = len(request.patterns)
+    """A request as a record; raises InvalidInputError."""
     check_list_of_texts(request.patterns, "patterns", limits.max_patterns_per_request, max_bytes=limits.max_text_bytes)
     _check_relations(request.relations)
     top_k = request.top_k if request.HasField("top_k") else None if request.relations else _DEFAULT_TOP_K
     if top_k is not None:
         check_number(top_k, ("top_k",), limits.max_top_k)
     num_relations = len(request.relations) or limits.max_top_k
-    num_scores = num_patterns * min(num_relations, top_k or num_relations)
+    num_scores = len(request.patterns) * min(num_relations, top_k or num_relations)
     if num_scores > limits.max_relation_scores:
         rule = f"x relations of each are {num_scores}, the limit is {limits.max_relation_scores}"
         raise InvalidInputError(rule, path="patterns")

@@ -1,6 +1,6 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from facets_proto.codec import message_of, to_message
@@ -9,10 +9,10 @@ from facets_proto.v1 import relations_pb2_grpc
 
 from facets.errors import InvalidInputError
 from facets.relations.assertion import AssertionStatus
-from facets.relations.results import EntityPair
+from facets.relations.results import EntityMention, EntityPair
 from facets_server.relations.entities import EntityFinders
 from facets_server.relations.requests import ExtractionQuery, extraction_of, patterns_of, slots_of
-from facets_server.relations.served import ExtractedText, RelationModels
+from facets_server.relations.served import RelationModels
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
@@ -31,17 +31,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = extraction_of(request, self._finders, self._limits)
         call.num_items = len(query.texts)
-        texts = served.extract(
-            query.texts,
-            query.entities,
-            call,
-            relations=query.relations or None,
-            limits=query.pair_limits,
-            max_relations_per_pair=query.max_relations_per_pair,
-            top_k=query.top_k or query.max_relations_per_pair,
-            evidence=query.evidence,
-        )
-        reply = _extraction(texts, query, self._limits.max_relation_scores)
+        reply = _extraction(served.extract(query, call), query, self._limits.max_relation_scores)
         reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=served.info, timings=call))
         return reply
 
@@ -50,10 +40,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = slots_of(request, self._finders, self._limits)
         call.num_items = len(query.slots)
-        filled = served.fill_slots(
-            query.slots, query.texts, query.entities, call, limits=query.pair_limits, evidence=query.evidence
-        )
-        slots = [tails[: query.top_k] for tails in filled]
+        slots = list(served.fill_slots(query, call))
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
@@ -61,11 +48,9 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         served = self._models.get(request.model)
         query = patterns_of(request, self._limits)
         call.num_items = len(query.patterns)
-        scores = served.score(
-            query.patterns, call, relations=query.relations or None, top_k=query.top_k, evidence=query.evidence
-        )
         # One message at a time, so that only the messages are held in memory.
-        reply = pb.ScoreRelationsResponse(scores=(to_message(score, pb.PatternScore) for score in scores))
+        scores = (to_message(score, pb.PatternScore) for score in served.score(query, call))
+        reply = pb.ScoreRelationsResponse(scores=scores)
         reply.MergeFrom(message_of(pb.ScoreRelationsResponse, model=served.info, timings=call))
         return reply
 
@@ -105,17 +90,15 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
         return message_of(pb.DeleteRelationResponse, relation=relation)
 
 
-def _extraction(texts: Iterable[ExtractedText], query: ExtractionQuery, max_scores: int) -> pb.ExtractRelationsResponse:
-    """Builds the reply one text at a time, so that only returned relations are held in memory.
-
-    Raises:
-        InvalidInputError: More than ``max_scores`` relations would be returned.
-    """
+def _extraction(
+    texts: Iterable[tuple[Sequence[EntityMention], Sequence[EntityPair]]], query: ExtractionQuery, max_scores: int
+) -> pb.ExtractRelationsResponse:
+    """Builds the reply one text at a time, so that only returned relations are held in memory."""
     reply, num_returned = pb.ExtractRelationsResponse(), 0
-    for text in texts:
+    for entities, all_pairs in texts:
         pairs = [
             _returned(pair, query)
-            for pair in text.pairs
+            for pair in all_pairs
             if query.include_unrelated or pair.pattern_score.best is not None
         ]
         num_returned += sum(len(pair.pattern_score.relations) for pair in pairs)
@@ -125,16 +108,11 @@ def _extraction(texts: Iterable[ExtractedText], query: ExtractionQuery, max_scor
                 "send fewer texts or a smaller top_k",
                 path="texts",
             )
-        not_asserted = [p for p in text.pairs if p.pattern_score.assertion is not AssertionStatus.ASSERTED]
-        reply.texts.append(
-            message_of(
-                pb.TextRelations,
-                pairs=pairs,
-                num_pairs=len(text.pairs),
-                num_not_asserted=len(not_asserted),
-                entities=text.entities,
-            )
+        not_asserted = sum(pair.pattern_score.assertion is not AssertionStatus.ASSERTED for pair in all_pairs)
+        text = message_of(
+            pb.TextRelations, pairs=pairs, num_pairs=len(all_pairs), num_not_asserted=not_asserted, entities=entities
         )
+        reply.texts.append(text)
     return reply
 
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from facets.documents import RelevanceCurve
 from facets.documents.types import TokenStats
 from facets.model.passage_model import MAX_QUERY_FACETS, PassageModel, QueryFacets
-from facets_server.runtime.batcher import BatchLane, Columns
+from facets_server.runtime.batcher import Columns, PendingRows
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import ModelFailureError
@@ -38,29 +38,17 @@ class ServedPassages(ServedTexts):
         self._passage_model = model
         lanes = {"documents": self._documents, "queries": self._queries, "vectors": self._vectors}
         self._lanes = {
-            name: self._add_batcher(
-                BatchLane(
-                    name=f"{model.name}-{name}",
-                    model=model.name,
-                    encode=encode,
-                    length=_estimated_tokens,
-                    pads=False,
-                )
-            )
+            name: self._add_batcher(f"{model.name}-{name}", encode, _estimated_tokens, pads=False)
             for name, encode in lanes.items()
         }
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Puts texts into the document queue."""
-        call.check()
-        call.num_items += len(texts)
-        return PendingTexts(self._lanes["documents"].submit(texts, call), call, _encoded)
+        return PendingTexts(self._queued("documents", texts, call), call, _encoded)
 
     def submit_vectors(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Puts texts into the vector queue."""
-        call.check()
-        call.num_items += len(texts)
-        return PendingTexts(self._lanes["vectors"].submit(texts, call), call, _only_vectors)
+        return PendingTexts(self._queued("vectors", texts, call), call, _only_vectors)
 
     def reads_at_once(self, texts: Sequence[str]) -> bool:
         """True if each text has a word: such texts are queued as they are, others are left to a worker thread."""
@@ -68,15 +56,11 @@ class ServedPassages(ServedTexts):
 
     def encode_queries(self, texts: Sequence[str], call: CallContext) -> QueryFacets:
         """Encodes each query as one vector, plus one per part if it is long."""
-        call.check()
-        call.num_items += len(texts)
-        return QueryFacets(*columns_of(self._lanes["queries"].submit(texts, call), call))
+        return QueryFacets(*columns_of(self._queued("queries", texts, call), call))
 
     def embed(self, texts: Sequence[str], call: CallContext) -> NDArray[np.float32]:
         """Encodes each text as one vector."""
-        call.check()
-        vectors, _ = columns_of(self._lanes["vectors"].submit(texts, call), call)
-        return vectors
+        return columns_of(self._queued("vectors", texts, call, num_items=0), call)[0]
 
     def problem(self, text: str) -> str:
         """See ``PassageModel.problem``."""
@@ -86,6 +70,13 @@ class ServedPassages(ServedTexts):
         """Encodes fixed texts, as documents and as queries."""
         super().probe(call)
         self.encode_queries(["What warms up?"], call)
+
+    def _queued(
+        self, lane: str, texts: Sequence[str], call: CallContext, num_items: int | None = None
+    ) -> PendingRows[str]:
+        call.check()
+        call.num_items += len(texts) if num_items is None else num_items
+        return self._lanes[lane].submit(texts, call)
 
     def _documents(self, texts: Sequence[str]) -> Columns:
         passages = self._passage_model.encode_passages(texts)

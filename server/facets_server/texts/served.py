@@ -28,20 +28,13 @@ _COUNTED = 2  # the tokens of a truncated text are counted up to this multiple o
 
 @dataclass(frozen=True, slots=True)
 class Encoded:
-    """A model's results for texts.
+    """A model's results for texts."""
 
-    Attributes:
-        facets: ``[texts, K, D]``, float32, with magnitudes; rows of zeros where a text has fewer facets.
-        stats: Token counts of each text.
-        spans: Character span of each facet in its text, ``[texts, K, 2]``; None: facets have no spans.
-        vectors: Unit vector of each whole text, ``[texts, D]``; None: not requested.
-        kept: Facets and spans, by text index, of long texts whose documents keep more than K facets.
-    """
-
-    facets: NDArray[np.float32]
-    stats: tuple[TokenStats, ...]
-    spans: NDArray[np.int32] | None = None
-    vectors: NDArray[np.float32] | None = None
+    facets: NDArray[np.float32]  # [texts, K, D], with magnitudes; rows of zeros where a text has fewer facets
+    stats: tuple[TokenStats, ...]  # token counts of each text
+    spans: NDArray[np.int32] | None = None  # character span of each facet in its text, [texts, K, 2]
+    vectors: NDArray[np.float32] | None = None  # unit vector of each whole text, [texts, D]; None: not requested
+    # Facets and spans, by text index, of long texts whose documents keep more than K facets.
     kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
 
     def document(self, index: int) -> tuple[NDArray[np.float32], NDArray[np.int32] | None]:
@@ -92,7 +85,10 @@ class ServedTexts(ServedModel[TextModel]):
         """Texts waiting for the model."""
         return sum(batcher.num_waiting_texts for batcher in self._batchers)
 
-    def _add_batcher(self, lane: BatchLane[RowT]) -> Batcher[RowT]:
+    def _add_batcher(
+        self, name: str, encode: Callable[[Sequence[RowT]], Columns], length: Callable[[RowT], int], *, pads: bool
+    ) -> Batcher[RowT]:
+        lane = BatchLane(name=name, model=self.model.name, encode=encode, length=length, pads=pads)
         batcher = Batcher(lane, self._config, metrics=self._metrics, failures=self.failures)
         self._batchers.append(batcher)
         return batcher
@@ -122,18 +118,13 @@ class ServedTexts(ServedModel[TextModel]):
         return False
 
     def check(self, texts: Sequence[str], *path: str | int) -> None:
-        """Checks that the model can read the texts of a list at ``path``.
-
-        Raises:
-            InvalidInputError: The model cannot read one of them.
-        """
+        """Raises InvalidInputError unless the model can read the texts of a list at ``path``."""
         for i, text in enumerate(texts):
             self.check_one(text, *path, i)
 
     def check_one(self, text: str, *path: str | int) -> None:
-        """Checks that the model can read one text at ``path``; raises as ``check``."""
-        problem = self.problem(text)
-        if problem:
+        """Raises InvalidInputError unless the model can read one text at ``path``."""
+        if problem := self.problem(text):
             raise InvalidInputError(problem, path=path)
 
     def encode(self, texts: Sequence[str], call: CallContext) -> Encoded:
@@ -168,14 +159,11 @@ class ServedSentences(ServedTexts):
     ) -> None:
         super().__init__(model, config, metrics, relevance=relevance)
         self._sentence_model = model
-        lane: BatchLane[NDArray[np.int64]] = BatchLane(
-            name=model.name,
-            model=model.name,
-            encode=lambda rows: (model.encode_rows(rows),),
-            length=len,
-            pads=True,
-        )
-        self.batcher = self._add_batcher(lane)
+
+        def encode(rows: Sequence[NDArray[np.int64]]) -> Columns:
+            return (model.encode_rows(rows),)
+
+        self.batcher = self._add_batcher(model.name, encode, len, pads=True)
 
     def submit(self, texts: Sequence[str], call: CallContext) -> PendingTexts:
         """Tokenizes texts and puts them into the queue of the model."""

@@ -39,16 +39,6 @@ _DATA_TYPES: dict[int, type[np.floating]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class _Begun:
-    """A request of a stream whose texts wait for the model, or the error that prevented it."""
-
-    sequence: int
-    request: pb.EmbedRequest
-    call: CallContext
-    outcome: tuple[ServedTexts, PendingTexts] | FacetsError
-
-
 class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     """Embeds texts."""
 
@@ -68,18 +58,27 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     ) -> Iterator[pb.EmbedStreamResponse]:
         """Facets of a stream of batches, answered in order."""
 
-        def begin(request: pb.EmbedStreamRequest) -> _Begun:
-            return self._begin(request, call.for_message())
+        def begin(request: pb.EmbedStreamRequest) -> tuple[pb.EmbedStreamRequest, CallContext, _Outcome]:
+            message_call = call.for_message()
+            return request, message_call, self._begun(request.request, message_call)
 
-        for begun in read_ahead(requests, begin, self._admission):
-            reply = _finished(begun)
-            call.num_items += begun.call.num_items
-            call.inference_ms += begun.call.inference_ms
+        for request, message_call, outcome in read_ahead(requests, begin, self._admission):
+            reply = pb.EmbedStreamResponse(sequence=request.sequence)
+            try:
+                if isinstance(outcome, FacetsError):
+                    raise outcome
+                reply.response.CopyFrom(_embedded(*outcome, request.request, message_call))
+            except (CallCancelledError, DeadlineExceededError):
+                raise  # the whole stream ends
+            except FacetsError as error:
+                reply.error.CopyFrom(status_of(error, request_id=call.request_id))
+            call.num_items += message_call.num_items
+            call.inference_ms += message_call.inference_ms
             yield reply
 
     def Explain(self, request: pb.ExplainRequest, call: CallContext) -> pb.ExplainResponse:
         """Tokens with their attention, facets with their nearest words."""
-        num_words = num_words_of(request, self._limits)
+        num_words = _num_words_of(request, self._limits)
         served, pending = self._submit(request, call)
         encoded = pending.result()
         explained = explain_encoded(
@@ -104,32 +103,17 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
-    def _begin(self, request: pb.EmbedStreamRequest, call: CallContext) -> _Begun:
-        permit = self._admission.stream_permit(call)
-        outcome: tuple[ServedTexts, PendingTexts] | FacetsError
-        try:
-            outcome = self._submit(request.request, call)
-            outcome[1].rows.when_ended(permit.close)
-        except FacetsError as error:
-            permit.close()
-            outcome = error
-        except BaseException:
-            permit.close()
-            raise
-        return _Begun(request.sequence, request.request, call, outcome)
+    def _begun(self, request: pb.EmbedRequest, call: CallContext) -> "_Outcome":
+        with self._admission.stream_permit(call) as permit:
+            try:
+                served, pending = self._submit(request, call)
+            except FacetsError as error:
+                return error
+            pending.rows.when_ended(permit.pop_all().close)
+            return served, pending
 
 
-def _finished(begun: _Begun) -> pb.EmbedStreamResponse:
-    reply = pb.EmbedStreamResponse(sequence=begun.sequence)
-    try:
-        if isinstance(begun.outcome, FacetsError):
-            raise begun.outcome
-        reply.response.CopyFrom(_embedded(*begun.outcome, begun.request, begun.call))
-    except (CallCancelledError, DeadlineExceededError):
-        raise  # the whole stream ends
-    except FacetsError as error:
-        reply.error.CopyFrom(status_of(error, request_id=begun.call.request_id))
-    return reply
+_Outcome = tuple[ServedTexts, PendingTexts] | FacetsError  # texts that wait for the model, or why they do not
 
 
 def _embedded(
@@ -158,11 +142,7 @@ def _unit_length(facets: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray[np.floating]:
-    """An array of the requested type; magnitudes too large for half precision are clipped.
-
-    Raises:
-        InvalidInputError: The type is unknown.
-    """
+    """An array of the requested type; magnitudes too large for half precision are clipped."""
     assert array is not None
     dtype = _DATA_TYPES.get(data_type)
     if dtype is None:
@@ -173,14 +153,10 @@ def _as_data_type(array: NDArray[np.floating] | None, data_type: int) -> NDArray
     return array.astype(dtype, copy=False)
 
 
-def num_words_of(
+def _num_words_of(
     request: pb.ExplainRequest | pb.ScoreRequest | pb.SuggestTopicsRequest, limits: LimitsConfig
 ) -> dict[str, int]:
-    """``num_words`` of a request as a keyword argument; empty: the default of the library.
-
-    Raises:
-        InvalidInputError: It is out of range.
-    """
+    """``num_words`` of a request as a keyword argument; empty: the default of the library."""
     if not request.HasField("num_words"):
         return {}
     return {"num_words": check_number(request.num_words, ("num_words",), limits.max_nearest_words)}
@@ -224,7 +200,7 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
             explain=scoring.explain,
             score_range=scoring.score_range if scoring.calibrated else None,
             encoder=CallEncoder(served, call),
-            **num_words_of(request, limits),
+            **_num_words_of(request, limits),
         )
         return message_of(
             pb.ScoreResponse,
@@ -314,6 +290,6 @@ class TopicService(texts_pb2_grpc.TopicServiceServicer):
             keep=list(request.keep),
             avoid=list(request.avoid),
             encoder=CallEncoder(served, call),
-            **num_words_of(request, limits),
+            **_num_words_of(request, limits),
         )
         return message_of(pb.SuggestTopicsResponse, texts=topics, model=served.model, timings=call)
