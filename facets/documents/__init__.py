@@ -6,12 +6,11 @@ from facets.documents.encoding import check_facets
 from facets.documents.engine import CollectionEngine
 from facets.documents.filters import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.parts import EncodedText
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionInfo, CollectionRecord
 from facets.documents.reindexing import ReindexStep, TargetModel
 from facets.documents.request import SearchRequest
 from facets.documents.reranking import RankedText, rerank
 from facets.documents.types import (
-    CollectionInfo,
     Combination,
     CountResult,
     DeleteResult,

@@ -1,15 +1,13 @@
-"""Where the SQL of SQLite and PostgreSQL differs: tables, a few expressions, and filters on payloads.
+"""The SQL of SQLite and PostgreSQL: tables, the expressions that differ, and filters on payloads.
 
-PostgreSQL keeps a payload as it was written, and again as ``jsonb`` in the column ``fields`` for filters.
-``jsonb`` compares numbers as decimals and strings by the collation of the database; both are adjusted here so that
-filters mean exactly what :func:`facets.documents.filters.matches` means.
+PostgreSQL keeps a payload as text, and again as ``jsonb`` in the column ``fields`` for filters.
 """
 
 import json
 import sqlite3
 import uuid
-from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from facets.documents.codes import split_codes
 from facets.documents.filters import (
@@ -23,7 +21,6 @@ from facets.documents.filters import (
     NoneOf,
     OneOf,
     Range,
-    Scalar,
     bounds_of,
 )
 from facets.storage.checksums import tables_with_checksums
@@ -46,7 +43,6 @@ CREATE TABLE collections (
     model_revision TEXT NOT NULL,
     -- Models of one space search each other's collections.
     space TEXT NOT NULL,
-    -- How directions of facets are stored: always int8.
     code TEXT NOT NULL,
     num_facets {integer} NOT NULL,
     dim {integer} NOT NULL,
@@ -130,7 +126,7 @@ _RENEWAL = (
 )
 _SQLITE_TYPES = {
     **{"integer": "INTEGER", "blob": "BLOB", "text": "TEXT", "collation": "", "payload_as_json": "", "zero": "0"},
-    **{"auto_key": "INTEGER PRIMARY KEY AUTOINCREMENT", "row_key": "INTEGER PRIMARY KEY AUTOINCREMENT"},
+    **dict.fromkeys(("auto_key", "row_key"), "INTEGER PRIMARY KEY AUTOINCREMENT"),
     **{"meta_value": "", "meta_options": " WITHOUT ROWID"},
 }
 # Text is stored as bytes because it may contain NUL; ids and names sort by code point.
@@ -154,40 +150,33 @@ def postgres_schema() -> PostgresSchema:
     return PostgresSchema(title="document store", tables=tables, version=1, renewal=_RENEWAL)
 
 
-class Dialect(ABC):
-    """The SQL expressions that differ between databases.
+@dataclass(frozen=True, kw_only=True)
+class Dialect:
+    """The SQL expressions that differ between databases."""
 
-    Attributes:
-        is_shared: Whether other processes may write, too.
-        row_in: Condition that ``row`` is in a JSON list of integers.
-        id_in: Condition that ``id`` is in a JSON list of strings.
-        given_rows: Table ``given`` with the column ``value``, from a JSON list of integers.
-        join: Join that keeps the order of the tables.
-        next_revision: Statement that increments the revision.
-        row_sequence: Table with the last row number.
-        payload_columns: Columns of ``documents`` that hold the payload.
-        field_names: Query for the paths of all payload fields of some documents, given a collection and their number.
-    """
-
-    is_shared: bool
-    row_in: str
-    id_in: str
-    given_rows: str
-    join: str
-    next_revision: str
-    row_sequence: str
-    payload_columns: str
-    field_names: str
-    _blob: str
-    _num_bytes: str
+    is_shared: bool  # whether other processes may write, too
+    row_in: str  # condition that `row` is in a JSON list of integers
+    id_in: str  # condition that `id` is in a JSON list of strings
+    given_rows: str  # table `given` with the column `value`, from a JSON list of integers
+    join: str  # join that keeps the order of the tables
+    next_revision: str  # statement that increments the revision
+    row_sequence: str  # table with the last row number
+    payload_columns: str  # columns of `documents` that hold the payload
+    field_names: str  # query for the paths of all payload fields, given a collection and a number of documents
+    as_bytes: str
+    num_bytes_of: str
+    # The JSON type of a payload field, NULL where it is missing. Here and in `conditions`, {field} is the field.
+    json_type: str
+    # Conditions on a field, each with at most one parameter, a JSON value: the field comes before the parameter.
+    conditions: Mapping[str, str]
 
     def blob(self, column: str) -> str:
         """A column of bytes or text as bytes."""
-        return self._blob.format(column)
+        return self.as_bytes.format(column)
 
     def num_bytes(self, column: str) -> str:
         """The size of a column in bytes."""
-        return self._num_bytes.format(column)
+        return self.num_bytes_of.format(column)
 
     def payload_values(self, payload: str) -> tuple[str, ...]:
         """The values of ``payload_columns``."""
@@ -197,183 +186,127 @@ class Dialect(ABC):
         """Facet codes for the row in ``facets``, and chunks for ``facet_parts``; PostgreSQL needs no chunks."""
         return (codes, []) if self.is_shared else split_codes(codes, num_other_bytes)
 
-    @abstractmethod
-    def json_type(self, path: str) -> Sql:
-        """The JSON type of a payload field; NULL where it is missing."""
+    def on_field(self, template: str, path: str, *values: object) -> Sql:
+        """An expression with a payload field, and with values as JSON."""
+        keys: Parameters = list(path.split("."))
+        field = f"(fields{' -> ?::text' * len(keys)})"  # `->` with a text looks into objects only
+        if not self.is_shared:
+            field, keys = "payload, ?", ["$" + "".join(f'."{key}"' for key in keys)]
+        encode = _to_jsonb if self.is_shared else str
+        encoded = [encode(json.dumps(value, ensure_ascii=False)) for value in values]
+        return template.replace("{field}", field), [*keys * template.count("{field}"), *encoded]
 
     def filter_sql(self, filter: Filter) -> Sql:
         """A valid filter as a condition on the payload that is true or false, never NULL."""
         match filter:
             case AllOf(filters):
-                return self._joined(filters, " AND ", if_empty="1 = 1")
+                return _joined([self.filter_sql(inner) for inner in filters], " AND ", if_empty="1 = 1")
             case AnyOf(filters):
-                return self._joined(filters, " OR ", if_empty="1 = 0")
+                return _joined([self.filter_sql(inner) for inner in filters], " OR ", if_empty="1 = 0")
             case NoneOf(filters):
-                expression, parameters = self._joined(filters, " OR ", if_empty="1 = 0")
+                expression, parameters = self.filter_sql(AnyOf(filters))
                 return f"(NOT {expression})", parameters
             case _:
-                return self._condition_sql(filter)
-
-    def _joined(self, filters: Sequence[Filter], operator: str, *, if_empty: str) -> Sql:
-        parts = [self.filter_sql(filter) for filter in filters]
-        expression = operator.join(expression for expression, _ in parts) or if_empty
-        return f"({expression})", [parameter for _, parameters in parts for parameter in parameters]
-
-    @abstractmethod
-    def _condition_sql(self, condition: Condition) -> Sql: ...
+                terms = [self.on_field(self.conditions[name], filter.field, *value) for name, *value in _tests(filter)]
+                expression, parameters = _joined(terms, " AND ", if_empty="1 = 1")
+                return f"COALESCE({expression}, FALSE)", parameters
 
 
-class SqliteDialect(Dialect):
-    """SQLite. Text is read as bytes, since damaged text may not be valid UTF-8; the checksum reports the damage.
+def _joined(parts: Sequence[Sql], operator: str, *, if_empty: str) -> Sql:
+    expression = operator.join(expression for expression, _ in parts) or if_empty
+    return f"({expression})", [parameter for _, parameters in parts for parameter in parameters]
 
-    Filter values are passed as JSON text, so that a number in the filter and the same number in a payload are parsed by
-    the same code and compare equal.
-    """
 
-    is_shared = False
-    row_in = "row IN (SELECT value FROM json_each(?))"
-    id_in = "id IN (SELECT value FROM json_each(?))"
-    given_rows = "json_each(?) AS given"
-    join = "CROSS JOIN"
-    next_revision = "UPDATE meta SET value = value + 1 WHERE key = 'revision'"
-    row_sequence = "sqlite_sequence"
-    payload_columns = "payload"
-    field_names = (
+def _tests(condition: Condition) -> Sequence[tuple[str, *tuple[object, ...]]]:
+    """The tests of a condition, all of which must pass: a name in ``Dialect.conditions``, and the value if any."""
+    match condition:
+        case Exists():
+            return [("exists",)]
+        case Equals(_, value):
+            return [("one of", [value])]
+        case OneOf(_, values):
+            return [("one of", list(values))]
+        case Contains(_, value):
+            return [("contains", [value])]
+        case Range():
+            return [
+                (f"{'string' if isinstance(bound, str) else 'number'} {comparison}", bound)
+                for comparison, bound in bounds_of(condition)
+            ]
+
+
+def _comparisons(template: str, **types: str) -> dict[str, str]:
+    return {
+        f"{kind} {comparison}": template.replace("{type}", type).replace("{comparison}", comparison)
+        for kind, type in types.items()
+        for comparison in (">", ">=", "<", "<=")
+    }
+
+
+# Text is read as bytes, since damaged text may not be valid UTF-8; the checksum reports the damage. Integers and floats
+# are one type.
+SQLITE = Dialect(
+    is_shared=False,
+    row_in="row IN (SELECT value FROM json_each(?))",
+    id_in="id IN (SELECT value FROM json_each(?))",
+    given_rows="json_each(?) AS given",
+    join="CROSS JOIN",
+    next_revision="UPDATE meta SET value = value + 1 WHERE key = 'revision'",
+    row_sequence="sqlite_sequence",
+    payload_columns="payload",
+    field_names=(
         "SELECT DISTINCT fullkey FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?), "
         "json_tree(payload) WHERE fullkey <> '$' AND instr(fullkey, '[') = 0"
-    )
-
-    _blob = "CAST({} AS BLOB)"
-    _num_bytes = "length(CAST({} AS BLOB))"
-
-    def json_type(self, path: str) -> Sql:
-        """The JSON type of a payload field."""
-        return "json_type(payload, ?)", [_sqlite_path(path)]
-
-    def _condition_sql(self, condition: Condition) -> Sql:
-        path = _sqlite_path(condition.field)
-        parameters: Parameters
-        match condition:
-            case Exists():
-                return "(json_type(payload, ?) IS NOT NULL)", [path]
-            case Equals(_, value):
-                return self._one_of(path, [value])
-            case OneOf(_, values):
-                return self._one_of(path, values)
-            case Contains(_, value):
-                where, parameters = f"item.type IN ({_sqlite_types(value)})", [path, path]
-                if _has_content(value):
-                    where += " AND item.value = json_extract(?, '$')"
-                    parameters.append(json.dumps(value, ensure_ascii=False))
-                return (
-                    "(COALESCE(json_type(payload, ?) = 'array', 0) AND "
-                    f"EXISTS (SELECT 1 FROM json_each(payload, ?) AS item WHERE {where}))"
-                ), parameters
-            case Range():
-                bounds = bounds_of(condition)
-                terms = [f"json_type(payload, ?) IN ({_sqlite_types(bounds[0][1])})"]
-                parameters = [path]
-                for comparison, bound in bounds:
-                    terms.append(f"json_extract(payload, ?) {comparison} json_extract(?, '$')")
-                    parameters += [path, json.dumps(bound, ensure_ascii=False)]
-                return f"COALESCE({' AND '.join(terms)}, 0)", parameters
-
-    def _one_of(self, path: str, values: Sequence[Scalar]) -> Sql:
-        """One term for each JSON type among the values."""
-        by_types: dict[str, list[Scalar]] = {}
-        for value in values:
-            by_types.setdefault(_sqlite_types(value), []).append(value)
-        terms: list[str] = []
-        parameters: Parameters = []
-        for types, members in by_types.items():
-            term = f"json_type(payload, ?) IN ({types})"
-            parameters.append(path)
-            if _has_content(members[0]):
-                term += " AND json_extract(payload, ?) IN (SELECT value FROM json_each(?))"
-                parameters += [path, json.dumps(members, ensure_ascii=False)]
-            terms.append(f"COALESCE({term}, 0)")
-        return f"({' OR '.join(terms)})", parameters
-
-
-def _sqlite_path(path: str) -> str:
-    return "$" + "".join(f'."{key}"' for key in path.split("."))
-
-
-def _sqlite_types(value: Scalar) -> str:
-    """The JSON types that equal values may have, as an SQL list."""
-    if value is None:
-        return "'null'"
-    if isinstance(value, bool):
-        return "'true'" if value else "'false'"
-    return "'text'" if isinstance(value, str) else "'integer', 'real'"
-
-
-def _has_content(value: Scalar) -> bool:
-    """Whether the value is not determined by its JSON type alone."""
-    return isinstance(value, (str, int, float)) and not isinstance(value, bool)
-
-
-class PostgresDialect(Dialect):
-    """PostgreSQL."""
-
-    is_shared = True
-    row_in = "row = ANY(translate(?, '[]', '{}')::bigint[])"
-    id_in = "id IN (SELECT json_array_elements_text(?::json))"
-    given_rows = "unnest(translate(?, '[]', '{}')::bigint[]) AS given(value)"
-    join = "JOIN"
-    next_revision = "UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'revision'"
-    row_sequence = "row_sequence"
-    payload_columns = "payload, fields"
-    field_names = (
+    ),
+    as_bytes="CAST({} AS BLOB)",
+    num_bytes_of="length(CAST({} AS BLOB))",
+    json_type="json_type({field})",
+    conditions={
+        "exists": "json_type({field}) IS NOT NULL",
+        "one of": "(replace(json_type({field}), 'integer', 'real'), ifnull(json_extract({field}), 0)) "
+        "IN (SELECT replace(type, 'integer', 'real'), ifnull(atom, 0) FROM json_each(?))",
+        "contains": "json_type({field}) = 'array' AND EXISTS (SELECT 1 FROM json_each({field}) AS item, json_each(?) "
+        "AS value WHERE replace(item.type, 'integer', 'real') = replace(value.type, 'integer', 'real') "
+        "AND item.atom IS value.atom)",
+        **_comparisons(
+            "json_type({field}) IN ({type}) AND json_extract({field}) {comparison} json_extract(?, '$')",
+            number="'integer', 'real'",
+            string="'text'",
+        ),
+    },
+)
+# `jsonb` compares numbers as decimals, and strings by the collation of the database.
+POSTGRES = Dialect(
+    is_shared=True,
+    row_in="row = ANY(translate(?, '[]', '{}')::bigint[])",
+    id_in="id IN (SELECT json_array_elements_text(?::json))",
+    given_rows="unnest(translate(?, '[]', '{}')::bigint[]) AS given(value)",
+    join="JOIN",
+    next_revision="UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'revision'",
+    row_sequence="row_sequence",
+    payload_columns="payload, fields",
+    field_names=(
         "WITH RECURSIVE found (path, value) AS ("
         "SELECT '$'::text, fields FROM (SELECT fields FROM documents WHERE collection = ? LIMIT ?) AS some_documents "
         "UNION ALL "
         "SELECT path || '.' || key, inner_value FROM found, LATERAL jsonb_each("
         "CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) AS inner_fields (key, inner_value)) "
         "SELECT DISTINCT path FROM found WHERE path <> '$'"
-    )
-
-    _blob = "{}"
-    _num_bytes = "octet_length({})"
-
-    def json_type(self, path: str) -> Sql:
-        """The JSON type of a payload field."""
-        field, keys = _postgres_field(path)
-        return f"jsonb_typeof({field})", keys
-
-    def _condition_sql(self, condition: Condition) -> Sql:
-        field, keys = _postgres_field(condition.field)
-        match condition:
-            case Exists():
-                return f"({field} IS NOT NULL)", keys
-            case Equals(_, value):
-                return f"COALESCE({field} IN (SELECT jsonb_array_elements(?::jsonb)), FALSE)", [*keys, _json([value])]
-            case OneOf(_, values):
-                among = f"COALESCE({field} IN (SELECT jsonb_array_elements(?::jsonb)), FALSE)"
-                return among, [*keys, _json(list(values))]
-            case Contains(_, value):
-                where = f"COALESCE(jsonb_typeof({field}) = 'array' AND {field} @> ?::jsonb, FALSE)"
-                return where, [*keys, *keys, _json([value])]
-            case Range():
-                bounds = bounds_of(condition)
-                is_text = isinstance(bounds[0][1], str)
-                compared = f"({field} #>> '{{}}') COLLATE \"C\"" if is_text else field
-                terms = [f"jsonb_typeof({field}) = '{'string' if is_text else 'number'}'"]
-                parameters = [*keys]
-                for comparison, bound in bounds:
-                    terms.append(f"{compared} {comparison} {'?::text' if is_text else '?::jsonb'}")
-                    parameters += [*keys, bound if isinstance(bound, str) else _json(bound)]
-                return f"COALESCE({' AND '.join(terms)}, FALSE)", parameters
-
-
-def _postgres_field(path: str) -> Sql:
-    """The value at a path; ``->`` with a text looks into objects only."""
-    keys: Parameters = list(path.split("."))
-    return f"(fields{' -> ?::text' * len(keys)})", keys
-
-
-def _json(value: Scalar | Sequence[Scalar]) -> str:
-    return _to_jsonb(json.dumps(value, ensure_ascii=False))
+    ),
+    as_bytes="{}",
+    num_bytes_of="octet_length({})",
+    json_type="jsonb_typeof({field})",
+    conditions={
+        "exists": "{field} IS NOT NULL",
+        "one of": "{field} IN (SELECT jsonb_array_elements(?::jsonb))",
+        "contains": "jsonb_typeof({field}) = 'array' AND {field} @> ?::jsonb",
+        **_comparisons("jsonb_typeof({field}) = '{type}' AND {field} {comparison} ?::jsonb", number="number"),
+        **_comparisons(
+            "jsonb_typeof({field}) = '{type}' AND ({field} #>> '{}') COLLATE \"C\" {comparison} (?::jsonb #>> '{}')",
+            string="string",
+        ),
+    },
+)
 
 
 def _to_jsonb(payload: str) -> str:
@@ -391,6 +324,3 @@ def _to_jsonb(payload: str) -> str:
 def _exact(digits: str) -> int | float:
     number = float(digits)
     return int(number) if abs(number) >= 2**53 else number
-
-
-SQLITE, POSTGRES = SqliteDialect(), PostgresDialect()

@@ -8,7 +8,7 @@ Shape letters: Q queries, K facets, D dimensions.
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
-from dataclasses import fields, replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import numpy as np
@@ -17,28 +17,25 @@ from numpy.typing import NDArray
 from facets.documents.codes import read_spans
 from facets.documents.confidence import RelevanceCurve
 from facets.documents.diagnosis import CollectionDiagnosis, CollectionMap, diagnose_collection, map_collection
-from facets.documents.encoding import check_collection_name, check_ids, check_text, encode_documents, encode_json
+from facets.documents.encoding import check_collection_name, check_ids, check_text, encode_documents
 from facets.documents.fields import DEFAULT_SEARCH_FIELDS, check_search_fields
-from facets.documents.filter_warnings import FilterChecker
+from facets.documents.filter_warnings import filter_warnings
 from facets.documents.filters import Filter, validate
 from facets.documents.following import Follower
 from facets.documents.index_manager import IndexManager
 from facets.documents.paging import read_page_token, write_page_token
-from facets.documents.records import CollectionModel, CollectionRecord, DocumentRows
+from facets.documents.records import CollectionInfo, CollectionModel, CollectionRecord, DocumentRows
 from facets.documents.reindexing import Reindexer, ReindexStep, TargetModel
 from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import Searcher
 from facets.documents.store import DocumentStore, open_store
 from facets.documents.types import (
-    MAX_CONFIG_BYTES,
     MAX_NUM_FACETS,
-    CollectionInfo,
     CountResult,
     DeleteResult,
     Document,
     DocumentPage,
     GetResult,
-    JsonValue,
     SearchResult,
     StoredDocument,
     UpsertResult,
@@ -65,13 +62,12 @@ class CollectionEngine:
     """Stores documents durably and searches them; every method is thread-safe.
 
     Writes are durable and visible to searches when the method returns. Reads run beside writes. Revisions count the
-    writes of the data directory; every result carries the revision that it saw (``index_revision``), and every read
-    takes ``min_revision``: it must see the writes up to this revision.
+    writes of the data directory. Every result carries the revision that it saw as ``index_revision``; a read with
+    ``min_revision`` sees the writes up to this revision. For ``seen``, see :meth:`record`.
 
-    Raises (every method): StorageError if the store cannot be read or written (disk full, damaged page, engine closed);
-    the call stored nothing. Reads raise NotReadyError if ``min_revision`` lies in the future. Methods that take
-    the name of a collection raise NotFoundError (``resource_type="collection"``) if it does not exist. For ``seen``,
-    see :meth:`record`.
+    Raises (every method): StorageError if the store cannot be read or written; the call stored nothing. NotReadyError
+    if ``min_revision`` lies in the future. NotFoundError (``resource_type="collection"``) if there is no such
+    collection.
 
     Example:
         >>> import tempfile
@@ -120,7 +116,6 @@ class CollectionEngine:
         self._store = store
         self._indexes = indexes
         self._follower = Follower(store, indexes, revision)
-        self._filter_checker = FilterChecker()
         self._searcher = Searcher(store, indexes)
         self._reindexer = Reindexer(store, indexes, self._follower)
         self._closed = False
@@ -163,7 +158,6 @@ class CollectionEngine:
         num_facets: int,
         dim: int,
         space: str = "",
-        config: Mapping[str, JsonValue] | None = None,
         search_fields: Mapping[str, float] | None = None,
     ) -> CollectionInfo:
         """Creates an empty collection.
@@ -175,8 +169,7 @@ class CollectionEngine:
             num_facets: K, 1 to 256.
             dim: D, 1 to 4096; a multiple of 32 is several times faster.
             space: Models of one space search each other's collections; empty: the model has its own space.
-            config: JSON object stored with the collection.
-            search_fields: Payload fields that are searched with the text -> weight of their words, see
+            search_fields: Payload fields that are searched with the text, and the weights of their words, see
                 :mod:`facets.documents.fields`. None: ``DEFAULT_SEARCH_FIELDS``.
 
         Raises:
@@ -189,7 +182,6 @@ class CollectionEngine:
         for argument, number, limit in (("num_facets", num_facets, MAX_NUM_FACETS), ("dim", dim, MAX_DIM)):
             if not 1 <= number <= limit:
                 raise InvalidInputError(f"must be 1 to {limit}, got {number}", path=argument)
-        encoded_config = encode_json(config or {}, path=("config",), max_bytes=MAX_CONFIG_BYTES)
         collection_model = CollectionModel(
             model=model,
             model_revision=model_revision,
@@ -199,7 +191,7 @@ class CollectionEngine:
             search_fields=check_search_fields(DEFAULT_SEARCH_FIELDS if search_fields is None else search_fields),
         )
         with self._indexes.write_lock:
-            record = self._store.create_collection(name, collection_model, config=encoded_config)
+            record = self._store.create_collection(name, collection_model)
             # The collection exists even if its index cannot be created now, or another server has deleted it already.
             with suppress(IndexAwayError, NotFoundError, NotReadyError):
                 self._indexes.live(record)
@@ -217,11 +209,8 @@ class CollectionEngine:
 
     def _info(self, record: CollectionRecord) -> CollectionInfo:
         live = self._indexes.peek(record)
-        stored = {
-            field.name: getattr(record, field.name) for field in fields(CollectionInfo) if hasattr(record, field.name)
-        }
         return CollectionInfo(
-            **stored,
+            **asdict(record),
             num_damaged=self._indexes.quarantine.count(record),
             index_kind="exact" if live is None else live.kind,
             num_vectors=0 if live is None else live.num_vectors,
@@ -256,10 +245,10 @@ class CollectionEngine:
             name: The collection.
             documents: At most ``MAX_BATCH_DOCUMENTS`` with different ids.
             seen: Record of the collection for whose model the facets were made.
-            check: Called inside the write transaction before anything is written; may raise.
+            check: Called in the write transaction before anything is written; may raise.
 
         Raises:
-            InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`; nothing was stored.
+            InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`.
         """
         record = self.record(name, seen)
         batch = encode_documents(documents, record)
@@ -269,8 +258,8 @@ class CollectionEngine:
                 return UpsertResult(revision=self.revision, num_inserted=0, num_updated=0)
             write = self._store.upsert(record, batch, check=check)
             self._follower.wrote(record, write, batch)
-        num_updated = write.num_removed
-        return UpsertResult(revision=write.revision, num_inserted=len(batch.ids) - num_updated, num_updated=num_updated)
+        num_inserted = len(batch.ids) - write.num_removed
+        return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
     def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
         """Deletes documents by id or by filter, all of them or none; unknown ids are ignored.
@@ -282,13 +271,12 @@ class CollectionEngine:
             raise InvalidInputError("or where must be given, got both or neither", path="ids")
         if ids is not None:
             check_ids(ids, path=("ids",))
-        if where is not None:
-            validate(where)
+        validate(where)
         record = self.record(name)
         with self._indexes.collection_lock(record), self._indexes.write_lock:
             self.record(name, record)
             with self._store.view() as view:
-                warnings = self._filter_checker.warnings(view, view.collection(name), where)
+                warnings = filter_warnings(view, view.collection(name), where)
             write = self._store.delete(record, ids=ids, where=where)
             self._follower.wrote(record, write)
         return DeleteResult(revision=write.revision, warnings=warnings, num_deleted=write.num_removed)
@@ -296,13 +284,7 @@ class CollectionEngine:
     def get(
         self, name: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int | None = None
     ) -> GetResult:
-        """Documents by id.
-
-        Args:
-            name: The collection.
-            ids: At most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
-            include_facets: Whether to read the facet embeddings.
-            min_revision: The read must see the writes up to this revision.
+        """Documents by id, at most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
 
         Raises:
             InvalidInputError: Invalid ids, or several documents that exceed ``MAX_READ_BYTES`` together.
@@ -347,12 +329,11 @@ class CollectionEngine:
             min_revision: The read must see the writes up to this revision.
 
         Raises:
-            InvalidInputError: A page size out of range, or the page token of another listing.
+            InvalidInputError: An invalid page size or filter, or the page token of another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
-        if where is not None:
-            validate(where)
+        validate(where)
         with self._store.view() as view:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
@@ -364,7 +345,7 @@ class CollectionEngine:
             rows = view.page(record, after=after, limit=page_size + 1, where=where)
             ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
             num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
-            warnings = () if page_token else self._filter_checker.warnings(view, record, where)
+            warnings = () if page_token else filter_warnings(view, record, where)
             documents = _read_documents(view, record, rows[:num_documents], include_facets)
         next_token = ""
         if len(rows) > len(documents):
@@ -373,14 +354,13 @@ class CollectionEngine:
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:
         """Number of documents, or of those that match a filter."""
-        if where is not None:
-            validate(where)
+        validate(where)
         with self._store.view() as view:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
             num_documents = record.num_documents if where is None else view.count(record, where)
-            warnings = self._filter_checker.warnings(view, record, where)
-            return CountResult(num_documents=num_documents, index_revision=revision, warnings=warnings)
+            warnings = filter_warnings(view, record, where)
+        return CountResult(num_documents=num_documents, index_revision=revision, warnings=warnings)
 
     def search(
         self,
@@ -403,8 +383,7 @@ class CollectionEngine:
         Raises:
             InvalidInputError: The request is invalid for this collection.
         """
-        if request.where is not None:
-            validate(request.where)
+        validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)
         search = prepare_search(request, dim=record.dim, curve=curve)
         attempt, left_out = 0, set[int]()
@@ -422,7 +401,7 @@ class CollectionEngine:
                 continue
             if result is not None:
                 with self._store.view() as view:
-                    warnings = self._filter_checker.warnings(view, view.collection(name), request.where)
+                    warnings = filter_warnings(view, view.collection(name), request.where)
                 # The collection may have been written after `revision` was read.
                 return replace(result, index_revision=max(revision, result.index_revision), warnings=warnings)
             attempt += 1
@@ -438,17 +417,7 @@ class CollectionEngine:
         seed: int = 1,
         seen: CollectionRecord | None = None,
     ) -> CollectionDiagnosis:
-        """Describes the vectors of a collection, and with queries the recall of its index.
-
-        Args:
-            name: The collection.
-            queries: Vectors of questions in its space, ``[Q, D]``; ``[0, D]``: only the vectors are described.
-            seed: Seed of the samples of a large collection.
-            seen: Record of the collection for which the queries were encoded.
-
-        Raises:
-            InvalidInputError: The collection is empty, or the queries have another dimension.
-        """
+        """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
         record = self.record(name, seen)
         with self._store.view() as view:
             return diagnose_collection(
@@ -469,11 +438,9 @@ class CollectionEngine:
             return map_collection(view, record, max_documents=max_documents, seed=seed)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
-        """Moves a collection to another model or revision by encoding its texts again.
+        """Moves a collection to another model by encoding its texts again; see :mod:`facets.documents.reindexing`.
 
-        Until the move is complete, the collection serves calls and accepts writes as before. Documents keep their ids,
-        payloads and revisions; facets given by a caller are replaced by those of the text. After an error or a crash
-        the next call continues. If the collection already has this model, nothing happens.
+        Documents keep their ids, payloads and revisions; facets given by a caller are replaced by those of the text.
 
         Args:
             name: The collection.
@@ -482,16 +449,12 @@ class CollectionEngine:
             budget_s: Return after about this many seconds even if the move is not complete. None: only when it is.
 
         Raises:
-            Exception: What ``target.encode`` raised.
+            Exception: What ``target.encode`` raised; the next call continues.
         """
         return self._reindexer.step(name, target, budget_s=budget_s)
 
     def check_directory(self) -> None:
-        """Checks that data directory and store are still in place; for health checks.
-
-        Raises:
-            StorageError: They were deleted, moved or replaced, or PostgreSQL does not answer; writes are refused.
-        """
+        """Raises StorageError unless data directory and store are still in place; for health checks."""
         self._lock.check()
         self._store.check_place()
 
@@ -523,28 +486,15 @@ class CollectionEngine:
             indexed: Return the collection as the indexes have it, at least at this revision.
 
         Raises:
-            NotFoundError: There is no such collection, or it was deleted and created again since ``seen``.
+            NotFoundError: There is no such collection, or it was deleted since ``seen``.
             NotReadyError: It moved to another model since ``seen``.
         """
         if indexed is not None:
-            number = None if seen is None else seen.number
-            indexed_record = self._follower.record(name, number=number, min_revision=indexed)
+            indexed_record = self._follower.record(name, seen, min_revision=indexed)
             if indexed_record is not None:
                 return indexed_record
         with self._store.view() as view:
-            record = view.collection(name)
-        if seen is None or seen.number == record.number:
-            return record
-        if seen.created_us == record.created_us:
-            raise NotReadyError(
-                f"collection {name!r} moved to revision {record.model_revision} of model {record.model} during the "
-                "call: send it again"
-            )
-        raise NotFoundError(
-            f"collection {name!r} was deleted and created again during the call",
-            resource_type="collection",
-            resource_name=name,
-        )
+            return view.collection(name) if seen is None else view.collection_unchanged(seen)
 
 
 def _read_documents(
@@ -561,8 +511,8 @@ def _read_documents(
     facets, spans, with_facets = iter(stored.embeddings), iter(stored.spans), []
     for document, parts in zip(documents, searched, strict=True):
         part_facets = [next(facets) for _ in parts]
-        part_spans = [(part, next(spans)) for part in parts]
-        known_spans = [part.in_document(read_spans(own)[0]) for part, own in part_spans if own is not None]
+        part_spans = [None if (own := next(spans)) is None else part.in_document(read_spans(own)[0]) for part in parts]
+        known_spans = [own for own in part_spans if own is not None]
         with_facets.append(
             replace(
                 document,

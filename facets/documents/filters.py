@@ -1,22 +1,15 @@
-"""Payload filters: a small typed tree, evaluated in SQL by the store; :func:`matches` defines the meaning.
+"""Payload filters: a small typed tree, evaluated in SQL by the store.
 
 A field is named by its path in the payload: object keys joined by dots, e.g. ``author.name``. A value whose type
 differs from the filter's never matches: ``Equals("year", 1)`` does not match ``true`` or ``"1"``. Integers and floats
 are one type. A missing value matches nothing, so ``NoneOf([Equals(...)])`` matches documents without it.
-
-Example:
-    >>> recent = AllOf([Equals("kind", "news"), Range("year", gte=2020)])
-    >>> matches(recent, {"kind": "news", "year": 2021}), matches(recent, {"kind": "news"})
-    (True, False)
 """
 
 import math
-import operator
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 
 Scalar: TypeAlias = bool | int | float | str | None
@@ -70,7 +63,7 @@ class Contains:
 
 @dataclass(frozen=True, slots=True)
 class AllOf:
-    """Every one of ``filters`` matches; true when there are none."""
+    """All of ``filters`` match; true when there are none."""
 
     filters: Sequence["Filter"]
 
@@ -97,15 +90,10 @@ MAX_FILTER_NODES = 256  # filters in one tree
 MAX_FILTER_VALUES = 10_000  # values of one OneOf
 
 
-def validate(filter: Filter) -> None:
-    """Checks a filter's paths, values and size.
-
-    Raises:
-        InvalidInputError: A path that is empty or has an empty, quoted or control-character key; a value that is
-            not a JSON scalar; NaN or infinity; bounds of mixed types or none; a tree too large.
-    """
+def validate(filter: Filter | None) -> None:
+    """Raises InvalidInputError unless a filter's paths, values and size are valid; None is valid."""
     num_nodes = 0
-    level: list[Filter] = [filter]
+    level: list[Filter] = [] if filter is None else [filter]
     for _ in range(MAX_FILTER_DEPTH):
         if not level:
             return
@@ -115,62 +103,6 @@ def validate(filter: Filter) -> None:
             raise _invalid(f"has more than {MAX_FILTER_NODES} parts, the limit")
     if level:
         raise _invalid(f"is nested deeper than {MAX_FILTER_DEPTH} levels, the limit")
-
-
-def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
-    """Whether a payload passes a valid filter: the reference that the SQL is tested against."""
-    match filter:
-        case AllOf(filters):
-            return all(matches(inner, payload) for inner in filters)
-        case AnyOf(filters):
-            return any(matches(inner, payload) for inner in filters)
-        case NoneOf(filters):
-            return not any(matches(inner, payload) for inner in filters)
-        case Exists(path):
-            return _lookup(path, payload) is not _MISSING
-        case Equals(path, value):
-            return _same(_lookup(path, payload), value)
-        case OneOf(path, values):
-            return any(_same(_lookup(path, payload), value) for value in values)
-        case Contains(path, value):
-            items = _lookup(path, payload)
-            return isinstance(items, list) and any(_same(item, value) for item in items)
-        case Range():
-            found = _lookup(filter.field, payload)
-            return all(
-                _kind(found) == _kind(bound) and _COMPARE[comparison](found, bound)
-                for comparison, bound in bounds_of(filter)
-            )
-
-
-_MISSING = object()
-_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
-    ">": operator.gt,
-    ">=": operator.ge,
-    "<": operator.lt,
-    "<=": operator.le,
-}
-
-
-def _lookup(path: str, payload: Mapping[str, JsonValue]) -> object:
-    value: object = payload
-    for key in path.split("."):
-        if not isinstance(value, Mapping) or key not in value:
-            return _MISSING
-        value = value[key]
-    return value
-
-
-def _kind(value: object) -> str:
-    if isinstance(value, bool):
-        return "bool"
-    if isinstance(value, (int, float)):
-        return "number"
-    return type(value).__name__
-
-
-def _same(item: object, value: Scalar) -> bool:
-    return item is not _MISSING and _kind(item) == _kind(value) and item == value
 
 
 def bounds_of(node: Range) -> list[tuple[str, float | str]]:
@@ -185,29 +117,27 @@ def _invalid(rule: str) -> InvalidInputError:
 
 def _check_node(node: Filter) -> Sequence[Filter]:
     """Checks one filter; returns the filters inside it."""
+    values: Sequence[Scalar] = ()
     match node:
         case AllOf(filters) | AnyOf(filters) | NoneOf(filters) if not isinstance(filters, str):
             return filters
-        case Equals(path, value) | Contains(path, value):
-            _check_path(path)
-            _check_value(path, value)
+        case Equals(_, value) | Contains(_, value):
+            values = [value]
         case OneOf(path, values):
-            _check_path(path)
             if isinstance(values, str) or not 1 <= len(values) <= MAX_FILTER_VALUES:
                 raise _invalid(f"must have 1 to {MAX_FILTER_VALUES} scalars as values of {path!r}")
-            for value in values:
-                _check_value(path, value)
-        case Exists(path):
-            _check_path(path)
-        case Range():
-            _check_path(node.field)
-            kinds = {_kind(bound) for _, bound in bounds_of(node)}
-            for _, bound in bounds_of(node):
-                _check_value(node.field, bound)
-            if len(kinds) != 1 or not kinds <= {"number", "str"}:
-                raise _invalid(f"must have bounds of one type, numbers or strings, for {node.field!r}")
+        case Range(path):
+            values = [bound for _, bound in bounds_of(node)]
+            if len({isinstance(bound, str) for bound in values}) != 1 or any(isinstance(one, bool) for one in values):
+                raise _invalid(f"must have bounds of one type, numbers or strings, for {path!r}")
+        case Exists():
+            pass
         case _:
             raise _invalid(f"must be one of the filter classes, got {type(node).__name__}")
+    if not is_path(node.field):
+        raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {node.field!r}")
+    for value in values:
+        _check_value(node.field, value)
     return []
 
 
@@ -215,11 +145,6 @@ def is_path(path: str) -> bool:
     """Whether this is a path of a field: keys joined by dots, without quotes, backslashes and control characters."""
     keys = path.split(".") if isinstance(path, str) else [""]
     return all(keys) and not any(character in '"\\' or character < " " for character in path)
-
-
-def _check_path(path: str) -> None:
-    if not is_path(path):
-        raise _invalid(f"must have paths of keys joined by dots, without quotes or backslashes, got {path!r}")
 
 
 def _check_value(path: str, value: Scalar) -> None:

@@ -62,18 +62,15 @@ class Follower:
         """The revision; see :func:`facets.documents.records.check_revision`."""
         return check_revision(self.revision, min_revision, self._lost)
 
-    def record(self, name: str, *, number: int | None, min_revision: int) -> CollectionRecord | None:
-        """The live collection of a shared store as the indexes have it; None if there is none.
-
-        Catches up first if the collection is unknown, has another number, or the revision is too low.
-        """
+    def record(self, name: str, seen: CollectionRecord | None, *, min_revision: int) -> CollectionRecord | None:
+        """The live collection of a shared store as the indexes have it, the same as ``seen``; None if there is none."""
         if self._records is None:
             return None
         record = self._records.get(name)
-        if record is None or self.revision < min_revision or number not in (None, record.number):
+        if record is None or self.revision < min_revision or (seen is not None and seen.number != record.number):
             self.catch_up()
             record = self._records.get(name)
-        return record if record is None or number in (None, record.number) else None
+        return record if record is None or seen is None or seen.number == record.number else None
 
     def catch_up(self) -> None:
         """Applies everything that was written to a shared store.

@@ -1,4 +1,4 @@
-"""Collections and writes as the store represents them."""
+"""Collections, writes and rows as the store represents them."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from facets.documents.fields import SearchedText, searched_parts
 from facets.documents.types import DocumentPart, JsonValue
-from facets.errors import NotFoundError, NotReadyError, WritesLostError
+from facets.errors import NotReadyError, WritesLostError
 
 LostRevisions = Sequence[tuple[int, int]]
 """Pairs of revisions; those between the two were assigned by a PostgreSQL primary that no longer exists."""
@@ -34,7 +34,8 @@ class CollectionModel:
             "model": self.model,
             "model_revision": self.model_revision,
             "space": self.space or f"{self.model}@{self.model_revision}",
-            "code": "int8",
+            "code": "int8",  # how directions of facets are stored: there is no other way yet
+            "config": "{}",  # not used
             "num_facets": self.num_facets,
             "dim": self.dim,
             "search_fields": json.dumps(dict(self.search_fields), ensure_ascii=False),
@@ -61,7 +62,6 @@ class CollectionRecord:
     num_facets: int  # K, facets of each document
     dim: int  # D, dimensions of each facet
     created_us: int  # creation time, microseconds since 1970; kept when the collection moves to another model
-    config: dict[str, JsonValue]  # JSON object given at creation
     search_fields: dict[str, float]  # payload fields that are searched with the text -> weight of their words
     revision: int  # revision of the data directory after the last write to it; equal revisions mean equal documents
     num_documents: int
@@ -87,10 +87,18 @@ COLLECTION_COLUMNS = ", ".join(field.name for field in fields(CollectionRecord))
 def collection_from(values: Sequence[str | int | None]) -> CollectionRecord:
     """A collection from its ``COLLECTION_COLUMNS``."""
     named = dict(zip(COLLECTION_COLUMNS.split(", "), values, strict=True))
-    for name in ("config", "search_fields"):
-        named[name] = json.loads(str(named[name]))
-    named["state"] = CollectionState(str(named["state"]))
+    named |= {"search_fields": json.loads(str(named["search_fields"])), "state": CollectionState(str(named["state"]))}
     return CollectionRecord(**named)  # type: ignore[arg-type]  # the columns have these types
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectionInfo(CollectionRecord):
+    """A collection and the state of its index."""
+
+    num_damaged: int  # documents found to be damaged on disk; searches leave them out
+    index_kind: str  # `exact`, `faiss-ivf-int8`, ...
+    num_vectors: int  # facets in the index in memory, including removed ones; 0: the index is not loaded
+    snapshot_bytes: int  # size of the saved index; 0: none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -122,12 +130,7 @@ class DocumentRows:
 
     @property
     def parts(self) -> NDArray[np.int64]:
-        """The rows of all parts.
-
-        Example:
-            >>> DocumentRows(np.array([3, 9]), np.array([2, 1])).parts.tolist()
-            [3, 4, 9]
-        """
+        """The rows of all parts."""
         before = np.cumsum(self.counts) - self.counts
         rows: NDArray[np.int64] = np.repeat(self.firsts - before, self.counts) + np.arange(self.counts.sum())
         return rows
@@ -145,13 +148,6 @@ class DocumentRows:
         firsts = self.firsts[places]
         first_rows: NDArray[np.int64] = np.where((rows >= firsts) & (rows < firsts + self.counts[places]), firsts, rows)
         return first_rows
-
-
-def deleted_meanwhile(record: CollectionRecord) -> NotFoundError:
-    """The error of a call whose collection was deleted while it ran."""
-    name = record.name.partition("#")[0]  # a copy is named after its collection
-    message = f"collection {name!r} was deleted during the call"
-    return NotFoundError(message, resource_type="collection", resource_name=name)
 
 
 def check_revision(revision: int, min_revision: int | None, lost: LostRevisions = ()) -> int:

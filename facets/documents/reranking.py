@@ -103,7 +103,6 @@ def _record_of(documents: Sequence[Document], space: str) -> CollectionRecord:
         num_facets=min(len(document.facet_embeddings) for document in documents),
         dim=documents[0].facet_embeddings.shape[1],
         created_us=0,
-        config={},
         search_fields={},
         revision=0,
         num_documents=len(documents),

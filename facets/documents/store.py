@@ -41,9 +41,9 @@ from facets.documents.records import (
     DocumentRows,
     StoreWrite,
     collection_from,
-    deleted_meanwhile,
 )
-from facets.documents.view import StoreView, document_rows_from
+from facets.documents.types import DocumentPart
+from facets.documents.view import CHUNKS_OF_GIVEN, StoreView, document_rows_from
 from facets.errors import ConflictError, DamagedDocumentsError, DamagedError
 from facets.index.config import EngineConfig
 from facets.storage.checksums import row_checksum
@@ -54,33 +54,34 @@ from facets.storage.sql import SqlConnection, SqlDatabase
 
 STORE_FILE = "documents.sqlite3"
 _NO_ROWS: NDArray[np.int64] = np.empty(0, dtype=np.int64)
+_NO_DOCUMENTS = DocumentRows(_NO_ROWS, _NO_ROWS)
 _VERIFIED_AT_A_TIME = 256  # parts
+
+
+_Values = tuple[int, tuple[object, ...]]
+"""Checksum of some values, and these values."""
 
 
 class _BatchRows:
     """The rows of an encoded batch, prepared before the transaction begins; row numbers are not known yet."""
 
     def __init__(self, batch: EncodedBatch, dialect: Dialect) -> None:
-        self._num_parts, self._first_parts = batch.num_parts, batch.first_parts[:-1]
-        self._documents: list[tuple[int, tuple[object, ...]]] = []  # checksum, values
-        self._parts: list[list[tuple[int, tuple[object, ...]]]] = []  # the same for each part of a long document
-        for index, (id, text, payload) in enumerate(zip(batch.ids, batch.texts, batch.payloads, strict=True)):
-            parts, num_parts = batch.parts[index], int(self._num_parts[index])
+        self._batch = batch
+        self._documents: list[_Values] = []
+        self._parts: list[list[_Values]] = []  # of each long document
+        self._facets: list[_Values] = []  # of each part
+        self._chunks: list[list[bytes]] = []  # rest of the codes of each part
+        for index, (id, text, payload, parts) in enumerate(
+            zip(batch.ids, batch.texts, batch.payloads, batch.parts, strict=True)
+        ):
+            stored_text, num_parts = "" if parts else text, max(1, len(parts))
             num_tokens, num_read = batch.num_tokens[index], batch.num_read[index]
-            stored_text = text if num_parts == 1 else ""
             checksum = document_checksum(
                 stored_text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
             )
             values = (id, *dialect.payload_values(payload), stored_text, num_tokens, num_read, num_parts)
             self._documents.append((checksum, values))
-            self._parts.append([])
-            for part in parts:
-                part_text = text[part.start : part.end]
-                headings = json.dumps(part.headings, ensure_ascii=False)
-                checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
-                self._parts[-1].append((checksum, (part.start, part.page, headings, part_text)))
-        self._facets: list[tuple[int, tuple[object, ...]]] = []  # for each part
-        self._chunks: list[list[bytes]] = []  # rest of the codes of each part
+            self._parts.append([_part_values(part, text) for part in parts])
         codes = codes_to_bytes(batch.codes, batch.norms, batch.starts)
         for index, (start, end) in enumerate(pairwise(batch.starts.tolist())):
             norms, batch_spans = batch.norms[start:end].astype("<f4").tobytes(), batch.spans[index]
@@ -92,43 +93,38 @@ class _BatchRows:
 
     def insert(self, writer: "_Writer", record: CollectionRecord, revisions: Sequence[int | None]) -> NDArray[np.int64]:
         """Inserts document i under ``revisions[i]``, skipping None; returns the new rows."""
-        insert_rows = writer.connection.insert_rows
         inserted = np.array([i for i, revision in enumerate(revisions) if revision is not None], dtype=np.int64)
-        counts = self._num_parts[inserted]
+        counts = self._batch.num_parts[inserted]
         documents = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
-        first_row_of = dict(zip(inserted.tolist(), documents.firsts.tolist(), strict=True))
+        first_rows = list(zip(inserted.tolist(), documents.firsts.tolist(), strict=True))
+        part_rows = documents.parts
+        batch_parts = DocumentRows(self._batch.first_parts[:-1][inserted], counts).parts
+        rows = list(zip(part_rows.tolist(), batch_parts.tolist(), strict=True))
+        insert_rows, payload = writer.connection.insert_rows, writer.dialect.payload_columns
         insert_rows(
             "documents",
-            f"checksum, row, collection, revision, id, {writer.dialect.payload_columns}, text, num_tokens, num_read, "
-            "num_parts",
+            f"row, collection, revision, checksum, id, {payload}, text, num_tokens, num_read, num_parts",
             (
-                (row_checksum(checksum, row, record.number, revisions[i]), row, record.number, revisions[i], *values)
-                for i, row in first_row_of.items()
+                (row, record.number, revisions[i], row_checksum(checksum, row, record.number, revisions[i]), *values)
+                for i, row in first_rows
                 for checksum, values in (self._documents[i],)
             ),
         )
         insert_rows(
             "document_parts",
-            "checksum, row, document, start, page, headings, text",
+            "row, document, checksum, start, page, headings, text",
             (
-                (row_checksum(checksum, row + place, row), row + place, row, *values)
-                for i, row in first_row_of.items()
-                for place, (checksum, values) in enumerate(self._parts[i])
+                (row, first_row, row_checksum(checksum, row, first_row), *values)
+                for i, first_row in first_rows
+                for row, (checksum, values) in enumerate(self._parts[i], first_row)
             ),
         )
-        part_rows = documents.parts
-        # SQLite's own sequence counts the rows of `documents` only.
-        if len(part_rows) and (writer.dialect.is_shared or len(part_rows) > len(inserted)):
-            statement = f"UPDATE {writer.dialect.row_sequence} SET seq = ? WHERE name = 'documents'"
-            writer.connection.execute(statement, (int(part_rows[-1]),))
-        batch_parts = DocumentRows(self._first_parts[inserted], counts).parts
-        rows_and_parts = list(zip(part_rows.tolist(), batch_parts.tolist(), strict=True))
         insert_rows(
             "facets",
-            "checksum, row, norms, units, spans",
+            "row, checksum, norms, units, spans",
             (
-                (row_checksum(checksum, row), row, *values)
-                for row, part in rows_and_parts
+                (row, row_checksum(checksum, row), *values)
+                for row, part in rows
                 for checksum, values in (self._facets[part],)
             ),
         )
@@ -136,13 +132,23 @@ class _BatchRows:
             "facet_parts",
             "part, units",
             (
-                (row * CHUNKS_PER_ROW + place, chunk)
-                for row, part in rows_and_parts
-                for place, chunk in enumerate(self._chunks[part])
+                (chunk_row, chunk)
+                for row, part in rows
+                for chunk_row, chunk in enumerate(self._chunks[part], row * CHUNKS_PER_ROW)
             ),
         )
-        insert_rows("terms", "row, terms", ((row, self._terms[part]) for row, part in rows_and_parts))
+        insert_rows("terms", "row, terms", ((row, self._terms[part]) for row, part in rows))
+        # SQLite's own sequence counts the rows of `documents` only.
+        if len(part_rows) and (writer.dialect.is_shared or len(part_rows) > len(inserted)):
+            statement = f"UPDATE {writer.dialect.row_sequence} SET seq = ? WHERE name = 'documents'"
+            writer.connection.execute(statement, (int(part_rows[-1]),))
         return part_rows
+
+
+def _part_values(part: DocumentPart, text: str) -> _Values:
+    part_text, headings = text[part.start : part.end], json.dumps(part.headings, ensure_ascii=False)
+    checksum = part_checksum(part_text, start=part.start, headings=headings, page=part.page)
+    return checksum, (part.start, part.page, headings, part_text)
 
 
 class _Writer(StoreView):
@@ -162,7 +168,7 @@ class _Writer(StoreView):
         record: CollectionRecord,
         *,
         added_parts: NDArray[np.int64] = _NO_ROWS,
-        removed: DocumentRows | None = None,
+        removed: DocumentRows = _NO_DOCUMENTS,
     ) -> int:
         """Updates revision and counts of a collection; returns the new revision.
 
@@ -173,13 +179,16 @@ class _Writer(StoreView):
             NotReadyError: The collection moved to another model.
         """
         revision = self.next_revision()
-        num_documents, num_parts = len(added_parts), int(added_parts.sum())
-        if removed is not None:
-            num_documents, num_parts = num_documents - len(removed.firsts), num_parts - int(removed.counts.sum())
         cursor = self.connection.execute(
             "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
             "WHERE number = ? AND state = ?",
-            (revision, num_documents, num_parts, record.number, record.state),
+            (
+                revision,
+                len(added_parts) - len(removed.firsts),
+                int(added_parts.sum() - removed.counts.sum()),
+                record.number,
+                record.state,
+            ),
         )
         if not cursor.rowcount:  # another server deleted or moved it
             raise self._changed_meanwhile(record)
@@ -199,8 +208,7 @@ class _Writer(StoreView):
         row_list = json.dumps(documents.parts.tolist())
         self.connection.execute(
             f"DELETE FROM facet_parts WHERE part IN (SELECT part FROM {self.dialect.given_rows} {self.dialect.join} "
-            f"facet_parts ON part BETWEEN given.value * {CHUNKS_PER_ROW} "
-            f"AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1})",
+            f"facet_parts ON {CHUNKS_OF_GIVEN})",
             (row_list,),
         )
         for table in ("facets", "terms", "document_parts", "documents"):
@@ -210,23 +218,28 @@ class _Writer(StoreView):
         self.delete_documents(self.document_rows(record))
         self.connection.execute("DELETE FROM collections WHERE number = ?", (record.number,))
 
-    def retire(self, record: CollectionRecord) -> None:
-        self.connection.execute(
-            "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ?",
-            (f"{record.name}#{record.number}", CollectionState.RETIRED, record.number),
+    def rename(self, record: CollectionRecord, name: str, state: CollectionState) -> CollectionRecord:
+        cursor = self.connection.execute(
+            "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ? "
+            f"RETURNING {COLLECTION_COLUMNS}",
+            (name, state, record.number),
         )
+        return collection_from(cursor.fetchone())
+
+    def retire(self, record: CollectionRecord) -> None:
+        self.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
 
     def delete_and_log(self, record: CollectionRecord, removed: DocumentRows) -> StoreWrite:
         self.delete_documents(removed)
-        revision = self.count_write(record, removed=removed)
-        return self.log(record, revision, _NO_ROWS, 0, removed)
+        return self.log(record, self.count_write(record, removed=removed), removed=removed)
 
     def log(
         self,
         record: CollectionRecord,
         revision: int,
-        added: NDArray[np.int64],
-        num_added: int,
+        *,
+        added: NDArray[np.int64] = _NO_ROWS,
+        num_added: int = 0,
         removed: DocumentRows,
     ) -> StoreWrite:
         """Describes a write, and logs it for the indexes of other servers."""
@@ -238,8 +251,7 @@ class _Writer(StoreView):
             num_removed=len(removed.firsts),
         )
         if self.dialect.is_shared:
-            blobs = [rows.astype("<i8").tobytes() for rows in (write.added, write.removed)]
-            row = (revision, record.number, *blobs)
+            row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (write.added, write.removed)))
             self.connection.insert_rows("writes", "revision, collection, added, removed", [row])
             self.connection.execute("DELETE FROM writes WHERE revision <= ?", (revision - KEPT_WRITES,))
         return write
@@ -273,19 +285,17 @@ class DocumentStore:
         with self.database.write() as connection:
             yield _Writer(connection, self._dialect)
 
-    def create_collection(self, name: str, model: CollectionModel, *, config: str) -> CollectionRecord:
-        """Creates a collection from checked values; ``config`` is JSON.
+    def create_collection(self, name: str, model: CollectionModel) -> CollectionRecord:
+        """Creates a collection.
 
         Raises:
             ConflictError: The name is taken.
         """
-        created_us = time.time_ns() // 1000
+        values = {"name": name, "created_us": time.time_ns() // 1000}
         with self._write() as writer:
             if writer.connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
                 raise ConflictError(f"collection {name!r} exists already: expected a new name")
-            revision = writer.next_revision()
-            values = {"name": name, "created_us": created_us, "config": config, "revision": revision}
-            return writer.insert_collection({**values, **model.columns()})
+            return writer.insert_collection({**values, "revision": writer.next_revision(), **model.columns()})
 
     def delete_collection(self, record: CollectionRecord) -> int:
         """Deletes a collection with its documents, and a copy being built; returns the revision."""
@@ -312,7 +322,7 @@ class DocumentStore:
             writer.delete_documents(replaced)
             revision = writer.count_write(record, added_parts=batch.num_parts, removed=replaced)
             added = rows.insert(writer, record, [revision] * len(batch.ids))
-            return writer.log(record, revision, added, len(batch.ids), replaced)
+            return writer.log(record, revision, added=added, num_added=len(batch.ids), removed=replaced)
 
     def delete(
         self, record: CollectionRecord, *, ids: Sequence[str] | None = None, where: Filter | None = None
@@ -335,13 +345,9 @@ class DocumentStore:
             NotFoundError: The collection was deleted.
         """
         with self._write() as writer:
-            columns = "created_us, config, revision"
-            statement = f"SELECT {columns} FROM collections WHERE number = ?"
-            kept = writer.connection.execute(statement, (record.number,)).fetchone()
-            if kept is None:
-                raise deleted_meanwhile(record)
-            values = dict(zip(columns.split(", "), kept, strict=True))
-            values |= {"name": f"{record.name}#copy", "state": CollectionState.BUILDING, "replaces": record.number}
+            current = writer.collection_unchanged(record)
+            values = {"name": f"{record.name}#copy", "state": CollectionState.BUILDING, "replaces": record.number}
+            values |= {"created_us": current.created_us, "revision": current.revision}
             return writer.insert_collection({**values, **model.columns()})
 
     def add_copies(
@@ -349,13 +355,9 @@ class DocumentStore:
     ) -> tuple[StoreWrite, NDArray[np.bool_]]:
         """Adds documents to a copy under the revisions that they have in the collection.
 
-        Args:
-            copy: The copy.
-            rows: First rows of the documents in the collection, ``[N]``; documents deleted since are left out.
-            batch: The documents, encoded by the model of the copy.
+        ``rows``: first rows of the documents in the collection, ``[N]``; those that were deleted are left out.
 
-        Returns:
-            The write, and which of the documents were added, ``[N]``.
+        Returns the write, and which of the documents were added, ``[N]``.
         """
         batch_rows = _BatchRows(batch, self._dialect)
         with self._write() as writer:
@@ -369,19 +371,15 @@ class DocumentStore:
             writer.delete_documents(replaced)
             revision = writer.count_write(copy, added_parts=batch.num_parts[is_added], removed=replaced)
             added = batch_rows.insert(writer, copy, revisions)
-            return writer.log(copy, revision, added, int(is_added.sum()), replaced), is_added
+            num_added = int(is_added.sum())
+            return writer.log(copy, revision, added=added, num_added=num_added, removed=replaced), is_added
 
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
         with self._write() as writer:
             writer.retire(record)
             writer.count_write(copy)
-            cursor = writer.connection.execute(
-                "UPDATE collections SET name = ?, state = ?, replaces = NULL WHERE number = ? "
-                f"RETURNING {COLLECTION_COLUMNS}",
-                (record.name, CollectionState.LIVE, copy.number),
-            )
-            return collection_from(cursor.fetchone())
+            return writer.rename(copy, record.name, CollectionState.LIVE)
 
     def retire(self, record: CollectionRecord) -> None:
         """Hides a collection; :meth:`delete_retired` deletes it in small steps."""

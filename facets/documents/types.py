@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Literal, TypeAlias
 
 import numpy as np
@@ -14,7 +13,6 @@ MAX_NUM_FACETS = 256  # K of a collection, and facets of a long part
 MAX_PARTS = 65_536  # of one document
 MAX_PAYLOAD_BYTES = 64 * 1024  # UTF-8 bytes of a document's payload as compact JSON
 MAX_PAYLOAD_DEPTH = 32  # nested lists and objects in a payload
-MAX_CONFIG_BYTES = 64 * 1024  # UTF-8 bytes of a collection's config as compact JSON
 
 SearchMode = Literal["hybrid", "facets", "lexical"]
 Combination = Literal["sum", "any"]
@@ -34,33 +32,20 @@ class DocumentPart:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Document:
-    """A document to store.
+    """A document to store."""
 
-    Attributes:
-        id: Unique in the collection, 1 to ``MAX_ID_BYTES`` bytes of UTF-8 without NUL.
-        text: At most ``MAX_DOCUMENT_BYTES`` bytes of UTF-8; may be empty.
-        facet_embeddings: ``[K, D]``, any float dtype, finite; K and D of the collection. Magnitudes are kept. A long
-            text may have up to ``MAX_NUM_FACETS`` facets if ``facet_spans`` are given.
-        payload: JSON object of at most ``MAX_PAYLOAD_BYTES``, for filters.
-        facet_spans: Span of each facet in the text, ``[K, 2]``: offsets of its first character and after its last one,
-            in code points; equal offsets: no span. Spans in searched fields count as if the fields followed the
-            text, see :class:`facets.documents.fields.SearchedText`. None: not known.
-        num_tokens: Tokens of the text; None: not known.
-        num_read: How many of them the model has read.
-        parts: Consecutive parts that cover a long text, at most ``MAX_PARTS``; empty: the text is one part.
-        part_facets: Number of facets of each part, in order: at least K, with spans up to ``MAX_NUM_FACETS``. Required
-            with parts.
-    """
-
-    id: str
-    text: str
+    id: str  # unique in the collection, 1 to `MAX_ID_BYTES` bytes of UTF-8 without NUL
+    text: str  # at most `MAX_DOCUMENT_BYTES` bytes of UTF-8; may be empty
+    # `[K, D]`, finite; magnitudes are kept. A long text may have up to `MAX_NUM_FACETS` facets if spans are given.
     facet_embeddings: NDArray[np.floating]
-    payload: Mapping[str, JsonValue] = field(default_factory=dict)
+    payload: Mapping[str, JsonValue] = field(default_factory=dict)  # JSON object of at most `MAX_PAYLOAD_BYTES`
+    # Span of each facet in the text, `[K, 2]`: offsets of its first character and after its last one, in code points;
+    # equal offsets: no span. Searched fields count as if they followed the text, see `fields.SearchedText`.
     facet_spans: NDArray[np.integer] | None = None
-    num_tokens: int | None = None
-    num_read: int | None = None
-    parts: Sequence[DocumentPart] = ()
-    part_facets: Sequence[int] = ()
+    num_tokens: int | None = None  # tokens of the text; None: not known
+    num_read: int | None = None  # how many of them the model has read
+    parts: Sequence[DocumentPart] = ()  # at most `MAX_PARTS`, which cover a long text; empty: the text is one part
+    part_facets: Sequence[int] = ()  # facets of each part: at least K, with spans up to `MAX_NUM_FACETS`
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,29 +84,6 @@ class StoredDocument:
         if self.num_read is None or self.num_tokens is None:
             return None
         return TokenStats(self.num_read, self.num_tokens)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class CollectionInfo:
-    """Properties of a collection."""
-
-    name: str  # `[a-z0-9][a-z0-9_-]{0,63}`
-    model: str  # name of the model whose facets it holds
-    model_revision: str
-    # Models of one space search each other's collections, e.g. `all-MiniLM-L6-v2`; `name@revision` for a model with its
-    # own space.
-    space: str
-    num_facets: int  # K, facets of each document
-    dim: int  # D, dimensions of each facet
-    create_time: datetime  # UTC
-    config: dict[str, JsonValue]  # JSON object given at creation
-    search_fields: dict[str, float]  # payload fields that are searched with the text -> weight of their words
-    num_documents: int
-    num_parts: int  # parts of all documents; a short document is one
-    num_damaged: int  # documents found to be damaged on disk; searches leave them out
-    index_kind: str  # `exact`, `faiss-ivf-int8`, ...
-    num_vectors: int  # facets in the index in memory, including removed ones; 0: the index is not loaded
-    snapshot_bytes: int  # size of the saved index; 0: none
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

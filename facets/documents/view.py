@@ -6,7 +6,6 @@ Every value is compared with its checksum. Shape letters: N documents, T facets 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,7 +33,6 @@ from facets.documents.records import (
     StoreWrite,
     check_revision,
     collection_from,
-    deleted_meanwhile,
 )
 from facets.documents.types import MAX_PARTS, DocumentPart, JsonValue, StoredDocument
 from facets.errors import DamagedDocumentsError, DamagedError, FacetsError, NotFoundError, NotReadyError
@@ -63,59 +61,10 @@ class Passage:
         return searched_text(self.text, self.payload, fields, part=self.part if self.num_parts > 1 else None)
 
 
-class _PassageRow(NamedTuple):
-    """A part and its document as read from the tables, not yet verified."""
-
-    row: int
-    first_row: int
-    collection: int
-    revision: int
-    checksum: int
-    num_tokens: int | None
-    num_read: int | None
-    num_parts: int
-    id: bytes | str
-    payload: bytes | str
-    document_text: bytes
-    part_checksum: int | None
-    start: int | None
-    page: int | None
-    headings: bytes | str | None
-    part_text: bytes | None
-
-    def document_is_intact(self) -> bool:
-        checksum = document_checksum(
-            _decoded(self.document_text),
-            id=_decoded(self.id),
-            payload=_decoded(self.payload),
-            num_tokens=self.num_tokens,
-            num_read=self.num_read,
-            num_parts=self.num_parts,
-        )
-        return self.checksum == row_checksum(checksum, self.first_row, self.collection, self.revision)
-
-    def part_is_intact(self) -> bool:
-        if self.num_parts == 1:
-            return True
-        text, headings = _decoded(self.part_text), _decoded(self.headings)
-        checksum = part_checksum(text, start=self.start or 0, headings=headings, page=self.page or 0)
-        return self.part_checksum == row_checksum(checksum, self.row, self.first_row)
-
-    def passage(self) -> Passage:
-        text, start = _decoded(self.document_text if self.num_parts == 1 else self.part_text), self.start or 0
-        headings = tuple(json.loads(self.headings)) if self.headings else ()
-        return Passage(
-            first_row=self.first_row,
-            number=self.row - self.first_row + 1,
-            num_parts=self.num_parts,
-            part=DocumentPart(start=start, end=start + len(text), headings=headings, page=self.page or 0),
-            id=_decoded(self.id),
-            text=text,
-            payload=json.loads(self.payload),
-            revision=self.revision,
-            num_tokens=self.num_tokens,
-            num_read=self.num_read,
-        )
+# Chunks of the codes of given rows, see `facets.documents.codes.split_codes`.
+CHUNKS_OF_GIVEN = (
+    f"part BETWEEN given.value * {CHUNKS_PER_ROW} AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1}"
+)
 
 
 class StoreView:
@@ -134,11 +83,7 @@ class StoreView:
         )
 
     def meta(self, key: str) -> str | int:
-        """A property of the store.
-
-        Raises:
-            DamagedError: It is missing.
-        """
+        """A property of the store; raises DamagedError if it is missing."""
         row = self._connection.execute("SELECT value FROM meta WHERE key = ?", (key,)).fetchone()
         if row is None:
             raise DamagedError(f"the document store is damaged: its {key} is missing; restore it from a backup")
@@ -182,11 +127,7 @@ class StoreView:
         return [collection_from(values) for values in cursor]
 
     def collection(self, name: str) -> CollectionRecord:
-        """The live collection of that name.
-
-        Raises:
-            NotFoundError: There is no such collection.
-        """
+        """The live collection of that name; raises NotFoundError if there is none."""
         record = self._collection("name = ? AND state = ?", name, CollectionState.LIVE)
         if record is None:
             raise NotFoundError(f"collection {name!r} does not exist", resource_type="collection", resource_name=name)
@@ -217,16 +158,17 @@ class StoreView:
         """The error of a call whose collection was deleted or moved while it ran."""
         where = "name = ? AND created_us = ? AND state = ?"  # a moved collection keeps its creation time
         if self._collection(where, record.name, record.created_us, CollectionState.LIVE) is None:
-            return deleted_meanwhile(record)
+            name = record.name.partition("#")[0]  # a copy is named after its collection
+            message = f"collection {name!r} was deleted during the call"
+            return NotFoundError(message, resource_type="collection", resource_name=name)
         return NotReadyError(f"collection {record.name!r} moved to another model during the call: send it again")
 
     def uncopied(
         self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
     ) -> tuple[NDArray[np.int64], int]:
-        """Documents of a collection whose current version is not in its copy.
+        """First rows of at most ``limit`` documents beyond row ``after`` whose current version is not in the copy.
 
-        Returns the first rows of at most ``limit`` such documents beyond row ``after``, ascending, and the row up to
-        which there are no others.
+        Returns them, ascending, and the row up to which there are no others.
         """
         cursor = self._connection.execute(
             # "+" keeps SQLite from using the index of ids: rows come in their order
@@ -261,7 +203,7 @@ class StoreView:
 
     def json_types(self, record: CollectionRecord, field: str, limit: int) -> set[str]:
         """JSON types, as the database names them, of a payload field in the first ``limit`` documents."""
-        expression, parameters = self._sql.json_type(field)
+        expression, parameters = self._sql.on_field(self._sql.json_type, field)
         some_documents = "(SELECT * FROM documents WHERE collection = ? LIMIT ?) AS some_documents"
         cursor = self._connection.execute(
             f"SELECT DISTINCT {expression} FROM {some_documents}", (*parameters, record.number, limit)
@@ -374,29 +316,52 @@ class StoreView:
         blob = self._sql.blob
         columns = (
             "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
-            f"{blob('documents.id')}, {blob('payload')}, {blob('documents.text')}, document_parts.checksum, "
-            f"start, page, {blob('headings')}, {blob('document_parts.text')}"
+            f"{blob('documents.id')}, {blob('payload')}, {blob('documents.text')}, {blob('headings')}, "
+            f"{blob('document_parts.text')}, document_parts.checksum, start, page"
         )
         cursor = self._connection.execute(f"SELECT {columns} {self._given_with_documents}", (_json_list(rows),))
-        passages, damaged = {}, {}
-        for passage_row in map(_PassageRow._make, cursor):
-            if not passage_row.document_is_intact():
-                damaged.update(dict.fromkeys(self._rows_of_damaged(passage_row), _decoded(passage_row.id)))
-            elif not passage_row.part_is_intact():
-                damaged[passage_row.row] = _decoded(passage_row.id)
-            else:
-                passages[passage_row.row] = passage_row.passage()
+        passages, damaged = {}, dict[int, str]()
+        for values in cursor:
+            row, first_row, collection, revision, checksum, num_tokens, num_read, num_parts = values[:8]
+            id, payload, text, headings, part_text = map(_decoded, values[8:13])
+            checksum_of_part, start, page = (value or 0 for value in values[13:])
+            expected = document_checksum(
+                text, id=id, payload=payload, num_tokens=num_tokens, num_read=num_read, num_parts=num_parts
+            )
+            if checksum != row_checksum(expected, first_row, collection, revision):
+                damaged |= dict.fromkeys(self._rows_of_damaged(row, first_row, num_parts), id)
+                continue
+            if num_parts > 1:
+                text = part_text
+                expected = part_checksum(text, start=start, headings=headings, page=page)
+                if checksum_of_part != row_checksum(expected, row, first_row):
+                    damaged[row] = id
+                    continue
+            above = tuple(json.loads(headings)) if headings else ()
+            passages[row] = Passage(
+                first_row=first_row,
+                number=row - first_row + 1,
+                num_parts=num_parts,
+                part=DocumentPart(start=start, end=start + len(text), headings=above, page=page),
+                id=id,
+                text=text,
+                payload=json.loads(payload),
+                revision=revision,
+                num_tokens=num_tokens,
+                num_read=num_read,
+            )
         if damaged:
             raise DamagedDocumentsError("the text or the payload", damaged)
         return passages
 
-    def _rows_of_damaged(self, damaged: _PassageRow) -> list[int]:
+    def _rows_of_damaged(self, row: int, first_row: int, num_parts: int) -> list[int]:
         """Rows of the parts of a damaged document, whose number of parts may be wrong."""
-        if damaged.num_parts == 1:
-            return [damaged.row]
-        first, last = damaged.first_row, damaged.first_row + min(int(damaged.num_parts), MAX_PARTS)
+        if num_parts == 1:
+            return [row]
         statement = "SELECT row FROM document_parts WHERE row BETWEEN ? AND ? AND document = ?"
-        return [damaged.row, *_first_column(self._connection.execute(statement, (first, last, first))).tolist()]
+        last_row = first_row + min(int(num_parts), MAX_PARTS)
+        rows = _first_column(self._connection.execute(statement, (first_row, last_row, first_row)))
+        return [row, *rows.tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
         """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text.
@@ -437,7 +402,7 @@ class StoreView:
         codes = {row: [units or b""] for row, _, _, _, units in facet_rows}
         cursor = self._connection.execute(
             f"SELECT part, {blob('units')} FROM {self._sql.given_rows} {self._sql.join} facet_parts "
-            f"ON part BETWEEN given.value * {CHUNKS_PER_ROW} AND given.value * {CHUNKS_PER_ROW} + {CHUNKS_PER_ROW - 1}",
+            f"ON {CHUNKS_OF_GIVEN}",
             (json.dumps(list(codes)),),
         )
         for part, units in sorted(cursor.fetchall()):

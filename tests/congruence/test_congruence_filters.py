@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from congruence.conftest import NAME, Pair
 from congruence.corpus import payload_of
+from filter_reference import matches
 
 from facets.documents import (
     AllOf,
@@ -22,7 +23,6 @@ from facets.documents import (
     OneOf,
     Range,
 )
-from facets.documents.filters import matches
 
 SCALARS: list[Any] = [
     *(None, True, False, 0, 1, 14, 14.0, 2.5, -0.0, "14", "", "x", "a1", "\u00e9\U0001f410", "z\u0001", "nul\u0001"),

@@ -131,9 +131,9 @@ def test_min_revision_waits_for_nothing_that_was_never_written(pair: Pair, corpu
 
 def test_collections_come_and_go(pair: Pair) -> None:
     def act(engine: CollectionEngine) -> object:
-        engine.create_collection("other", model="m", model_revision="2", num_facets=1, dim=DIM, config={"a": "\0"})
+        engine.create_collection("other", model="m", model_revision="2", num_facets=1, dim=DIM)
         engine.upsert("other", [Document(id="a", text="A", facet_embeddings=facets_of(1, 1))])
-        names = [(info.name, info.config, info.num_documents) for info in engine.list_collections()]
+        names = [(info.name, info.num_documents) for info in engine.list_collections()]
         gone = engine.delete_collection("other")
         return names, gone, [info.name for info in engine.list_collections()], engine.revision
 

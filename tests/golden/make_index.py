@@ -36,9 +36,7 @@ def main(version: str) -> None:
     ]
     config = EngineConfig(background=False, exact_max_facets=0)
     with CollectionEngine.open(folder / "directory", config) as engine:
-        engine.create_collection(
-            "golden", model="toy", model_revision="1", num_facets=2, dim=32, space="toys", config={"language": "en"}
-        )
+        engine.create_collection("golden", model="toy", model_revision="1", num_facets=2, dim=32, space="toys")
         engine.upsert("golden", documents[:50])
         engine.maintain()
         engine.delete("golden", ids=["d07"])

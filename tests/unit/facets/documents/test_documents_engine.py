@@ -43,9 +43,7 @@ def ids(result: SearchResult) -> list[str]:
 
 def test_collection_lifecycle(engine: CollectionEngine) -> None:
     before = datetime.now(tz=UTC)
-    made = engine.create_collection(
-        "a-1", model="m", model_revision="r", num_facets=3, dim=8, config={"language": "en"}
-    )
+    made = engine.create_collection("a-1", model="m", model_revision="r", num_facets=3, dim=8)
     assert (made.name, made.model, made.model_revision, made.num_facets, made.dim) == ("a-1", "m", "r", 3, 8)
     assert abs((made.create_time - before).total_seconds()) < 60
     assert engine.get_collection("a-1") == made
@@ -232,7 +230,6 @@ def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: 
     record = store.create_collection(
         "docs",
         CollectionModel(model="toy", model_revision="1", space="toy", num_facets=2, dim=32, search_fields={}),
-        config="{}",
     )
     assert len(indexes.live(record)) == 0
     store.delete_collection(record)

@@ -4,12 +4,13 @@ import json
 import sqlite3
 
 import pytest
+from filter_reference import matches
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from facets.documents import AllOf, AnyOf, Contains, Equals, Exists, Filter, NoneOf, OneOf, Range
 from facets.documents.dialects import SQLITE
-from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, matches, validate
+from facets.documents.filters import MAX_FILTER_DEPTH, MAX_FILTER_NODES, validate
 from facets.errors import InvalidInputError
 
 KEYS = st.sampled_from(["a", "b", "c.d", "e\u00e9 f"])

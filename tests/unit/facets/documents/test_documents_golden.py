@@ -34,7 +34,7 @@ def test_golden_data_directory_loads(version: str, tmp_path: Path, caplog: pytes
     with engine:
         assert not caplog.records, "the snapshot must be used, not set aside"
         info = engine.get_collection("golden")
-        assert (info.num_facets, info.dim, info.num_documents, info.config) == (2, 32, 59, {"language": "en"})
+        assert (info.num_facets, info.dim, info.num_documents) == (2, 32, 59)
         assert info.index_kind == "faiss-ivf-int8"
         assert engine.revision == expected["revision"]
         queries = np.array(expected["queries"], dtype=np.float32)

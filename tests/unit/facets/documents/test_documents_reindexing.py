@@ -124,7 +124,6 @@ def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_
     record = store.create_collection(
         "docs",
         CollectionModel(model="toy", model_revision="1", space="toy", num_facets=2, dim=32, search_fields={}),
-        config="{}",
     )
     copy = store.begin_copy(
         record,
