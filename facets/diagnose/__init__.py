@@ -3,10 +3,4 @@
 from facets.diagnose.plane import Plane, lay_out
 from facets.diagnose.vectors import Neighbours, VectorReport, describe
 
-__all__ = [
-    "Neighbours",
-    "Plane",
-    "VectorReport",
-    "describe",
-    "lay_out",
-]
+__all__ = ["Neighbours", "Plane", "VectorReport", "describe", "lay_out"]

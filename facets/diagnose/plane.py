@@ -30,18 +30,11 @@ class Plane:
 
 
 def lay_out(vectors_ND: NDArray[np.floating], *, num_themes: int, seed: int, on_step: Callable[[], None]) -> Plane:
-    """Lays out unit vectors by t-SNE and finds themes by spherical k-means; deterministic.
+    """Lays out at least one unit vector by t-SNE and finds at most ``num_themes`` by spherical k-means; deterministic.
 
     Of more than 3,000 vectors, a random 3,000 are laid out, and each of the others is placed among its five nearest.
-
-    Args:
-        vectors_ND: ``[N, D]``, N >= 1.
-        num_themes: Maximum of T.
-        seed: Seed of all random choices.
-        on_step: Called repeatedly; ends the work by raising.
-
-    References:
-        Policar et al. 2024, openTSNE; Kobak and Berens 2019 for the landmarks.
+    ``on_step``: called repeatedly; ends the work by raising. See Policar et al. 2024, openTSNE, and Kobak and Berens
+    2019 for the landmarks.
     """
     vectors = np.ascontiguousarray(vectors_ND, dtype=np.float32)
     centers, themes = _themes(vectors, min(num_themes, len(vectors)), seed)

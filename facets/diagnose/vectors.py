@@ -12,11 +12,13 @@ from numpy.typing import NDArray
 
 from facets.errors import InvalidInputError
 from facets.language.interruption import check_interrupted
+from facets.language.vectors import unit_rows
 
 NUM_NEIGHBOURS = 10  # neighbours counted for each query
 _MAX_PRODUCTS = 4e11  # single-precision multiplications for the queries: a few seconds
 _SCORES_AT_A_TIME = 2**24
 _RELATIVE_TIE = 1e-6  # scores that differ by less are equal
+_MAX_DUPLICATES = 0.01  # a larger share is a finding
 _MAX_SPECTRUM_ROWS = 20_000  # sample from which the rank is computed
 
 
@@ -46,50 +48,32 @@ class VectorReport:
     largest_duplicate: int  # owners in the largest group of equal rows
     effective_rank: float  # exponential of the entropy of the centered singular values (Roy and Vetterli 2007)
     epsilon_rank: int  # number of singular values above 1 % of the largest one
-    dot: Neighbours  # by inner product
+    dot: Neighbours  # by inner product: the same, since searches ignore norms
     cosine: Neighbours  # by cosine
     findings: tuple[str, ...]  # what stands out, in sentences
 
 
-def describe(
-    rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer] | None = None, seed: int = 1
-) -> VectorReport:
-    """Describes vectors.
-
-    Args:
-        rows_ND: ``[N, D]``, finite.
-        owners_N: Owner of each row, ``[N]``. None: each row is its own owner.
-        seed: Seed of the samples.
+def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer], seed: int = 1) -> VectorReport:
+    """Describes vectors, whose norms are ignored; ``owners_N``: owner of each row.
 
     Raises:
-        InvalidInputError: All rows are zero, values are not finite, or the shapes do not match.
+        InvalidInputError: All rows are zero.
 
     Example:
-        >>> report = describe(np.array([[3.0, 0.0], [1.0, 0.1], [0.0, 1.0]]))
-        >>> report.dot.self_first < report.cosine.self_first
-        True
+        >>> report = describe(np.array([[1.0, 0.0], [0.6, 0.8], [0.6, 0.8]]), owners_N=np.arange(3))
+        >>> report.num_duplicates, report.cosine.self_first
+        (1, 1.0)
     """
-    rows = np.ascontiguousarray(rows_ND, dtype=np.float32)
-    if rows.ndim != 2 or not rows.size:
-        raise InvalidInputError(
-            f"has shape {list(rows.shape)}, expected [rows, dimensions], none of them 0", path="rows"
-        )
-    if not np.isfinite(rows).all():
-        row = int(np.flatnonzero(~np.isfinite(rows).all(axis=1))[0])
-        raise InvalidInputError("has NaN or infinite values: expected finite ones", path=("rows", row))
-    owners = np.arange(len(rows)) if owners_N is None else np.asarray(owners_N, dtype=np.int64)
-    if owners.shape != (len(rows),):
-        raise InvalidInputError(f"has shape {list(owners.shape)}, expected [{len(rows)}]", path="owners")
-    norms = np.linalg.norm(rows, axis=1)
-    is_used = norms > 0
+    rows, owners = unit_rows(rows_ND.astype(np.float32)), np.asarray(owners_N, dtype=np.int64)
+    is_used = rows.any(axis=1)
     if not is_used.any():
-        raise InvalidInputError("has zeros only: expected at least one other vector", path="rows")
+        raise InvalidInputError("has no facets: expected at least one document with words", path="rows")
     used, used_owners = rows[is_used], np.unique(owners[is_used], return_inverse=True)[1]
     num_duplicates, largest_duplicate = _duplicates(used, used_owners)
     effective_rank, epsilon_rank = _ranks(used, seed)
-    dot = cosine = _neighbours(used, used_owners, seed)
-    if np.abs(norms[is_used] - 1.0).max() >= _RELATIVE_TIE:
-        cosine = _neighbours(used / norms[is_used, None], used_owners, seed)
+    neighbours, findings = _neighbours(used, used_owners, seed), ["no problems found"]
+    if (share := num_duplicates / len(used)) > _MAX_DUPLICATES:
+        findings = [f"{share:.1%} of the vectors are duplicates; ties among them are broken by id"]
     return VectorReport(
         num_rows=len(rows),
         num_owners=len(np.unique(owners)),
@@ -99,9 +83,9 @@ def describe(
         largest_duplicate=largest_duplicate,
         effective_rank=effective_rank,
         epsilon_rank=epsilon_rank,
-        dot=dot,
-        cosine=cosine,
-        findings=_findings(dot, cosine, num_duplicates / len(used)),
+        dot=neighbours,
+        cosine=neighbours,
+        findings=tuple(findings),
     )
 
 
@@ -166,20 +150,3 @@ def _nearest_owners(scores_BN: NDArray[np.float32], owners_N: NDArray[np.int64])
         firsts = np.sort(np.unique(ranked, return_index=True)[1])[:NUM_NEIGHBOURS]
         nearest.append(ranked[firsts])
     return np.concatenate(nearest)
-
-
-def _findings(dot: Neighbours, cosine: Neighbours, duplicates: float) -> tuple[str, ...]:
-    findings = []
-    if duplicates > 0.01:
-        findings.append(f"{duplicates:.1%} of the vectors are duplicates; ties among them are broken by id")
-    if cosine.self_first - dot.self_first > 0.05:
-        findings.append(
-            f"rank by cosine: {dot.self_first:.1%} of the vectors find themselves by inner product, "
-            f"{cosine.self_first:.1%} by cosine"
-        )
-    if dot.unreached - cosine.unreached > 0.05:
-        findings.append(
-            f"{dot.unreached:.1%} of the documents are near no other vector by inner product, "
-            f"{cosine.unreached:.1%} by cosine"
-        )
-    return tuple(findings) or ("no problems found",)

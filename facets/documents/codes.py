@@ -1,8 +1,6 @@
 """How the store keeps facets and terms: int8 codes, magnitudes, spans, term counts, and checksums over all of them.
 
-Directions and magnitudes of facets are stored separately; zero facets are left out. The facets of several documents
-are concatenated, since a long document has more than K. SQLite itself has no checksums on its pages.
-
+Zero facets have no code. The facets of several documents are concatenated, since a long document has more than K.
 Shape letters: N documents, T facets of all documents, C chosen documents, K facets of a document, D dimensions.
 """
 
@@ -67,11 +65,7 @@ def codes_to_bytes(codes_TD: Codes, norms_T: NDArray[np.float32], starts_N1: NDA
 def codes_from_bytes(
     blobs: Sequence[bytes], norms_T: NDArray[np.float32], starts_N1: NDArray[np.int64], *, dim: int
 ) -> Codes:
-    """The reverse of :func:`codes_to_bytes`, ``[T, D]``.
-
-    Raises:
-        DamagedError: A blob has the wrong length.
-    """
+    """The reverse of :func:`codes_to_bytes`, ``[T, D]``; raises DamagedError if a blob has the wrong length."""
     is_stored_T = norms_T > 0
     num_stored_N = np.diff(np.concatenate([[0], np.cumsum(is_stored_T)])[starts_N1])
     if not (num_stored_N * dim == [len(blob) for blob in blobs]).all():
@@ -89,10 +83,7 @@ def split_codes(blob: bytes, num_other_bytes: int) -> tuple[bytes, list[bytes]]:
 
 
 def mark_headings(spans_K2: NDArray[np.integer], text: str) -> NDArray[np.uint32]:
-    """Spans as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading of the text.
-
-    ``spans_K2``: spans in the text of a part; those in fields come after its end.
-    """
+    """Spans of a part as stored, ``[K, 2]``: the highest bit of the start is set for a span inside a heading."""
     _, ends_K = read(text).headings_above(spans_K2)
     stored_K2 = spans_K2.astype(np.uint32)
     stored_K2[(spans_K2[:, 0] < spans_K2[:, 1]) & (spans_K2[:, 1] <= ends_K), 0] |= _HEADING_BIT
@@ -161,11 +152,7 @@ def terms_to_bytes(counts: TermCounts) -> bytes:
 
 
 def terms_from_bytes(blob: bytes) -> TermCounts:
-    """The reverse of :func:`terms_to_bytes`.
-
-    Raises:
-        DamagedError: The checksum differs.
-    """
+    """The reverse of :func:`terms_to_bytes`; raises DamagedError if the checksum differs."""
     body = blob[4:]
     if len(blob) < 4 or len(body) % 6 or zlib.crc32(body) != int.from_bytes(blob[:4], "little"):
         raise DamagedError("terms of a document are damaged on disk")

@@ -45,19 +45,15 @@ def features_of(
 ) -> NDArray[np.float64]:
     """The features of the candidates of one query, ``[C, F]`` in the order of :data:`FEATURES`.
 
-    Args:
-        scores_C: Ranking scores; must include the ten best candidates of the search.
-        signals_CS: In the order of :data:`SIGNALS`.
-        num_searched: Number of documents that were searched.
+    ``scores_C``: ranking scores, among them those of the ten best candidates. ``num_searched``: number of documents.
     """
     features_CF = np.zeros((len(scores_C), len(FEATURES)))
     if not len(scores_C):
         return features_CF
     best, scores = int(np.argmax(scores_C)), scores_C.astype(np.float64)
-    has_background = len(scores) >= _BACKGROUND_RANK
-    background = (
-        np.partition(scores, -_BACKGROUND_RANK)[-_BACKGROUND_RANK] if has_background else min(0.0, scores[best])
-    )
+    background = min(0.0, scores[best])
+    if len(scores) >= _BACKGROUND_RANK:
+        background = np.partition(scores, -_BACKGROUND_RANK)[-_BACKGROUND_RANK]
     features_CF[:, : len(SIGNALS)] = signals_CS[best]
     features_CF[:, FEATURES.index("size")] = np.log(np.clip(num_searched, 1, _MAX_SIZE))
     features_CF[:, FEATURES.index("lead")] = scores[best] - background

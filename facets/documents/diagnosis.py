@@ -3,6 +3,7 @@
 Shape letters: Q queries, D dimensions, R rows of the index (parts of documents), T facets of some of them.
 """
 
+from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -57,10 +58,8 @@ class CollectionMap:
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
     """Lays out a collection by the mean facet of each document; a long document is represented by its first part.
 
-    ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
-
-    Raises:
-        InvalidInputError: The collection is empty, or ``max_documents`` is too large.
+    ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000. Raises
+    InvalidInputError if the collection is empty or ``max_documents`` is too large.
     """
     if max_documents > _MAX_ROWS:
         raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
@@ -72,14 +71,10 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
     vectors = np.concatenate(sums)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
     plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=seed, on_step=check_interrupted)
-    ids: list[str] = []
-    for start in range(0, len(rows), _PARTS_AT_A_TIME):
-        chunk = rows[start : start + _PARTS_AT_A_TIME]
-        first_rows_and_ids = view.first_rows_and_ids(chunk)
-        ids += [first_rows_and_ids[row][1] for row in chunk.tolist()]
+    first_rows_and_ids = view.first_rows_and_ids(rows)
     return CollectionMap(
         num_documents=len(firsts),
-        ids=tuple(ids),
+        ids=tuple(first_rows_and_ids[row][1] for row in rows.tolist()),
         points=plane.points,
         document_themes=tuple(plane.themes.tolist()),
         centers=plane.centers,
@@ -97,6 +92,8 @@ def diagnose_collection(
     seed: int,
 ) -> CollectionDiagnosis:
     """Describes the vectors of a collection, and with queries the recall of its index.
+
+    ``queries_QD``: vectors of questions in its space, or ``[0, D]``. ``seed``: of the samples of a large collection.
 
     Raises:
         InvalidInputError: The collection is empty, or the queries have another dimension.
@@ -145,8 +142,7 @@ def _chunks(
 
 
 def _describe_sample(view: StoreView, record: CollectionRecord, shuffled_R: NDArray[np.int64]) -> VectorReport:
-    facets: list[NDArray[np.float32]] = []
-    owners: list[NDArray[np.int64]] = []
+    facets, owners = list[NDArray[np.float32]](), list[NDArray[np.int64]]()
     num_facets = num_parts = 0
     for facets_TD, starts in _chunks(view, record, shuffled_R):
         facets.append(facets_TD)
@@ -166,13 +162,9 @@ def _recall(
     if result.exhaustive:
         return 1.0, (), result.index_kind
     exact = search(SearchRequest(facets=facets, top_k=_TOP_K, mode="facets", exact=True))
-    num_missed: dict[str, int] = {}
-    num_expected = 0
+    num_missed = Counter[str]()
     for hits, expected in zip(result.hits, exact.hits, strict=True):
-        found = {hit.id for hit in hits}
-        num_expected += len(expected)
-        for hit in expected:
-            if hit.id not in found:
-                num_missed[hit.id] = num_missed.get(hit.id, 0) + 1
+        num_missed.update({hit.id for hit in expected} - {hit.id for hit in hits})
     missed_ids = sorted(num_missed, key=lambda id: (-num_missed[id], id))[:_MAX_MISSED_IDS]
-    return 1.0 - sum(num_missed.values()) / max(1, num_expected), tuple(missed_ids), result.index_kind
+    num_expected = max(1, sum(map(len, exact.hits)))
+    return 1.0 - num_missed.total() / num_expected, tuple(missed_ids), result.index_kind

@@ -8,18 +8,12 @@ import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.documents.codes import (
-    Codes,
-    count_terms,
-    decode_units,
-    encode_units,
-    mark_headings,
-    starts_of,
-)
+from facets.documents.codes import Codes, count_terms, decode_units, encode_units, mark_headings, starts_of
 from facets.documents.fields import SearchedText
 from facets.documents.records import CollectionRecord
 from facets.documents.types import (
@@ -115,41 +109,34 @@ def _check_id(id: str, path: ErrorPath) -> None:
         raise InvalidInputError(f"must be a non-empty id without NUL, got {id[:80]!r}", path=path)
 
 
-def encode_json(value: Mapping[str, JsonValue], *, path: ErrorPath, max_bytes: int = MAX_PAYLOAD_BYTES) -> str:
-    """A JSON object as compact text.
+def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
+    """The payload of a document as compact JSON.
 
     Raises:
-        InvalidInputError: It is not an object of JSON values, contains NaN or infinity, is nested deeper than
-            ``MAX_PAYLOAD_DEPTH``, or has more than ``max_bytes`` bytes of UTF-8.
+        InvalidInputError: It is not an object of JSON values, contains NaN, infinity or NUL, is nested deeper than
+            ``MAX_PAYLOAD_DEPTH``, or has more than ``MAX_PAYLOAD_BYTES`` bytes of UTF-8.
     """
-    if not isinstance(value, Mapping):
-        raise InvalidInputError(f"must be a JSON object, got {type(value).__name__}", path=path)
-    if not value:
+    if not isinstance(payload, Mapping):
+        raise InvalidInputError(f"must be a JSON object, got {type(payload).__name__}", path=path)
+    if not payload:
         return "{}"
-    _check_nesting(value, path)
+    level, depth = list[object]([payload]), 0
+    while level:
+        if depth > MAX_PAYLOAD_DEPTH:
+            raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
+        objects = [item for item in level if isinstance(item, Mapping)]
+        if not all(isinstance(key, str) for item in objects for key in item):
+            raise InvalidInputError("must have str keys only", path=path)
+        lists = [item for item in level if isinstance(item, (list, tuple))]
+        level, depth = list(chain(*(item.values() for item in objects), *lists)), depth + 1
     try:
-        text = json.dumps(dict(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+        text = json.dumps(dict(payload), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"must hold only JSON values: {error}", path=path) from error
-    check_text(text, path=path, max_bytes=max_bytes)
+    check_text(text, path=path, max_bytes=MAX_PAYLOAD_BYTES)
+    if "\\u0000" in text and _NUL.search(text):
+        raise InvalidInputError("must not contain NUL: it would end a string in filters", path=path)
     return text
-
-
-def _check_nesting(value: Mapping[str, JsonValue], path: ErrorPath) -> None:
-    level: list[object] = [value]
-    for _ in range(MAX_PAYLOAD_DEPTH + 1):
-        next_level: list[object] = []
-        for item in level:
-            if isinstance(item, Mapping):
-                if not all(isinstance(key, str) for key in item):
-                    raise InvalidInputError("must have str keys only", path=path)
-                next_level.extend(item.values())
-            elif isinstance(item, (list, tuple)):
-                next_level.extend(item)
-        if not next_level:
-            return
-        level = next_level
-    raise InvalidInputError(f"is nested deeper than {MAX_PAYLOAD_DEPTH} levels, the limit", path=path)
 
 
 def encode_documents(documents: Sequence[Document], record: CollectionRecord) -> EncodedBatch:
@@ -170,9 +157,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
                 f"is {document.id!r}, as an earlier one is: expected different ids", path=(*path, "id")
             )
         check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
-        payloads.append(payload := encode_json(document.payload, path=(*path, "payload")))
-        if "\\u0000" in payload and _NUL.search(payload):
-            raise InvalidInputError("must not contain NUL: it would end a string in filters", path=(*path, "payload"))
+        payloads.append(encode_payload(document.payload, path=(*path, "payload")))
         _check_parts(document, path, shape=(record.num_facets, record.dim))
         _check_spans(document, record, path)
     codes_TD, norms_T = _encode_facets(documents, record.dim)

@@ -37,6 +37,7 @@ from facets.index.snapshot import SnapshotIdentity, load_snapshot, set_aside, wr
 logger = logging.getLogger(__name__)
 
 ReadT = TypeVar("ReadT")
+IndexT = TypeVar("IndexT", LiveIndex, LexicalIndex)
 _RETIRED_AT_A_TIME = 256  # documents of a replaced collection deleted in one transaction, which blocks writers
 _TERMS_AT_A_TIME = 1024
 RETRY_S = 5.0  # after maintenance failed
@@ -65,16 +66,13 @@ class Quarantine:
                 id, record.name,
             )  # fmt: skip
 
-    def remove(self, record: CollectionRecord, rows: Iterable[int]) -> None:
-        """Removes documents that were stored again or deleted."""
+    def remove(self, record: CollectionRecord, rows: Iterable[int] | None = None) -> None:
+        """Removes documents that were stored again or deleted; None: all of the collection."""
         with self._lock:
-            for row in rows:
+            if rows is None:
+                self._ids.pop(record.number, None)
+            for row in rows or ():
                 self._ids.get(record.number, {}).pop(row, None)
-
-    def remove_collection(self, record: CollectionRecord) -> None:
-        """Removes all documents of a collection."""
-        with self._lock:
-            self._ids.pop(record.number, None)
 
     def count(self, record: CollectionRecord) -> int:
         """Number of damaged documents of a collection."""
@@ -83,16 +81,14 @@ class Quarantine:
 
 
 class CollectionSource:
-    """Reads one collection from the store for its indexes; see :class:`facets.index.base.FacetSource`.
+    """Reads one collection from the store for its indexes, leaving out damaged documents.
 
-    Damaged documents are put into quarantine and left out. Each read opens a separate view, since one long view would
-    keep SQLite from truncating its log.
+    Each read opens a separate view unless one is given: one long view would keep SQLite from truncating its log.
     """
 
     def __init__(
         self, store: DocumentStore, record: CollectionRecord, quarantine: Quarantine, *, view: StoreView | None = None
     ) -> None:
-        """``view``: if given, all reads use it."""
         self._view = view
         self._store = store
         self._record = record
@@ -130,7 +126,7 @@ class CollectionSource:
         return self._read_intact(rows, lambda view, rows: view.terms(self._record, rows))
 
     def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The given rows that exist and are intact, ascending, one for each place, and facets ``[S, K, D]``."""
+        """See :class:`facets.index.base.FacetSource`."""
 
         def read(view: StoreView, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
             existing = view.existing(rows)
@@ -149,15 +145,11 @@ class CollectionSource:
 
 
 class IndexManager:
-    """The indexes of a data directory and the thread that maintains them; thread-safe.
-
-    Attributes:
-        write_lock: Held while a write is made in the store and applied to the indexes, so that indexes see writes in
-            the order of revisions. Reentrant. Take the lock of a collection first if both are needed.
-        quarantine: Documents that are damaged on disk and in no index.
-    """
+    """The indexes of a data directory and the thread that maintains them; thread-safe."""
 
     def __init__(self, store: DocumentStore, directory: Path, config: EngineConfig) -> None:
+        # Held while a write is made in the store and applied to the indexes, so that indexes see writes in the order of
+        # revisions. Reentrant. Take the lock of a collection first if both are needed.
         self.write_lock = threading.RLock()
         self.quarantine = Quarantine()
         self._store = store
@@ -215,29 +207,27 @@ class IndexManager:
             NotReadyError: The collection moved to another model.
             StorageError: The store cannot be read.
         """
-        live = self._live.get(record.number)
-        if live is not None:
-            return live
-        with self.write_lock:
-            live = self._live.get(record.number)
-            if live is None:
-                live = self._load(self._current(record))
-                self._records[record.number] = record
-                self._live[record.number] = live
-                if live.is_due():
-                    self._wake.set()
-            return live
+        return self._loaded(self._live, record, self._load)
 
     def lexical(self, record: CollectionRecord) -> LexicalIndex:
         """The lexical index of a collection, built from the store if it is not in memory; raises as :meth:`live`."""
-        lexical = self._lexical.get(record.number)
-        if lexical is not None:
-            return lexical
-        with self.write_lock:
-            lexical = self._lexical.get(record.number)
-            if lexical is None:
-                lexical = self._lexical[record.number] = self._load_lexical(self._current(record))
-            return lexical
+        return self._loaded(self._lexical, record, self._load_lexical)
+
+    def _loaded(
+        self, indexes: dict[int, IndexT], record: CollectionRecord, load: Callable[[CollectionRecord], IndexT]
+    ) -> IndexT:
+        index = indexes.get(record.number)
+        if index is None:
+            with self.write_lock:
+                index = indexes.get(record.number)
+                if index is None:
+                    with self._store.view() as view:
+                        current = view.collection_unchanged(record)
+                    index = load(current)
+                    self._records[record.number] = current
+                    indexes[record.number] = index
+                    self._wake.set()
+        return index
 
     def collection_lock(self, record: CollectionRecord) -> threading.RLock:
         """Held during every write to the collection; a reader that holds it blocks writes. Reentrant."""
@@ -270,9 +260,9 @@ class IndexManager:
         *,
         is_added: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Applies a write of the store; the caller has held ``write_lock`` since before that write.
+        """Applies a write of the store, made under ``write_lock``.
 
-        ``batch``: the documents that were added. ``is_added``: which documents of the batch, ``[N]``; None: all.
+        ``batch``: the documents that were added. ``is_added``: which of them, ``[N]``; None: all.
         """
         self._records[record.number] = record
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
@@ -309,10 +299,7 @@ class IndexManager:
     ) -> None:
         """Brings all indexes to a state of the store that other servers wrote; the caller holds ``write_lock``.
 
-        Args:
-            view: That state.
-            records: All of its collections.
-            writes: Writes since an earlier state by collection number. None: not known; all indexes are loaded again.
+        ``writes``: writes since an earlier state by collection number; None: not known, all indexes are loaded again.
         """
         current = {record.number: record for record in records if record.state is not CollectionState.RETIRED}
         for number, record in list(self._records.items()):
@@ -364,7 +351,7 @@ class IndexManager:
 
     def drop(self, record: CollectionRecord) -> None:
         """Forgets a deleted collection."""
-        self.quarantine.remove_collection(record)
+        self.quarantine.remove(record)
         self._unload(record)
         self._records.pop(record.number, None)
         self._collection_locks.pop(record.number, None)
@@ -433,10 +420,6 @@ class IndexManager:
                         self._save(record, live)
                     except StorageError as error:
                         logger.warning("index of %s not saved: %s", record.name, error)
-
-    def _current(self, record: CollectionRecord) -> CollectionRecord:
-        with self._store.view() as view:
-            return view.collection_unchanged(record)
 
     def _backend_of(self, record: CollectionRecord) -> IndexBackend:
         return self._backend.of(f"facets-{self._store.store_id}-{record.number}")

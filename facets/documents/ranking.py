@@ -44,10 +44,13 @@ class Scored:
     confidences: NDArray[np.float32] | None = None
 
     def __getitem__(self, places: NDArray[np.int64]) -> "Scored":
-        met = Meetings(self.met.scores[places], self.met.shares[places], self.met.document_facets[places])
-        confidences = None if self.confidences is None else self.confidences[places]
         return Scored(
-            self.rows[places], met, self.scores[places], self.lexical[places], self.signals[places], confidences
+            self.rows[places],
+            Meetings(self.met.scores[places], self.met.shares[places], self.met.document_facets[places]),
+            self.scores[places],
+            self.lexical[places],
+            self.signals[places],
+            None if self.confidences is None else self.confidences[places],
         )
 
 
@@ -62,16 +65,10 @@ def rank(
 ) -> tuple[tuple[SearchHit, ...], ...] | None:
     """The best documents or parts for each query, best first, ties ordered by id.
 
-    Args:
-        view: The store.
-        record: The collection.
-        search: The queries.
-        candidate_rows: Rows of candidates of each query, ascending.
-        word_scores: Scores of these candidates by words; None in mode facets.
-        num_searched: Number of parts that were searched: those that pass the filter.
+    ``candidate_rows``: of each query, ascending. ``word_scores``: of these candidates; None in mode facets.
+    ``num_searched``: number of parts that pass the filter.
 
-    Returns:
-        Hits of each query; None if a candidate no longer exists, because index and view are at different revisions.
+    Returns None if a candidate no longer exists, because index and view are at different revisions.
     """
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *candidate_rows]))
     first_rows_and_ids = view.first_rows_and_ids(rows)
@@ -98,16 +95,10 @@ def score(
     space: str,
     num_searched: int,
 ) -> Scored:
-    """Scores the candidates of one query; in mode lexical only those that have a word of the query remain.
+    """Scores the candidates of one query, ``rows``; in mode lexical only those that have a word of the query remain.
 
-    Args:
-        rows: The candidates, ``[C]``.
-        met: Their scores by facets.
-        terms: Terms of the query; None in mode facets.
-        words: Their scores by words; None in mode facets.
-        search: The search.
-        space: Space of the facets.
-        num_searched: Number of documents that were searched.
+    ``met``: their scores by facets. ``terms``: terms of the query, ``words``: their scores by words; both None in mode
+    facets. ``space``: of the facets. ``num_searched``: number of documents that were searched.
     """
     lexical = np.zeros(len(rows), dtype=np.float32) if words is None else words.scores
     scores = met.scores + lexical  # if one of the two is not used, its scores are 0
@@ -269,10 +260,6 @@ def facets_share(space: str, max_coverage: float) -> float:
     """Weight of the facets in the hybrid score.
 
     ``max_coverage``: the largest share of the query's words that one document has, in [0, 1].
-
-    Example:
-        >>> [round(facets_share("all-MiniLM-L6-v2", coverage), 2) for coverage in (0.0, 0.5, 1.0)]
-        [0.8, 0.6, 0.4]
     """
     with_words, without_words = _SHARES_OF_SPACE.get(space, _WORD_SPACE_SHARES)
     return without_words + max_coverage * (with_words - without_words)
@@ -284,21 +271,11 @@ def fuse(
     """Convex sum of the facets' score and BM25 divided by its upper bound, ``[C]`` in [-1, 1].
 
     Scores are not scaled over the candidates: those of one collection are comparable across queries, and one strong
-    document does not displace the words of the others.
+    document does not displace the words of the others. See Bruch, Gai and Ingber 2023, "An analysis of fusion functions
+    for hybrid retrieval" (theoretical bounds).
 
-    Args:
-        facet_scores_C: In [-1, 1].
-        lexical_scores_C: 0 or more.
-        max_lexical: Upper bound of BM25 for this query; 0 if the collection has none of its words.
-        share: Weight of the facets, in [0, 1].
-
-    Example:
-        >>> both = np.array([0.25, 0.75], np.float32), np.array([3.0, 0.0], np.float32)
-        >>> fuse(*both, max_lexical=4.0, share=0.5).tolist()
-        [0.5, 0.375]
-
-    References:
-        Bruch, Gai and Ingber 2023, "An analysis of fusion functions for hybrid retrieval" (theoretical bounds).
+    ``max_lexical``: upper bound of BM25 for this query; 0 if the collection has none of its words. ``share``: weight of
+    the facets, in [0, 1].
     """
     lexical_C = lexical_scores_C / max_lexical if max_lexical > 0 else np.zeros_like(lexical_scores_C)
     return np.asarray(share * facet_scores_C + (1 - share) * lexical_C, dtype=np.float32)
@@ -307,12 +284,8 @@ def fuse(
 def similarities(facets_TD: NDArray[np.floating], starts_C1: NDArray[np.int64]) -> NDArray[np.float64]:
     """Similarity of documents, ``[C, C]`` in [0, 1], symmetric, 1 for equal ones.
 
-    The mean, over the facets of both documents, of the best cosine with a facet of the other one; zero facets are
-    ignored.
-
-    Args:
-        facets_TD: Facets of the documents, one document after another; norms are ignored.
-        starts_C1: Offset of each document's facets; each has at least one.
+    The mean, over the facets of both documents, of the best cosine with a facet of the other one; norms and zero facets
+    are ignored. ``starts_C1``: offset of each document's facets; each has at least one.
     """
     units = unit_rows(facets_TD.astype(np.float32))
     # [T, T] -> the best facet of each document for every facet, [T, C]; zero facets have cosine 0

@@ -26,41 +26,30 @@ _MIN_HYBRID_CANDIDATES = 50  # minimum number of candidates found by facets, and
 class SearchRequest:
     """A search for one or more queries. Ranges are checked here; shapes when the collection is known.
 
-    Attributes:
-        top_k: Hits for each query, 1 to ``MAX_TOP_K``.
-        facets: Facets of the queries, ``[Q, J, D]``, finite; norms are ignored. J need not be the collection's K.
-        weights: Weights of the facets, ``[Q, J]``, >= 0; scaled to add up to 1 for each query. None: all equal.
-        texts: The queries as texts, ``[Q]``, for lexical search; quoted phrases are matched exactly.
-        combine: How the scores of a query's facets are combined. ``sum``: ``sum_j w_j max_k cos(q_j, F_k)``. ``any``:
-            ``max_j w_j max_k cos(q_j, F_k)``, with the largest weight as 1. None: sum.
-        mode: ``hybrid``: facets and words; ``facets``; ``lexical``: BM25 alone, ignoring ``facets``. None: hybrid with
-            texts, facets without.
-        where: Only documents whose payload matches; None: all.
-        group: True: hits are documents, each with its best part. False: hits are parts.
-        exact: Compare with every document instead of using an approximate index.
-        min_confidence: Leave out hits with less confidence than this, in [0, 1]; above 0 it needs a curve for the mode.
-        diversify: How much the hits should differ in what they answer, in [0, 1]; above 0 they are not ordered by
-            score, see :func:`facets.index.candidates.select_diverse`.
-        min_revision: The search must see the writes up to this revision; 0: any.
-        reasons: Whether to compute evidence, answer and matched words, which is most of the work.
-
-    Raises:
-        InvalidInputError: A value is out of range; ``path`` names the field.
+    Raises InvalidInputError if a value is out of range; ``path`` names the field.
     """
 
-    top_k: int = 10
+    top_k: int = 10  # hits for each query, 1 to `MAX_TOP_K`
+    # Facets of the queries, `[Q, J, D]`, finite; norms are ignored. J need not be the collection's K.
     facets: NDArray[np.float32] | None = None
+    # Weights of the facets, `[Q, J]`, >= 0; scaled to add up to 1 for each query. None: all equal.
     weights: NDArray[np.floating] | None = None
-    texts: Sequence[str] | None = None
+    texts: Sequence[str] | None = None  # the queries as texts, `[Q]`; quoted phrases are matched exactly
+    # How the scores of a query's facets are combined. `sum`: sum_j w_j max_k cos(q_j, F_k); `any`: the maximum over j
+    # of the same terms, with the largest weight as 1. None: sum.
     combine: Combination | None = None
+    # `hybrid`: facets and words; `facets`; `lexical`: BM25 alone, ignoring `facets`. None: hybrid with texts, facets
+    # without.
     mode: SearchMode | None = None
-    where: Filter | None = None
-    group: bool = True
-    exact: bool = False
-    min_confidence: float = 0.0
+    where: Filter | None = None  # only documents whose payload matches; None: all
+    group: bool = True  # True: hits are documents, each with its best part. False: hits are parts.
+    exact: bool = False  # compare with every document instead of using an approximate index
+    min_confidence: float = 0.0  # leave out hits with less, in [0, 1]; above 0 it needs a curve for the mode
+    # How much the hits should differ in what they answer, in [0, 1]; above 0 they are not ordered by score, see
+    # `facets.index.candidates.select_diverse`.
     diversify: float = 0.0
-    min_revision: int = 0
-    reasons: bool = True
+    min_revision: int = 0  # the search must see the writes up to this revision; 0: any
+    reasons: bool = True  # whether to compute evidence, answer and matched words, which is most of the work
 
     def __post_init__(self) -> None:
         """Checks the ranges."""
@@ -142,13 +131,7 @@ def _query_terms(texts: Sequence[str] | None, mode: SearchMode) -> tuple[QueryTe
 def weighted_queries(
     facets: NDArray[np.float32], dim: int, *, weights: NDArray[np.floating] | None = None, any_suffices: bool = False
 ) -> NDArray[np.float32]:
-    """Gives every facet of the queries its weight as norm, ``[Q, J, D]`` float32.
-
-    Args:
-        facets: ``[Q, J, D]``, finite.
-        dim: D of the collection.
-        weights: ``[Q, J]``, >= 0, at least one of each query above 0; scaled to add up to 1. None: all equal.
-        any_suffices: Scale the largest weight to 1 instead.
+    """Gives every facet of the queries its weight as norm, ``[Q, J, D]`` float32; see :class:`SearchRequest`.
 
     Raises:
         InvalidInputError: Wrong shape, values that are not finite, or invalid weights.

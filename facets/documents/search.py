@@ -4,9 +4,9 @@ Shape letters: Q queries, J facets of a query, D dimensions.
 """
 
 import threading
-from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -45,24 +45,21 @@ class Searcher:
         self._filter_cache = _FilterCache()
 
     def search(self, record: CollectionRecord, search: PreparedSearch) -> SearchResult | None:
-        """Makes one attempt, which succeeds unless a write to the collection interferes.
+        """Makes one attempt; the result has the revision of the collection as ``index_revision``.
 
-        Returns:
-            The result with the revision of the collection as ``index_revision``; None if index and store were read at
-            different revisions: a document replaced between the two could be missed.
+        Returns None if index and store were read at different revisions, because a write to the collection interfered:
+        a document replaced between the two could be missed.
         """
-        request = search.request
-        allowed_rows = long_documents = None
-        revisions: set[int] = set()
-        if request.where is not None or (request.group and record.num_parts > record.num_documents):
+        request, finder = search.request, _CandidateFinder(search)
+        has_long_documents = request.group and record.num_parts > record.num_documents
+        if request.where is not None or has_long_documents:
             with self._store.view() as view:
                 current = view.collection_unchanged(record)
-                revisions.add(current.revision)
+                finder.revisions.add(current.revision)
                 if request.where is not None:
-                    allowed_rows = self._filter_cache.rows(view, current, request.where)
-                if request.group and record.num_parts > record.num_documents:
-                    long_documents = view.long_documents(current)
-        finder = _CandidateFinder(search, allowed_rows, long_documents, revisions)
+                    finder.allowed_rows = self._filter_cache.rows(view, current, request.where)
+                if has_long_documents:
+                    finder.long_documents = view.long_documents(current)
         candidate_rows = [np.empty(0, dtype=np.int64)] * len(search.facets)
         left_out = ""
         if search.mode != "lexical":
@@ -83,19 +80,19 @@ class Searcher:
         with self._store.view() as view:
             word_scores: list[LexicalScores | None] = [None] * len(candidate_rows)
             if lexical is not None:
-                found = finder.by_words(lexical, candidate_rows)
+                found = list(map(partial(finder.by_words, lexical), search.terms, candidate_rows))
                 candidate_rows = [scores.rows for scores in found]
                 word_scores = [
                     add_phrases(scores, terms, lexical, lambda rows: _texts(view, record, rows))
                     for scores, terms in zip(found, search.terms, strict=True)
                 ]
-            num_searched = record.num_parts if allowed_rows is None else len(allowed_rows)
+            num_searched = record.num_parts if finder.allowed_rows is None else len(finder.allowed_rows)
             hits = rank(view, record, search, candidate_rows, word_scores, num_searched=num_searched)
-        if hits is None or len(revisions) > 1:
+        if hits is None or len(finder.revisions) > 1:
             return None
         return SearchResult(
             hits=hits,
-            index_revision=max(revisions, default=0),
+            index_revision=max(finder.revisions, default=0),
             exhaustive=finder.exhaustive,
             index_kind=finder.index_kind,
             left_out=left_out,
@@ -106,35 +103,24 @@ def _texts(view: StoreView, record: CollectionRecord, rows: Rows) -> dict[int, t
     return {row: passage.searched(record.search_fields).texts for row, passage in view.passages(rows).items()}
 
 
+@dataclass(slots=True)
 class _CandidateFinder:
-    """Finds candidate rows for the queries of one search.
+    """Finds candidate rows for the queries of one search."""
 
-    Attributes:
-        revisions: Revisions of the collection at which the indexes were searched.
-        exhaustive: Whether all searches compared every allowed document.
-        index_kind: Kind of the facet index.
-    """
-
-    def __init__(
-        self,
-        search: PreparedSearch,
-        allowed_rows: Rows | None,
-        long_documents: DocumentRows | None,
-        revisions: set[int],
-    ) -> None:
-        self._search = search
-        self._allowed_rows = allowed_rows
-        self._long_documents = long_documents
-        self.revisions = revisions
-        self.exhaustive, self.index_kind = True, "lexical"
+    search: PreparedSearch
+    allowed_rows: Rows | None = None
+    long_documents: DocumentRows | None = None
+    revisions: set[int] = field(default_factory=set)  # of the collection at which the indexes were searched
+    exhaustive: bool = True  # whether all searches compared every allowed document
+    index_kind: str = "lexical"
 
     def by_facets(self, live: LiveIndex) -> list[Rows]:
         """Candidates of each query, ascending."""
-        num_candidates, queries = self._search.num_candidates, self._search.facets
-        candidates = self._facet_rows(live, queries, num_candidates, self._allowed_rows)
-        if self._long_documents is None:
+        num_candidates, queries = self.search.num_candidates, self.search.facets
+        candidates = self._facet_rows(live, queries, num_candidates, self.allowed_rows)
+        if self.long_documents is None:
             return candidates
-        rows = live.rows() if self._allowed_rows is None else self._allowed_rows
+        rows = live.rows() if self.allowed_rows is None else self.allowed_rows
 
         def spread(found: Rows, query_JD: NDArray[np.float32]) -> Rows:
             return self._spread(found, rows, lambda num, some: self._facet_rows(live, query_JD[None], num, some)[0])
@@ -144,7 +130,7 @@ class _CandidateFinder:
     def _facet_rows(
         self, live: LiveIndex, query_QJD: NDArray[np.float32], num_candidates: int, allowed_rows: Rows | None
     ) -> list[Rows]:
-        if self._search.any_suffices and query_QJD.shape[1] > 1:
+        if self.search.any_suffices and query_QJD.shape[1] > 1:
             # The best documents by any facet are among the best by each facet alone.
             found = []
             for query_JD in query_QJD:
@@ -152,40 +138,33 @@ class _CandidateFinder:
                 by_facet = self._facet_rows(live, facets_J1D, num_candidates, allowed_rows)
                 found.append(np.unique(np.concatenate(by_facet)))
             return found
-        if self._search.mode == "hybrid":
+        if self.search.mode == "hybrid":
             num_candidates *= _MORE_CANDIDATES
-        result = live.search(
-            query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=self._search.request.exact
-        )
+        result = live.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=self.search.request.exact)
         self.revisions.add(result.revision)
         self.exhaustive &= result.candidates.exhaustive
         self.index_kind = result.kind
         return [np.sort(rows[rows >= 0]) for rows in result.candidates.rows]
 
-    def by_words(self, lexical: LexicalIndex, facet_rows: Sequence[Rows]) -> list[LexicalScores]:
+    def by_words(self, lexical: LexicalIndex, terms: QueryTerms, also: Rows) -> LexicalScores:
         """Word scores of the best documents by words, of the candidates by facets, and of those with a phrase."""
-        return [
-            self._word_scores(lexical, terms, rows) for terms, rows in zip(self._search.terms, facet_rows, strict=True)
-        ]
-
-    def _word_scores(self, lexical: LexicalIndex, terms: QueryTerms, also: Rows) -> LexicalScores:
-        num_candidates = self._search.num_candidates
+        num_candidates = self.search.num_candidates
         for phrase in terms.phrases:
             with_words = lexical.having_all(hash_terms(phrase))
-            if self._allowed_rows is not None:
-                with_words = np.intersect1d(with_words, self._allowed_rows)
+            if self.allowed_rows is not None:
+                with_words = np.intersect1d(with_words, self.allowed_rows)
             also = np.union1d(also, with_words[-_MAX_PHRASE_DOCUMENTS:])
         hashes = hash_terms([term for term, _ in terms.words])
-        if self._long_documents is not None:
+        if self.long_documents is not None:
 
             def find(num: int, allowed_rows: Rows | None) -> Rows:
                 found = lexical.search(hashes, num, allowed_rows=allowed_rows)
                 self.revisions.add(found.revision)
                 return found.rows
 
-            rows = lexical.rows() if self._allowed_rows is None else self._allowed_rows
-            also = np.union1d(also, self._spread(find(num_candidates, self._allowed_rows), rows, find))
-        scores = lexical.search(hashes, _MORE_CANDIDATES * num_candidates, also=also, allowed_rows=self._allowed_rows)
+            rows = lexical.rows() if self.allowed_rows is None else self.allowed_rows
+            also = np.union1d(also, self._spread(find(num_candidates, self.allowed_rows), rows, find))
+        scores = lexical.search(hashes, _MORE_CANDIDATES * num_candidates, also=also, allowed_rows=self.allowed_rows)
         self.revisions.add(scores.revision)
         return scores
 
@@ -193,15 +172,11 @@ class _CandidateFinder:
         """Adds candidates until they belong to enough documents: parts of a long document must not displace others.
 
         A search finds the best part of each document that it finds a part of, so the next one excludes these documents.
-
-        Args:
-            candidates: The best rows.
-            rows: Rows that may be found, ascending.
-            find: Returns at least the given number of best rows among sorted rows.
+        ``rows``: those that may be found, ascending. ``find``: the best rows, at least that many, among sorted rows.
         """
-        assert self._long_documents is not None
-        first_rows_of = self._long_documents.first_rows_of
-        num_candidates = num_wanted = self._search.num_candidates
+        assert self.long_documents is not None
+        first_rows_of = self.long_documents.first_rows_of
+        num_candidates = num_wanted = self.search.num_candidates
         found, documents = candidates, np.unique(first_rows_of(candidates))
         while len(found) and len(documents) < num_wanted:
             rows = rows[~np.isin(first_rows_of(rows), documents)]
@@ -254,24 +229,22 @@ def _joined(terms: Sequence[str]) -> str:
 
 
 class _FilterCache:
-    """Caches the rows that pass recent filters, each for one revision of its collection; thread-safe."""
+    """Caches the rows that pass recent filters; thread-safe."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._entries: OrderedDict[tuple[int, str], tuple[int, Rows]] = OrderedDict()
+        self._rows: dict[tuple[int, int, str], Rows] = {}
 
     def rows(self, view: StoreView, record: CollectionRecord, where: Filter) -> Rows:
         """Rows that pass, ascending."""
-        key = (record.number, repr(where))
+        key = (record.number, record.revision, repr(where))
         with self._lock:
-            revision, rows = self._entries.get(key, (-1, np.empty(0, dtype=np.int64)))
-            if revision == record.revision:
-                self._entries.move_to_end(key)
-                return rows
-        rows = view.rows(record, where)
+            rows = self._rows.get(key)
+        if rows is None:
+            rows = view.rows(record, where)
         with self._lock:
-            self._entries[key] = (record.revision, rows)
-            self._entries.move_to_end(key)
-            while len(self._entries) > _FILTER_CACHE_SIZE:
-                self._entries.popitem(last=False)
+            self._rows.pop(key, None)
+            self._rows[key] = rows  # the last one used comes last
+            for old in list(self._rows)[:-_FILTER_CACHE_SIZE]:
+                del self._rows[old]
         return rows
