@@ -48,26 +48,20 @@ class EncodedBatch:
     num_tokens: list[int | None]
     num_read: list[int | None]
     parts: list[tuple[DocumentPart, ...]]  # of each document; empty if it is one part
-    first_parts: NDArray[np.int64]  # offset of each document's parts, `[N + 1]`
+    num_parts: NDArray[np.int64]  # of each document, `[N]`
     codes: Codes  # directions of the facets, `[T, D]`
     norms: NDArray[np.float32]  # magnitudes, `[T]`
     starts: NDArray[np.int64]  # offset of each part's facets, `[P + 1]`
     spans: list[NDArray[np.uint32] | None]  # of each part's facets in its text, `[K, 2]` as stored; None: not known
     terms: list[TermCounts]  # of each part with its headings and searched fields
 
-    @property
-    def num_parts(self) -> NDArray[np.int64]:
-        """Number of parts of each document, ``[N]``."""
-        return np.diff(self.first_parts)
-
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The facets of the parts as an index takes them, equal to what is read back from the store.
+        """The facets of the parts at these rows as an index takes them, equal to what is read back from the store.
 
-        ``rows_P``: row of each part; -1 if it was not stored. Returns the row of each place, ``[S]``, and unit-norm
-        facets, ``[S, K, D]``.
+        Returns the row of each place, ``[S]``, and unit-norm facets, ``[S, K, D]``.
         """
         rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
-        return rows_S[rows_S >= 0], units_SKD[rows_S >= 0].astype(np.float16, copy=False)
+        return rows_S, units_SKD.astype(np.float16, copy=False)
 
 
 def check_collection_name(name: str) -> None:
@@ -169,7 +163,7 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         num_tokens=[document.num_tokens for document in documents],
         num_read=[document.num_read for document in documents],
         parts=[tuple(document.parts) if len(document.parts) > 1 else () for document in documents],
-        first_parts=starts_of(max(1, len(document.parts)) for document in documents),
+        num_parts=np.array([max(1, len(document.parts)) for document in documents], dtype=np.int64),
         codes=codes_TD,
         norms=norms_T,
         starts=starts_of(facets.stop - facets.start for _, _, facets in parts),

@@ -9,9 +9,6 @@ import threading
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
-import numpy as np
-from numpy.typing import NDArray
-
 from facets.documents.encoding import EncodedBatch
 from facets.documents.index_manager import IndexManager
 from facets.documents.records import CollectionRecord, CollectionState, LostRevisions, StoreWrite, check_revision
@@ -92,19 +89,12 @@ class Follower:
             self._records = {record.name: record for record in records if record.state is CollectionState.LIVE}
             self.revision = revision
 
-    def wrote(
-        self,
-        record: CollectionRecord,
-        write: StoreWrite,
-        batch: EncodedBatch | None = None,
-        *,
-        is_added: NDArray[np.bool_] | None = None,
-    ) -> None:
+    def wrote(self, record: CollectionRecord, write: StoreWrite, batch: EncodedBatch | None = None) -> None:
         """Applies a write of this process; see :meth:`facets.documents.index_manager.IndexManager.apply`."""
         if self._records is not None and write.revision != self.revision + 1:  # other servers wrote, too
             self.catch_up()
             return
-        self._indexes.apply(record, write, batch, is_added=is_added)
+        self._indexes.apply(record, write, batch)
         if self._records is not None and record.state is CollectionState.LIVE:
             known = self._records.get(record.name)
             current = write.after(known if known and known.number == record.number else record)

@@ -252,26 +252,14 @@ class IndexManager:
         except OSError:  # not saved, or being replaced
             return 0
 
-    def apply(
-        self,
-        record: CollectionRecord,
-        write: StoreWrite,
-        batch: EncodedBatch | None = None,
-        *,
-        is_added: NDArray[np.bool_] | None = None,
-    ) -> None:
-        """Applies a write of the store, made under ``write_lock``.
-
-        ``batch``: the documents that were added. ``is_added``: which of them, ``[N]``; None: all.
-        """
+    def apply(self, record: CollectionRecord, write: StoreWrite, batch: EncodedBatch | None = None) -> None:
+        """Applies a write of the store, made under ``write_lock``; ``batch``: the documents that were added."""
         self._records[record.number] = record
         live, lexical = self._live.get(record.number), self._lexical.get(record.number)
         added, units, terms = write.added, None, list[TermCounts]()
         if batch is not None:
-            rows = np.full(batch.first_parts[-1], -1, dtype=np.int64)
-            rows[slice(None) if is_added is None else np.repeat(is_added, batch.num_parts)] = write.added
-            added, units = batch.paged(rows, record.num_facets)
-            terms = [counts for counts, row in zip(batch.terms, rows.tolist(), strict=True) if row >= 0]
+            added, units = batch.paged(write.added, record.num_facets)
+            terms = batch.terms
         self.quarantine.remove(record, write.removed.tolist())
         with self._unloading_after_errors(record):
             if live is not None:

@@ -187,8 +187,8 @@ class Reindexer:
             ]
             batch = encode_documents(copies, copy)
             with self._indexes.write_lock:
-                write, is_added = self._store.add_copies(copy, rows, batch)
-                self._follower.wrote(copy, write, batch, is_added=is_added)
+                write = self._store.upsert(copy, batch, revisions=[document.revision for document in originals])
+                self._follower.wrote(copy, write, batch)
         self._passed[copy.number] = passed
         return len(rows) > 0
 
@@ -242,5 +242,5 @@ class Reindexer:
             outdated = view.outdated(record, copy) if numbers[0] != numbers[1] else None
         if outdated is not None and len(outdated.firsts):
             with self._indexes.write_lock:
-                write = self._store.delete_rows(copy, outdated)
+                write = self._store.delete(copy, documents=outdated)
                 self._follower.wrote(copy, write)

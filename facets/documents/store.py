@@ -91,23 +91,18 @@ class _BatchRows:
             self._chunks.append(chunks)
         self._terms = [terms_to_bytes(counts) for counts in batch.terms]
 
-    def insert(self, writer: "_Writer", record: CollectionRecord, revisions: Sequence[int | None]) -> NDArray[np.int64]:
-        """Inserts document i under ``revisions[i]``, skipping None; returns the new rows."""
-        inserted = np.array([i for i, revision in enumerate(revisions) if revision is not None], dtype=np.int64)
-        counts = self._batch.num_parts[inserted]
+    def insert(self, writer: "_Writer", record: CollectionRecord, revisions: Sequence[int]) -> NDArray[np.int64]:
+        """Inserts document i under ``revisions[i]``; returns the new rows."""
+        counts = self._batch.num_parts
         documents = DocumentRows(writer.last_row() + 1 + np.cumsum(counts) - counts, counts)
-        first_rows = list(zip(inserted.tolist(), documents.firsts.tolist(), strict=True))
-        part_rows = documents.parts
-        batch_parts = DocumentRows(self._batch.first_parts[:-1][inserted], counts).parts
-        rows = list(zip(part_rows.tolist(), batch_parts.tolist(), strict=True))
+        first_rows, rows = documents.firsts.tolist(), documents.parts.tolist()
         insert_rows, payload = writer.connection.insert_rows, writer.dialect.payload_columns
         insert_rows(
             "documents",
             f"row, collection, revision, checksum, id, {payload}, text, num_tokens, num_read, num_parts",
             (
-                (row, record.number, revisions[i], row_checksum(checksum, row, record.number, revisions[i]), *values)
-                for i, row in first_rows
-                for checksum, values in (self._documents[i],)
+                (row, record.number, revision, row_checksum(checksum, row, record.number, revision), *values)
+                for row, revision, (checksum, values) in zip(first_rows, revisions, self._documents, strict=True)
             ),
         )
         insert_rows(
@@ -115,8 +110,8 @@ class _BatchRows:
             "row, document, checksum, start, page, headings, text",
             (
                 (row, first_row, row_checksum(checksum, row, first_row), *values)
-                for i, first_row in first_rows
-                for row, (checksum, values) in enumerate(self._parts[i], first_row)
+                for first_row, parts in zip(first_rows, self._parts, strict=True)
+                for row, (checksum, values) in enumerate(parts, first_row)
             ),
         )
         insert_rows(
@@ -124,8 +119,7 @@ class _BatchRows:
             "row, checksum, norms, units, spans",
             (
                 (row, row_checksum(checksum, row), *values)
-                for row, part in rows
-                for checksum, values in (self._facets[part],)
+                for row, (checksum, values) in zip(rows, self._facets, strict=True)
             ),
         )
         insert_rows(
@@ -133,16 +127,16 @@ class _BatchRows:
             "part, units",
             (
                 (chunk_row, chunk)
-                for row, part in rows
-                for chunk_row, chunk in enumerate(self._chunks[part], row * CHUNKS_PER_ROW)
+                for row, chunks in zip(rows, self._chunks, strict=True)
+                for chunk_row, chunk in enumerate(chunks, row * CHUNKS_PER_ROW)
             ),
         )
-        insert_rows("terms", "row, terms", ((row, self._terms[part]) for row, part in rows))
+        insert_rows("terms", "row, terms", zip(rows, self._terms, strict=True))
         # SQLite's own sequence counts the rows of `documents` only.
-        if len(part_rows) and (writer.dialect.is_shared or len(part_rows) > len(inserted)):
+        if rows and (writer.dialect.is_shared or len(rows) > len(first_rows)):
             statement = f"UPDATE {writer.dialect.row_sequence} SET seq = ? WHERE name = 'documents'"
-            writer.connection.execute(statement, (int(part_rows[-1]),))
-        return part_rows
+            writer.connection.execute(statement, (rows[-1],))
+        return documents.parts
 
 
 def _part_values(part: DocumentPart, text: str) -> _Values:
@@ -229,10 +223,6 @@ class _Writer(StoreView):
     def retire(self, record: CollectionRecord) -> None:
         self.rename(record, f"{record.name}#{record.number}", CollectionState.RETIRED)
 
-    def delete_and_log(self, record: CollectionRecord, removed: DocumentRows) -> StoreWrite:
-        self.delete_documents(removed)
-        return self.log(record, self.count_write(record, removed=removed), removed=removed)
-
     def log(
         self,
         record: CollectionRecord,
@@ -308,11 +298,17 @@ class DocumentStore:
             return revision
 
     def upsert(
-        self, record: CollectionRecord, batch: EncodedBatch, *, check: Callable[[], None] | None = None
+        self,
+        record: CollectionRecord,
+        batch: EncodedBatch,
+        *,
+        revisions: Sequence[int] | None = None,
+        check: Callable[[], None] | None = None,
     ) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids.
 
-        ``check``: called inside the transaction, before anything is written; may raise.
+        ``revisions``: of the documents; None: that of the write. ``check``: called inside the transaction, before
+        anything is written; may raise.
         """
         rows = _BatchRows(batch, self._dialect)
         with self._write() as writer:
@@ -321,22 +317,25 @@ class DocumentStore:
             replaced = writer.documents_by_id(record, batch.ids)
             writer.delete_documents(replaced)
             revision = writer.count_write(record, added_parts=batch.num_parts, removed=replaced)
-            added = rows.insert(writer, record, [revision] * len(batch.ids))
+            added = rows.insert(writer, record, revisions or [revision] * len(batch.ids))
             return writer.log(record, revision, added=added, num_added=len(batch.ids), removed=replaced)
 
     def delete(
-        self, record: CollectionRecord, *, ids: Sequence[str] | None = None, where: Filter | None = None
+        self,
+        record: CollectionRecord,
+        *,
+        ids: Sequence[str] | None = None,
+        where: Filter | None = None,
+        documents: DocumentRows | None = None,
     ) -> StoreWrite:
-        """Deletes documents by id or by filter."""
+        """Deletes documents by id, by filter or by row."""
         with self._write() as writer:
-            if where is None:
-                return writer.delete_and_log(record, writer.documents_by_id(record, ids or ()))
-            return writer.delete_and_log(record, writer.document_rows(record, where))
-
-    def delete_rows(self, record: CollectionRecord, documents: DocumentRows) -> StoreWrite:
-        """Deletes documents of a collection by row."""
-        with self._write() as writer:
-            return writer.delete_and_log(record, documents)
+            if ids is not None:
+                documents = writer.documents_by_id(record, ids)
+            elif documents is None:
+                documents = writer.document_rows(record, where)
+            writer.delete_documents(documents)
+            return writer.log(record, writer.count_write(record, removed=documents), removed=documents)
 
     def begin_copy(self, record: CollectionRecord, model: CollectionModel) -> CollectionRecord:
         """Creates an empty copy of a collection for another model or other fields; it must be the only copy.
@@ -349,30 +348,6 @@ class DocumentStore:
             values = {"name": f"{record.name}#copy", "state": CollectionState.BUILDING, "replaces": record.number}
             values |= {"created_us": current.created_us, "revision": current.revision}
             return writer.insert_collection({**values, **model.columns()})
-
-    def add_copies(
-        self, copy: CollectionRecord, rows: NDArray[np.int64], batch: EncodedBatch
-    ) -> tuple[StoreWrite, NDArray[np.bool_]]:
-        """Adds documents to a copy under the revisions that they have in the collection.
-
-        ``rows``: first rows of the documents in the collection, ``[N]``; those that were deleted are left out.
-
-        Returns the write, and which of the documents were added, ``[N]``.
-        """
-        batch_rows = _BatchRows(batch, self._dialect)
-        with self._write() as writer:
-            cursor = writer.connection.execute(
-                f"SELECT row, revision FROM documents WHERE {self._dialect.row_in}", (json.dumps(rows.tolist()),)
-            )
-            revision_of = dict(cursor.fetchall())
-            revisions = [revision_of.get(row) for row in rows.tolist()]
-            is_added = np.array([revision is not None for revision in revisions], dtype=np.bool_)
-            replaced = writer.documents_by_id(copy, batch.ids)
-            writer.delete_documents(replaced)
-            revision = writer.count_write(copy, added_parts=batch.num_parts[is_added], removed=replaced)
-            added = batch_rows.insert(writer, copy, revisions)
-            num_added = int(is_added.sum())
-            return writer.log(copy, revision, added=added, num_added=num_added, removed=replaced), is_added
 
     def replace_by_copy(self, record: CollectionRecord, copy: CollectionRecord) -> CollectionRecord:
         """Gives a copy the name of its collection, which is retired; returns the new record of the copy."""
