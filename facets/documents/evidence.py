@@ -32,16 +32,12 @@ _MAX_SEARCHED_CHARS = 100_000  # characters of a text that are searched for the 
 
 
 class _Range(NamedTuple):
-    """A range of a text."""
-
     start: int
     end: int
 
 
 class _Word(NamedTuple):
-    """The hash of a word's term and its range in the text."""
-
-    hash: int
+    hash: int  # of its term
     start: int
     end: int
 
@@ -59,15 +55,9 @@ def reasons_of(
 ) -> tuple[tuple[FacetMatch, ...], Span | None]:
     """The matches of the query's facets, largest contribution first, and the part of the document that answers.
 
-    Args:
-        query_JD: Facets of the query with their weights as norms; those of weight 0 are left out.
-        shares_J: What each facet of the query added to the score.
-        met_J: The best facet of the document for each facet of the query.
-        searched: Text and fields of the document.
-        facets_KD: Facets of the document, unit norm.
-        stored_spans: Span of each facet as stored, ``[K, 2]``; None: not known.
-        terms: See :func:`answer_of`.
-        rarities: See :func:`answer_of`.
+    ``query_JD``: weights as norms; facets of weight 0 are left out. ``shares_J``: what each added to the score.
+    ``met_J``: the best facet of the document for each. ``facets_KD``: unit norm. ``stored_spans``: of these facets,
+    ``[K, 2]``; None: not known. For the others, see :func:`answer_of`.
     """
     weights_J = np.linalg.norm(query_JD.astype(np.float64), axis=1)
     positive_J = np.maximum(shares_J.astype(np.float64), 0.0)
@@ -123,7 +113,7 @@ def answer_of(
     *,
     close_spans: tuple[Span, ...] = (),
 ) -> Span | None:
-    """The part of a document that answers a query best: one sentence, or two.
+    """The part of a document that answers a query best: one sentence, or two; None if nothing matches anywhere.
 
     The candidates are the sentences that overlap the span of the best match, and their neighbours with a close span.
     The one whose words weigh most in the query wins; if they weigh less than half of the query, a neighbour is added.
@@ -132,79 +122,54 @@ def answer_of(
     300 characters is cut at clauses. A field is shown only if it holds half of the query or the best match, and the
     text holds none of it.
 
-    Args:
-        searched: Text and fields of the document.
-        matches: Matches of the facets, largest contribution first.
-        terms: Terms of the query; None: words do not count.
-        rarities: Weight of each term of the query by its hash.
-        close_spans: Spans where the text is almost as close to the query as the best match, closest first.
-
-    Returns:
-        The answer with the query words in it; None if neither facets nor words match anywhere.
+    ``terms``: of the query; None: words do not count. ``rarities``: weight of each term by its hash. ``close_spans``:
+    where the text is almost as close to the query as the best match, closest first.
     """
     span = next((match.second_span for match in matches if match.second_span and match.contribution > 0), None)
-    query_hashes = set(hash_terms([term for term, _ in terms.words])) if terms else set()
+    hashes = hash_terms([term for term, _ in terms.words]) if terms else []
+    word_weights = {hash: rarities.get(hash, 0.0) for hash in hashes}
     if searched.fields:
-        field = _answering_field(searched, span, query_hashes, rarities, close_spans)
+        field = _answering_field(searched, span, word_weights, close_spans)
         if field is not None:
             span_in_field = span if span and span.field == field.name else None
-            answer = _answer_in(field.text, span_in_field, query_hashes, rarities)
+            answer = _answer_in(field.text, span_in_field, word_weights)
             return answer and replace(answer, field=field.name)
     if span is not None and (span.field or close_spans):
-        span = next(
-            (close for close in close_spans if len(close.text.split()) >= _MIN_SPAN_WORDS),
-            next(iter(close_spans), None),
-        )
-    return _answer_in(searched.text, span, query_hashes, rarities, close_spans=close_spans)
+        long_spans = (close for close in close_spans if len(close.text.split()) >= _MIN_SPAN_WORDS)
+        span = next(long_spans, next(iter(close_spans), None))
+    return _answer_in(searched.text, span, word_weights, close_spans)
 
 
 def _answering_field(
-    searched: SearchedText,
-    span: Span | None,
-    query_hashes: set[int],
-    rarities: Mapping[int, float],
-    close_spans: tuple[Span, ...],
+    searched: SearchedText, span: Span | None, word_weights: Mapping[int, float], close_spans: tuple[Span, ...]
 ) -> FieldText | None:
     """The field to show instead of the text; None: show the text."""
-    weights = [_weight_in(field.text, query_hashes, rarities) for field in searched.fields]
-    if (
-        searched.text.strip()
-        and (query_hashes or close_spans)
-        and _weight_in(searched.text, query_hashes, rarities) > 0
-    ):
+    weights = [_weight_in(field.text, word_weights) for field in searched.fields]
+    if _weight_in(searched.text, word_weights) > 0:
         return None
     largest = max(weights)
-    if largest > 0 and largest >= sum(rarities.get(hash, 0.0) for hash in query_hashes) / 2:
+    if largest > 0 and largest >= sum(word_weights.values()) / 2:
         return searched.fields[weights.index(largest)]
     if span is not None and span.field and not close_spans:
         return next(field for field in searched.fields if field.name == span.field)
     return None
 
 
-def _weight_in(text: str, query_hashes: set[int], rarities: Mapping[int, float]) -> float:
-    """Total weight of the distinct query words in a text."""
-    if not query_hashes:
-        return 0.0
-    words = _words(text, _Range(0, min(len(text), _MAX_SEARCHED_CHARS)))
-    return sum(rarities.get(hash, 0.0) for hash in query_hashes.intersection(word.hash for word in words))
+def _weight_in(text: str, word_weights: Mapping[int, float]) -> float:
+    text_range = _Range(0, min(len(text), _MAX_SEARCHED_CHARS))
+    return _weight(_words(text, text_range) if word_weights else [], word_weights, text_range)
 
 
 def _answer_in(
-    text: str,
-    span: Span | None,
-    query_hashes: set[int],
-    rarities: Mapping[int, float],
-    *,
-    close_spans: tuple[Span, ...] = (),
+    text: str, span: Span | None, word_weights: Mapping[int, float], close_spans: tuple[Span, ...] = ()
 ) -> Span | None:
     """The answer in one text; ``span`` is the span of the best match in it. See :func:`answer_of`."""
-    if span is None and not query_hashes:
+    if span is None and not word_weights:
         return None
     first, last = (span.start, span.end) if span else (0, min(len(text), _MAX_SEARCHED_CHARS))
     context = _CONTEXT_CHARS if span else 0
     window = _Range(max(0, first - context), min(len(text), last + context))
-    words = _words(text, window) if query_hashes else []
-    query_words = [word for word in words if word.hash in query_hashes]
+    words = _words(text, window) if word_weights else []
     sentences = [
         _Range(sentence.start + window.start, sentence.end + window.start)
         for sentence in _tokenizer().sentences(text[slice(*window)])
@@ -213,20 +178,21 @@ def _answer_in(
     if span is not None:
         candidates = _with_neighbours(candidates, sentences, close_spans)
     informative = candidates
-    if query_hashes:
-        other_words = [word for word in words if word.hash not in query_hashes]
+    if word_weights:
+        other_words = [word for word in words if word.hash not in word_weights]
         informative = _informative(candidates, sentences, other_words, text)
-    weights = [(_weight(query_words, rarities, sentence), sentence) for sentence in informative]
+    weights = [(_weight(words, word_weights, sentence), sentence) for sentence in informative]
     weight, chosen = max(weights, key=lambda pair: (pair[0], span and _overlap(pair[1], span)), default=(0.0, None))
     if weight <= 0:
         if span is None or not candidates:
             return span
         chosen = max(candidates, key=lambda sentence: _overlap(sentence, span))
     assert chosen is not None
-    if span is not None and weight <= sum(rarities.get(hash, 0.0) for hash in query_hashes) / 2:
+    if span is not None and weight <= sum(word_weights.values()) / 2:
         chosen = _with_one_neighbour(chosen, candidates, (span, *close_spans), text)
-    focus = [_Range(word.start, word.end) for word in query_words if chosen.start <= word.start < chosen.end]
-    start, end = _shortened(text, chosen, focus or [_Range(first, last)])
+    query_words = [word for word in words if word.hash in word_weights and chosen.start <= word.start < chosen.end]
+    middle = sum(query_words[len(query_words) // 2][1:]) if query_words else first + last
+    start, end = _shortened(text, chosen, middle // 2)
     shown_words = tuple((word.start, word.end) for word in query_words if word.start >= start and word.end <= end)
     return Span(start=start, end=end, text=text[start:end], words=shown_words)
 
@@ -264,12 +230,12 @@ def _closest_span(sentence: _Range, spans: Sequence[Span]) -> int:
     return next((index for index, is_held in enumerate(holds) if is_held), len(spans))
 
 
-def _shortened(text: str, sentence: _Range, focus: list[_Range]) -> _Range:
-    """The sentence; if it is too long, its clauses around the middle of the focus."""
+def _shortened(text: str, sentence: _Range, middle: int) -> _Range:
+    """The sentence; if it is too long, its clauses around the middle."""
     length = sentence.end - sentence.start
     if length <= _MAX_ANSWER_CHARS * (2 if length <= _MAX_TWO_SENTENCES_CHARS else 1):
         return sentence
-    middle = min(max(sentence.start, sum(focus[len(focus) // 2]) // 2), sentence.end - 1)
+    middle = min(max(sentence.start, middle), sentence.end - 1)
     clause_ends = (match.end() for match in _CLAUSE.finditer(text, sentence.start, sentence.end))
     cuts = [sentence.start, *clause_ends, sentence.end]
     low = bisect_right(cuts, middle) - 1
@@ -291,18 +257,16 @@ def _informative(
 ) -> list[_Range]:
     """Candidates with a word that is not in the query; else the next such sentence; else all candidates."""
     starts = [word.start for word in other_words if not is_stop_word(text[word.start : word.end].lower())]
-    informative = [
-        sentence for sentence in sentences if any(sentence.start <= start < sentence.end for start in starts)
-    ]
+    informative = [one for one in sentences if any(one.start <= start < one.end for start in starts)]
     found = [sentence for sentence in informative if sentence in candidates]
     end = candidates[-1].end if candidates else 0
     return found or [sentence for sentence in informative if sentence.start >= end][:1] or candidates
 
 
-def _weight(words: list[_Word], rarities: Mapping[int, float], sentence: _Range) -> float:
+def _weight(words: list[_Word], word_weights: Mapping[int, float], sentence: _Range) -> float:
     """Total weight of the distinct query words in a sentence."""
     hashes = {word.hash for word in words if sentence.start <= word.start < sentence.end}
-    return sum(rarities.get(hash, 0.0) for hash in hashes)
+    return sum(word_weights.get(hash, 0.0) for hash in hashes)
 
 
 def _words(text: str, window: _Range) -> list[_Word]:

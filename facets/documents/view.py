@@ -43,7 +43,7 @@ from facets.storage.sql import SqlConnection, SqlCursor
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Passage:
-    """A part of a document with the properties of the document; a document of one part is one passage."""
+    """A part of a document, with the document's properties; a document of one part is one passage."""
 
     first_row: int  # of the document
     number: int  # which part it is, from 1
@@ -101,7 +101,7 @@ class StoreView:
         return tuple(self._connection.execute("SELECT after, revision FROM promotions ORDER BY revision").fetchall())
 
     def check_revision(self, min_revision: int | None) -> int:
-        """Revision of this state; see :func:`facets.documents.records.check_revision`."""
+        """Revision of this state; raises as :func:`facets.documents.records.check_revision`."""
         return check_revision(self.revision(), min_revision, () if min_revision is None else self.lost())
 
     def writes_after(self, revision: int) -> dict[int, list[StoreWrite]] | None:
@@ -134,12 +134,7 @@ class StoreView:
         return record
 
     def collection_unchanged(self, record: CollectionRecord) -> CollectionRecord:
-        """The current record of a collection read earlier.
-
-        Raises:
-            NotFoundError: It was deleted.
-            NotReadyError: It moved to another model.
-        """
+        """The current record of a collection read earlier; NotFoundError if deleted, NotReadyError if moved."""
         current = self._collection("number = ?", record.number)
         if current is None or current.state is not record.state:
             raise self._changed_meanwhile(record)
@@ -157,11 +152,13 @@ class StoreView:
     def _changed_meanwhile(self, record: CollectionRecord) -> FacetsError:
         """The error of a call whose collection was deleted or moved while it ran."""
         where = "name = ? AND created_us = ? AND state = ?"  # a moved collection keeps its creation time
-        if self._collection(where, record.name, record.created_us, CollectionState.LIVE) is None:
+        moved = self._collection(where, record.name, record.created_us, CollectionState.LIVE)
+        if moved is None:
             name = record.name.partition("#")[0]  # a copy is named after its collection
             message = f"collection {name!r} was deleted during the call"
             return NotFoundError(message, resource_type="collection", resource_name=name)
-        return NotReadyError(f"collection {record.name!r} moved to another model during the call: send it again")
+        model = f"revision {moved.model_revision} of model {moved.model}"
+        return NotReadyError(f"collection {record.name!r} moved to {model} during the call: send it again")
 
     def uncopied(
         self, record: CollectionRecord, copy: CollectionRecord, *, after: int, limit: int
@@ -223,9 +220,8 @@ class StoreView:
         """The documents that match."""
         if where is not None:
             condition, parameters = self._condition(record, where)
-            return document_rows_from(
-                self._connection.execute(f"SELECT row, num_parts FROM documents WHERE {condition}", parameters)
-            )
+            statement = f"SELECT row, num_parts FROM documents WHERE {condition}"
+            return document_rows_from(self._connection.execute(statement, parameters))
         # Two queries that read indexes only.
         long_documents = self.long_documents(record)
         cursor = self._connection.execute("SELECT row FROM documents WHERE collection = ?", (record.number,))
@@ -262,10 +258,7 @@ class StoreView:
         return f"collection = ? AND {expression}", [record.number, *parameters]
 
     def num_bytes(self, rows: NDArray[np.int64], *, facets: bool, dim: int) -> NDArray[np.int64]:
-        """Bytes of text and payload of the documents at these first rows, ``[N]``.
-
-        ``facets``: add facets as float32 of ``dim`` dimensions, and their spans.
-        """
+        """Bytes of text and payload, and of ``facets`` if asked, of the documents at these first rows, ``[N]``."""
         parts = "BETWEEN documents.row AND documents.row + num_parts - 1"
         text, payload = self._sql.num_bytes("text"), self._sql.num_bytes("payload")
         cursor = self._connection.execute(
@@ -290,28 +283,33 @@ class StoreView:
         return np.sort(_first_column(self._connection.execute(self._existing, (row_list, row_list))))
 
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
-        """The documents at these first rows, without facets; missing rows are skipped.
-
-        Raises:
-            DamagedDocumentsError: Documents do not match their checksums.
-        """
-        cursor = self._connection.execute(
-            f"SELECT row, num_parts FROM documents WHERE {self._sql.row_in}", (_json_list(rows),)
-        )
-        found = document_rows_from(cursor)
+        """The documents at these first rows, without facets; missing rows are skipped; raises as :meth:`passages`."""
+        statement = f"SELECT row, num_parts FROM documents WHERE {self._sql.row_in}"
+        found = document_rows_from(self._connection.execute(statement, (_json_list(rows),)))
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
         for _, passage in sorted(self.passages(found.parts).items()):
             passages[passage.first_row].append(passage)
         incomplete = {row: parts[0].id for row, parts in passages.items() if len(parts) < parts[0].num_parts}
         if incomplete:
             raise DamagedDocumentsError("the text", incomplete)
-        return {row: _whole_document(parts) for row, parts in passages.items()}
+        return {
+            row: StoredDocument(
+                id=parts[0].id,
+                text="".join(part.text for part in parts),
+                payload=parts[0].payload,
+                revision=parts[0].revision,
+                num_tokens=parts[0].num_tokens,
+                num_read=parts[0].num_read,
+                parts=tuple(passage.part for passage in parts) if len(parts) > 1 else (),
+            )
+            for row, parts in passages.items()
+        }
 
     def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
         """The parts at these rows; missing rows are skipped.
 
         Raises:
-            DamagedDocumentsError: Documents or parts do not match their checksums.
+            DamagedDocumentsError: Documents or parts do not match their checksums, or parts are missing.
         """
         blob = self._sql.blob
         columns = (
@@ -364,11 +362,7 @@ class StoreView:
         return [row, *rows.tolist()]
 
     def terms(self, record: CollectionRecord, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], list[TermCounts]]:
-        """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text.
-
-        Raises:
-            DamagedDocumentsError: The terms and the text of a document are damaged.
-        """
+        """The given rows that exist, ascending, and their terms; damaged terms are counted again from the text."""
         row_list = _json_list(rows)
         cursor = self._connection.execute(
             f"SELECT row, {self._sql.blob('terms')} FROM ({self._existing}) AS existing LEFT JOIN terms USING (row) "
@@ -392,53 +386,31 @@ class StoreView:
             DamagedDocumentsError: Facets are missing or do not match their checksum.
             DamagedError: The size of facets differs from that of the collection.
         """
-        blob, row_list = self._sql.blob, _json_list(rows)
-        cursor = self._connection.execute(
-            f"SELECT row, checksum, {blob('norms')}, {blob('spans')}, {blob('units')} FROM facets "
-            f"WHERE {self._sql.row_in} ORDER BY row",
-            (row_list,),
-        )
-        facet_rows = cursor.fetchall()
-        codes = {row: [units or b""] for row, _, _, _, units in facet_rows}
-        cursor = self._connection.execute(
-            f"SELECT part, {blob('units')} FROM {self._sql.given_rows} {self._sql.join} facet_parts "
-            f"ON {CHUNKS_OF_GIVEN}",
-            (json.dumps(list(codes)),),
-        )
-        for part, units in sorted(cursor.fetchall()):
-            codes[part // CHUNKS_PER_ROW].append(units)
+        norms, spans, units = map(self._sql.blob, ("norms", "spans", "units"))
+        statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self._sql.row_in}"
+        cursor = self._connection.execute(statement, (_json_list(rows),))
+        found = {row: [checksum, norms or b"", spans, units or b""] for row, checksum, norms, spans, units in cursor}
+        given, join = self._sql.given_rows, self._sql.join
+        statement = f"SELECT part, {units} FROM {given} {join} facet_parts ON {CHUNKS_OF_GIVEN}"
+        for part, chunk in sorted(self._connection.execute(statement, (json.dumps(list(found)),)).fetchall()):
+            found[part // CHUNKS_PER_ROW][-1] += chunk
         intact = {
             row
-            for row, checksum, norms, spans, _ in facet_rows
-            if checksum == row_checksum(facets_checksum(norms or b"", b"".join(codes[row]), spans), row)
+            for row, (checksum, norms, spans, codes) in found.items()
+            if checksum == row_checksum(facets_checksum(norms, codes, spans), row)
             and len(norms) >= 4 * record.num_facets
         }
         damaged = sorted(set(rows.tolist()) - intact)
         if damaged:
             ids = self.first_rows_and_ids(np.array(damaged))
-            raise DamagedDocumentsError(
-                "the facets", {row: ids[row][1] if row in ids else f"at row {row}" for row in damaged}
-            )
-        starts = starts_of(len(norms) // 4 for _, _, norms, _, _ in facet_rows)
-        norms_T = np.frombuffer(b"".join(norms for _, _, norms, _, _ in facet_rows), "<f4").astype(np.float32)
-        codes_TD = codes_from_bytes([b"".join(codes[row]) for row, *_ in facet_rows], norms_T, starts, dim=record.dim)
-        spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, _, blob, _ in facet_rows)
-        stored = StoredFacets(codes_TD, norms_T, starts, tuple(spans))
-        order = np.argsort(rows, kind="stable")
-        return stored if (np.diff(order) == 1).all() else stored[np.argsort(order)]
-
-
-def _whole_document(parts: Sequence[Passage]) -> StoredDocument:
-    first = parts[0]
-    return StoredDocument(
-        id=first.id,
-        text=first.text if len(parts) == 1 else "".join(part.text for part in parts),
-        payload=first.payload,
-        revision=first.revision,
-        num_tokens=first.num_tokens,
-        num_read=first.num_read,
-        parts=tuple(passage.part for passage in parts) if len(parts) > 1 else (),
-    )
+            named = {row: ids[row][1] if row in ids else f"at row {row}" for row in damaged}
+            raise DamagedDocumentsError("the facets", named)
+        ordered = [found[row] for row in rows.tolist()]
+        starts = starts_of(len(norms) // 4 for _, norms, _, _ in ordered)
+        norms_T = np.frombuffer(b"".join(norms for _, norms, _, _ in ordered), "<f4").astype(np.float32)
+        codes_TD = codes_from_bytes([units for *_, units in ordered], norms_T, starts, dim=record.dim)
+        read_spans = (None if blob is None else np.frombuffer(blob, "<u4").reshape(-1, 2) for _, _, blob, _ in ordered)
+        return StoredFacets(codes_TD, norms_T, starts, tuple(read_spans))
 
 
 def _decoded(stored: bytes | str | None) -> str:
