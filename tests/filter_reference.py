@@ -19,6 +19,7 @@ from facets.documents.filters import (
 )
 from facets.documents.types import JsonValue
 
+
 def matches(filter: Filter, payload: Mapping[str, JsonValue]) -> bool:
     """Whether a payload passes a valid filter."""
     match filter:
@@ -71,5 +72,3 @@ def _kind(value: object) -> str:
 
 def _same(item: object, value: Scalar) -> bool:
     return item is not _MISSING and _kind(item) == _kind(value) and item == value
-
-
