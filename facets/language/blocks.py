@@ -1,7 +1,7 @@
 """Blocks of a text: paragraphs, headings, list items, table rows, code and quotations.
 
 A text is read in three steps. Marks (fences, rules, tags, directives) identify code, rows and headings. Other lines are
-joined into paragraphs (:mod:`facets.language.wrapping`). Then items, labels, roles and unmarked headings are found.
+joined into paragraphs (:mod:`facets.language.wrapping`). Then items, labels and unmarked headings are found.
 """
 
 import re
@@ -9,14 +9,13 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import groupby, takewhile
 from typing import Literal, NamedTuple
 
 from facets.language.markup import MAY_BE_MARKED, Hyphens, said
 from facets.language.wrapping import ENTRY, INFO, ITEM, Line, lines_of, paragraph_ends
 
 Kind = Literal["paragraph", "heading", "item", "row", "code", "quotation"]
-Role = Literal["", "field", "greeting", "farewell", "signature", "speaker", "navigation", "copyright"]
 
 
 class Block(NamedTuple):
@@ -28,7 +27,6 @@ class Block(NamedTuple):
     level: int  # heading level from 1 (highest) to 6; nesting depth of an item or quotation from 1; else 0
     said_start: int  # offset of the content, after the mark
     said_end: int  # offset after the content
-    role: Role = ""  # the function of a block outside the main text, such as a greeting
 
 
 _FENCE = re.compile(r"(`{3,}|~{3,})[^`]*$")
@@ -58,7 +56,6 @@ CHAPTER = re.compile(
 )
 _DIGITS = re.compile(r"\d+")
 _COMMENT = re.compile(r"/\*+$|\*+/$")  # the first or last line of a comment
-_COMMENTS = frozenset(("#", "//", "--", ";", "%", "*"))
 _FEWEST_ROWS = {"tab": 1, "bar": 2, "columns": 2, "comma": 3}
 # Characters that may begin a one-line text that is not a paragraph.
 _MAY_BE_MARK = frozenset("#-*+>|`=~_.:<[(\u2022\u2023\u25aa\u25e6\u2013\u2014")
@@ -69,32 +66,14 @@ _NUMBERED = re.compile(r"(\d{1,2}(?:\.\d{1,3})*)(\.?)\s+(?=[^\W\d_a-z])")
 _LABEL = re.compile(r"[A-Z][\w-]*(?: [\w-]+){0,2}:$")
 _FIELD = re.compile(r"(?:[A-Z][\w-]*\s){0,2}[A-Z][\w.-]*:\s")
 _TYPED = re.compile(r"\*{0,2}\w+(?:, \*{0,2}\w+)* : \S")
-_SPEAKER = re.compile(r"((?:[A-Z][\w.'-]*)(?: [A-Z][\w.'-]*){0,2})(?: \([^()]*\))?: \S")
-_HEADERS = frozenset(
-    "From To Cc Bcc Subject Date Sent Reply-To Message-ID Note Example Warning Tip Usage Returns".split()
-)
-_GREETING = re.compile(
+# Short lines that are not headings: greetings, farewells, menus, copyright.
+_ASIDE = re.compile(
     r"(?:dear|hi|hello|hey|good (?:morning|afternoon|evening|day)|greetings|sehr geehrte[rs]?|liebe[rs]?|hallo|bonjour"
-    r"|ch(?:er|\u00e8re)|hola|estimad[oa]s?)\b[^.?!:,]{0,60}[,!:]?$",
-    re.IGNORECASE,
-)
-_FAREWELL = re.compile(
-    r"(?:(?:with )?(?:best|kind|kindest|warm|many|all the)(?: (?:wishes|regards|best|thanks))?|regards"
-    r"|yours(?: (?:sincerely|faithfully|truly))?|sincerely(?: yours)?|cheers|thank you(?: very much)?"
-    r"|(?:many )?thanks(?: (?:a lot|again|in advance))?|love|see you(?: (?:soon|then|there|tomorrow))?|bye|take care"
-    r"|mit freundlichen gr\u00fc\u00dfen|(?:viele|liebe|beste|herzliche) gr\u00fc\u00dfe|cordialement|saludos)[,.!]?$",
-    re.IGNORECASE,
-)
-_MOST_SIGNATURE_LINES = 6
-_NAVIGATION = re.compile(
-    r"(?:skip to (?:main )?(?:content|navigation|search)|back to top|jump to navigation.*|cookie (?:settings|policy)"
-    r"|sign in|log ?in|sign up|privacy policy|terms of (?:use|service)|share this|read more|print this page|menu"
-    r"|toggle navigation|all rights reserved\.?|search)$",
-    re.IGNORECASE,
-)
-_TRAIL = re.compile(r"\s[|\u00bb\u203a>\u00b7\u2022]\s")
-_COPYRIGHT = re.compile(
-    r"(?:copyright\b.{0,20}?(?:\d{4}|\(c\)|\u00a9)|\(c\) ?\d{4}|\u00a9).{0,200}$|.{0,200}\ball rights reserved\b",
+    r"|hola|copyright|\(c\)|\u00a9|sent from)(?!\w)|.*\ball rights reserved\b"
+    r"|(?:.*?\s[|>\u00bb\u203a\u00b7\u2022]\s){2}"
+    r"|(?:(?:(?:with )?(?:best|kind|kindest|warm)|many)(?: (?:wishes|regards|thanks))?|regards|cheers|thanks|thank you"
+    r"|yours(?: \w+)?|sincerely(?: yours)?|love|bye|take care|skip to .*|back to top|cookie (?:settings|policy)"
+    r"|sign (?:in|up)|log ?in|privacy policy|terms of (?:use|service)|share this|read more|menu|search)[.!]?$",
     re.IGNORECASE,
 )
 _INITIAL = re.compile(r"[A-Z]\. ")
@@ -110,7 +89,7 @@ def blocks(text: str) -> list[Block]:
         [('heading', 1, 'Milk'), ('item', 1, 'cheese')]
     """
     stripped = text.strip()
-    outline = [] if is_plain_line(text) else _Outline(text).blocks()
+    outline = [] if is_plain_line(text) else _outline(text)
     if outline or not stripped:
         return outline
     start = len(text) - len(text.lstrip())  # one line, or only marks, which then count as the content
@@ -123,210 +102,159 @@ def is_plain_line(text: str) -> bool:
 
 
 @dataclass(slots=True)
-class Run:
+class _Run:
     """Lines that form one block."""
 
     kind: Kind | Literal[""]  # empty while it is unknown
-    first: int  # index of the first line
-    last: int  # index of the last line
+    first: Line
+    last: Line
     level: int = 0  # as in `Block`
     end: int = 0  # offset after further marks, such as the rule below a heading
-    role: Role = ""  # as in `Block`
     skipped: int = 0  # length of the mark before the content
     gap: int = 0  # what separates it from the previous run, see `Line`; 1 also where lines were left out
 
-
-class _Outline:
-    """Finds the kind and role of each run of lines of a text."""
-
-    def __init__(self, text: str) -> None:
-        self._runs, self._lines = runs_of(text)
-
-    def blocks(self) -> list[Block]:
-        """The blocks. Items, roles and headings are found in this order, because each step depends on the previous."""
-        runs = self._runs
-        self._find_items(runs)
-        _find_roles(runs, self._lines)
-        self._find_headings(runs)
-        return [self._block(run) for run in runs if self._lines[run.first].said != "--"]
-
-    def _block(self, run: Run) -> Block:
-        first, last = self._lines[run.first], self._lines[run.last]
-        said_start = first.end - len(first.said) + run.skipped
-        said_end = last.end
-        if run.kind == "heading" and first.prefix.startswith("#"):
-            said_end = said_start + len(first.said.rstrip("# \t")) or said_end
-        elif run.kind == "row" and first.said[0] == "|":
-            said_start += len(first.said) - len(first.said.lstrip("| \t"))
-            said_end = max(said_start, said_end - len(last.said) + len(last.said.rstrip("| \t")))
-        kind = run.kind or "paragraph"
-        return Block(kind, first.start, max(run.end, last.end), run.level, said_start, said_end, run.role)
-
-    def _find_items(self, runs: list[Run]) -> None:
-        """Finds items with their depth, quotations, and labels with the entries below them."""
-        indents: list[int] = []  # indents of the enclosing items
-        label = -1  # indent of the label above, -1 without one
-        for number, run in enumerate(runs):
-            line = self._lines[run.first]
-            if run.kind:
-                indents, label = ([], -1) if run.kind == "heading" else (indents, label)
-                continue
-            after = runs[number + 1] if number + 1 < len(runs) else None
-            skipped = self._mark_of_item(line, is_entry=0 <= label < line.indent)
-            if line.prefix.startswith(">"):
-                run.kind, run.level = "quotation", line.prefix.count(">")
-            elif skipped >= 0 and not self._is_numbered_heading(number, runs):
-                while indents and indents[-1] >= line.indent:
-                    indents.pop()
-                indents.append(line.indent)
-                run.kind, run.level, run.skipped = "item", len(indents), skipped
-            elif after and not after.gap and _TYPED.match(line.said) and self._lines[after.first].indent > line.indent:
-                run.kind, run.level = "item", 1
-            else:
-                if indents and line.indent <= indents[0]:
-                    indents = []
-                label = label if line.indent > label else -1
-                if after and _LABEL.match(line.said) and self._is_label(run, after):
-                    run.kind, run.level, label = "heading", 4, line.indent
-
-    def _mark_of_item(self, line: Line, *, is_entry: bool) -> int:
-        """Length of an item's mark; -1 if the line does not begin an item."""
-        item = ITEM.match(line.said)
-        if item and not _INITIAL.match(line.said):
-            return item.end()
-        return 0 if INFO.match(line.said) or (is_entry and ENTRY.match(line.said)) else -1
-
-    def _is_label(self, run: Run, after: Run) -> bool:
-        line, below = self._lines[run.first], self._lines[after.first]
-        is_listed = after.kind in ("code", "row", "item") or ITEM.match(below.said) is not None
-        return run.first == run.last and (is_listed or (below.indent > line.indent and not after.gap))
-
-    def _is_numbered_heading(self, number: int, runs: list[Run]) -> bool:
-        """Whether "3. Title" is a heading: short, set apart, without a full stop, and not part of a numbered list."""
-        run, line = runs[number], self._lines[runs[number].first]
-        found = _NUMBERED.match(line.said)
-        after = runs[number + 1] if number + 1 < len(runs) else None
-        if not found or not after or not self._is_short(run) or not (run.gap or number == 0):
-            return False
-        if not after.gap and not self._stands_over(run, after):
-            return False
-        count = int(found[1]) if found[1].isdigit() else -1
-        beside = [self._lines[other.first].said for other in (runs[number - 1] if number else None, after) if other]
-        counts = [int(match[1]) for match in map(_NUMBERED.match, beside) if match and match[1].isdigit()]
-        return count - 1 not in counts and count + 1 not in counts
-
-    def _stands_over(self, run: Run, after: Run) -> bool:
-        """Whether a short line is right above a longer one that begins a sentence of prose."""
-        line, below = self._lines[run.first], self._lines[after.first]
-        if after.gap or after.kind or after.role or ITEM.match(below.said) or line.indent != below.indent:
-            return False
-        is_prose = after.last > after.first or below.said[-1] in ".!?"
-        return is_prose and len(below.said) > len(line.said) and below.said[0].isupper()
-
-    def _is_short(self, run: Run) -> bool:
-        """Whether a run is short enough for a heading and does not end like a sentence."""
-        line = self._lines[run.first]
+    def is_short(self) -> bool:
+        """Whether it is short enough for a heading and does not end like a sentence."""
+        line = self.first
         return (
-            run.first == run.last
+            line is self.last
             and not line.prefix
             and len(line.said) <= _SHORT
             and line.said.count(" ") < _MOST_WORDS + line.said.count("  ")
             and _ENDS.search(line.said) is None
+            and not (_ASIDE.match(line.said) or _FIELD.match(line.said))
         )
 
-    def _find_headings(self, runs: list[Run]) -> None:
-        """Finds headings without marks: numbered, in capitals, or short lines between empty lines, above prose."""
-        is_below = False  # whether the short lines below are followed by prose or a heading
-        num_short = 0
-        for number in range(len(runs) - 1, -1, -1):
-            run = runs[number]
-            if run.kind or run.role or not self._is_short(run):
-                is_below, num_short = run.role not in ("farewell", "signature") and run.kind != "quotation", 0
-                continue
-            level = self._level(number, runs) if is_below else 0
-            num_short += level not in (1, 2) or number == 0
-            if level and num_short <= _MOST_SHORT:
-                run.kind, run.level = "heading", level
+    def stands_over(self, after: "_Run") -> bool:
+        """Whether a short line is right above a longer one that begins a sentence of prose."""
+        line, below = self.first, after.first
+        if after.gap or after.kind or ITEM.match(below.said) or line.indent != below.indent:
+            return False
+        is_prose = after.first is not after.last or below.said[-1] in ".!?"
+        return is_prose and len(below.said) > len(line.said) and below.said[0].isupper()
 
-    def _level(self, number: int, runs: list[Run]) -> int:
-        """Heading level of a short line; 0 if it is not a heading, as when the next line begins in lower case."""
-        run, said = runs[number], self._lines[runs[number].first].said
-        after = runs[number + 1] if number + 1 < len(runs) else None
-        if after and not after.gap and self._lines[after.first].said[0].islower():
-            return 0
-        if found := _NUMBERED.match(said):
-            return found[1].count(".") + 1 if said[found.end() : found.end() + 1].isalpha() else 0
-        is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
-        if (is_first or is_alone) and CHAPTER.match(said):
-            return 1
-        if said.isupper() and sum(map(str.isalpha, said)) > 3 and (is_first or run.gap):
-            next_said = "" if after is None or after.gap else self._lines[after.first].said
-            return 0 if next_said.isupper() else 1 if is_first else 2
-        if said[0].islower() or not (said[0].isalnum() or said[0] in "\"'\u201c\u00bf\u00a1"):
-            return 0
-        if _FIELD.match(said):
-            return 0
-        if is_first:
-            return int(self._is_title(runs))
-        return 3 if is_alone or (run.gap and after and self._stands_over(run, after)) else 0
-
-    def _is_title(self, runs: list[Run]) -> bool:
-        """Whether only a few short lines separate the first line from an empty one."""
-        for run in runs[1 : 1 + _MOST_SHORT]:
-            if run.gap:
-                return True
-            if run.kind or run.role or not self._is_short(run):
-                return False
-        return False
+    def block(self) -> Block:
+        """The block of these lines."""
+        line = self.first
+        said_start, said_end = line.end - len(line.said) + self.skipped, self.last.end
+        if self.kind == "heading" and line.prefix.startswith("#"):
+            said_end = said_start + len(line.said.rstrip("# \t")) or said_end
+        elif self.kind == "row" and line.said[0] == "|":
+            said_start += len(line.said) - len(line.said.lstrip("| \t"))
+            said_end = max(said_start, said_end - len(self.last.said) + len(self.last.said.rstrip("| \t")))
+        return Block(
+            self.kind or "paragraph", line.start, max(self.end, self.last.end), self.level, said_start, said_end
+        )
 
 
-def _find_roles(runs: list[Run], lines: list[Line]) -> None:
-    """Finds fields, greetings, farewells, signatures, speakers, menus and copyright lines."""
-    names = Counter(match[1] for run in runs if not run.kind and (match := _SPEAKER.match(lines[run.first].said)))
-    names = Counter({name: count for name, count in names.items() if name not in _HEADERS})
-    is_dialogue = names.total() > 2 and max(names.values(), default=0) > 1
-    signature = 0  # further lines that may belong to the signature
-    for run in runs:
-        line = lines[run.first]
-        is_single = run.first == run.last and len(line.said) <= _SHORT
-        speaker = _SPEAKER.match(line.said)
-        if signature and is_single and line.said[-1] not in "!?":
-            run.role, signature = "signature", signature - 1
-        elif line.said == "--":
-            run.role, signature = "signature", _MOST_SIGNATURE_LINES
-        elif run.kind:
-            signature = 0
-            run.role = "navigation" if run.kind == "item" and _NAVIGATION.match(line.said[run.skipped :]) else ""
-        else:
-            signature = 0
-            if is_single and _FAREWELL.match(line.said):
-                run.role, signature = "farewell", _MOST_SIGNATURE_LINES
-            elif is_single and _GREETING.match(line.said):
-                run.role = "greeting"
-            elif is_dialogue and speaker and speaker[1] in names:
-                run.role = "speaker"
-            elif is_single and (_NAVIGATION.match(line.said) or _is_trail(line.said)):
-                run.role = "navigation"
-            elif _COPYRIGHT.match(line.said):
-                run.role = "copyright"
-            elif run.first == run.last and _FIELD.match(line.said):
-                run.role = "field"
-
-
-def _is_trail(line: str) -> bool:
-    """Whether a line is a menu or breadcrumb trail: "Home | News | Contact"."""
-    cells = _TRAIL.split(line)
-    return len(cells) > 2 and all(len(cell) <= 25 and cell[-1:] not in ".!?" for cell in cells)
-
-
-def runs_of(text: str) -> tuple[list[Run], list[Line]]:
-    """The runs of lines of a text, without rules, fences and badges, and the lines.
-
-    Runs without a kind are prose, items, quotations or headings without marks.
-    """
+def _outline(text: str) -> list[Block]:
     marked = _Marked(text)
-    runs = marked.parted(marked.runs())
-    return _joined_over_pages(runs, marked.lines, text), marked.lines
+    runs = _joined_over_pages(marked.parted(marked.runs()), text)
+    _find_items(runs)
+    _find_headings(runs)
+    return [run.block() for run in runs if run.first.said != "--"]
+
+
+def _find_items(runs: list[_Run]) -> None:
+    """Finds items with their depth, quotations, and labels with the entries below them."""
+    indents: list[int] = []  # indents of the enclosing items
+    label = -1  # indent of the label above, -1 without one
+    for number, run in enumerate(runs):
+        line = run.first
+        if run.kind:
+            indents, label = ([], -1) if run.kind == "heading" else (indents, label)
+            continue
+        after = runs[number + 1] if number + 1 < len(runs) else None
+        skipped = _mark_of_item(line, is_entry=0 <= label < line.indent)
+        if line.prefix.startswith(">"):
+            run.kind, run.level = "quotation", line.prefix.count(">")
+        elif skipped >= 0 and not _is_numbered_heading(number, runs):
+            while indents and indents[-1] >= line.indent:
+                indents.pop()
+            indents.append(line.indent)
+            run.kind, run.level, run.skipped = "item", len(indents), skipped
+        elif after and not after.gap and _TYPED.match(line.said) and after.first.indent > line.indent:
+            run.kind, run.level = "item", 1
+        else:
+            if indents and line.indent <= indents[0]:
+                indents = []
+            label = label if line.indent > label else -1
+            if after and _LABEL.match(line.said) and _is_label(run, after):
+                run.kind, run.level, label = "heading", 4, line.indent
+
+
+def _mark_of_item(line: Line, *, is_entry: bool) -> int:
+    """Length of an item's mark; -1 if the line does not begin an item."""
+    item = ITEM.match(line.said)
+    if item and not _INITIAL.match(line.said):
+        return item.end()
+    return 0 if INFO.match(line.said) or (is_entry and ENTRY.match(line.said)) else -1
+
+
+def _is_label(run: _Run, after: _Run) -> bool:
+    line, below = run.first, after.first
+    is_listed = after.kind in ("code", "row", "item") or ITEM.match(below.said) is not None
+    return line is run.last and (is_listed or (below.indent > line.indent and not after.gap))
+
+
+def _is_numbered_heading(number: int, runs: list[_Run]) -> bool:
+    """Whether "3. Title" is a heading: short, set apart, without a full stop, and not part of a numbered list."""
+    run, after = runs[number], runs[number + 1] if number + 1 < len(runs) else None
+    found = _NUMBERED.match(run.first.said)
+    if not found or not after or not run.is_short() or not (run.gap or number == 0):
+        return False
+    if not after.gap and not run.stands_over(after):
+        return False
+    count = int(found[1]) if found[1].isdigit() else -1
+    beside = [other.first.said for other in (runs[number - 1] if number else None, after) if other]
+    counts = [int(match[1]) for match in map(_NUMBERED.match, beside) if match and match[1].isdigit()]
+    return count - 1 not in counts and count + 1 not in counts
+
+
+def _find_headings(runs: list[_Run]) -> None:
+    """Finds headings without marks: numbered, in capitals, or short lines between empty lines, above prose."""
+    is_below = False  # whether the short lines below are followed by prose or a heading
+    num_short = 0
+    for number in range(len(runs) - 1, -1, -1):
+        run = runs[number]
+        if run.kind or not run.is_short():
+            is_below, num_short = run.kind != "quotation", 0
+            continue
+        level = _level(number, runs) if is_below else 0
+        num_short += level not in (1, 2) or number == 0
+        if level and num_short <= _MOST_SHORT:
+            run.kind, run.level = "heading", level
+
+
+def _level(number: int, runs: list[_Run]) -> int:
+    """Heading level of a short line; 0 if it is not a heading, as when the next line begins in lower case."""
+    run, said = runs[number], runs[number].first.said
+    after = runs[number + 1] if number + 1 < len(runs) else None
+    next_said = "" if after is None or after.gap else after.first.said
+    if next_said[:1].islower():
+        return 0
+    if found := _NUMBERED.match(said):
+        return found[1].count(".") + 1 if said[found.end() : found.end() + 1].isalpha() else 0
+    is_first, is_alone = number == 0, run.gap > 0 and after is not None and after.gap > 0
+    if (is_first or is_alone) and CHAPTER.match(said):
+        return 1
+    if said.isupper() and sum(map(str.isalpha, said)) > 3 and (is_first or run.gap):
+        return 0 if next_said.isupper() else 1 if is_first else 2
+    if said[0].islower() or not (said[0].isalnum() or said[0] in "\"'\u201c\u00bf\u00a1"):
+        return 0
+    if is_first:
+        return int(_is_title(runs))
+    return 3 if is_alone or (run.gap and after and run.stands_over(after)) else 0
+
+
+def _is_title(runs: list[_Run]) -> bool:
+    """Whether only a few short lines separate the first line from an empty one."""
+    for run in runs[1 : 1 + _MOST_SHORT]:
+        if run.gap:
+            return True
+        if run.kind or not run.is_short():
+            return False
+    return False
 
 
 class _Marked:
@@ -342,9 +270,9 @@ class _Marked:
             if line.said[:3] in ("```", "~~~") and not line.said.strip(line.said[0]):
                 self._closing[line.said[0]].append(number)
 
-    def runs(self) -> list[Run]:
+    def runs(self) -> list[_Run]:
         """Code, rows and headings with marks, and all other lines one by one."""
-        runs: list[Run] = []
+        runs: list[_Run] = []
         place = gap = 0
         while place < len(self.lines):
             gap = max(gap, self.lines[place].gap)
@@ -357,7 +285,7 @@ class _Marked:
             place = behind
         return runs
 
-    def _marked(self, place: int, runs: list[Run]) -> tuple[list[Run], int]:
+    def _marked(self, place: int, runs: list[_Run]) -> tuple[list[_Run], int]:
         """The runs that begin at a line, and the index of the line after them."""
         line = self.lines[place]
         if line.prefix:
@@ -371,83 +299,77 @@ class _Marked:
             numbers = self._closing[mark]
             number = bisect_left(numbers, place + 1)
             if number < len(numbers):
-                return _code(place + 1, numbers[number] - 1), numbers[number] + 1
+                return self._code(place + 1, numbers[number]), numbers[number] + 1
             return [], place + 1
         if mark in _RULES or mark in _RULE_MARKS:
             if place == 0 and line.said == "---" and (behind := self._front_matter()):
-                return _code(1, behind - 2), behind
+                return self._code(1, behind - 1), behind
             if _is_rule(line.said):
                 return self._ruled(place, runs)
         if mark == "|" and (line.said.count("|") > 1):
-            return [Run("row", place, place)], place + 1
-        if mark in "<[!" and (found := self._tagged(place)) is not None:
+            return [_Run("row", line, line)], place + 1
+        if mark in "<[!" and (found := self._tagged(line)) is not None:
             return found, place + 1
         before = self.lines[place - 1] if place else line
         if line.gap and before.said.endswith("::") and line.indent > before.indent:
             behind = self._behind_indented(place, before.indent)
-            return _code(place, behind - 1), behind
-        return [Run("", place, place)], place + 1
+            return self._code(place, behind), behind
+        return [_Run("", line, line)], place + 1
 
-    def _prefixed(self, place: int) -> tuple[list[Run], int]:
+    def _code(self, first: int, behind: int, *, skipped: int = 0) -> list[_Run]:
+        some = self.lines[first:behind]
+        return [_Run("code", some[0], some[-1], skipped=skipped)] if some else []
+
+    def _prefixed(self, place: int) -> tuple[list[_Run], int]:
         """Markdown headings and doctest examples; other lines with a prefix are prose."""
         lines, line = self.lines, self.lines[place]
-        before, after = lines[max(place - 1, 0)], lines[min(place + 1, len(lines) - 1)]
         if line.prefix == ">>>" and _DOCTEST.match(self._text, line.start, line.end):
             behind = place + 1
             while behind < len(lines) and not lines[behind].gap:
                 behind += 1
-            return _code(place, behind - 1, skipped=len(line.said) - (line.end - line.start)), behind
+            return self._code(place, behind, skipped=len(line.said) - (line.end - line.start)), behind
         if not set(line.prefix) - {"#"} and len(line.prefix) <= 6:
-            beside = [other for other, gap in ((before, line.gap), (after, after.gap)) if other is not line and not gap]
-            is_comment = any(other.prefix == line.prefix for other in beside) or (
-                len(line.prefix) == 1 and after in beside and not after.prefix and _is_statement(after)
+            before = lines[place - 1] if place and not line.gap else None
+            after = lines[place + 1] if place + 1 < len(lines) and not lines[place + 1].gap else None
+            is_comment = any(other and other.prefix == line.prefix for other in (before, after)) or (
+                len(line.prefix) == 1 and after is not None and not after.prefix and _is_statement(after)
             )
             if not is_comment:
-                return [Run("heading", place, place, level=len(line.prefix))], place + 1
-        return [Run("", place, place)], place + 1
+                return [_Run("heading", line, line, level=len(line.prefix))], place + 1
+        return [_Run("", line, line)], place + 1
 
-    def _directed(self, place: int, directive: re.Match[str]) -> tuple[list[Run], int]:
+    def _directed(self, place: int, directive: re.Match[str]) -> tuple[list[_Run], int]:
         """A directive, a label or a footnote of reStructuredText."""
-        line, name = self.lines[place], directive[1]
+        line, name, said = self.lines[place], directive[1], directive[2] or ""
         behind = self._behind_indented(place + 1, line.indent)
         if name is None:
-            is_label = (directive[2] or "").startswith("_")
-            return ([], place + 1) if is_label else ([Run("", place, place)], place + 1)
+            return [] if said.startswith("_") else [_Run("", line, line)], place + 1
         if name in _CODE_DIRECTIVES:
-            first = place + 1
-            while first < behind and _OPTION.match(self.lines[first].said):
-                first += 1
-            return _code(first, behind - 1), behind
-        if name.startswith("version") or name == "deprecated":
-            return [], place + 1
+            options = takewhile(lambda option: _OPTION.match(option.said), self.lines[place + 1 : behind])
+            return self._code(place + 1 + sum(1 for _ in options), behind), behind
         if name not in _TEXT_DIRECTIVES:
-            return [], behind
-        if directive[2]:  # the text after the directive may continue on the next line
-            start = line.end - len(line.said) + directive.start(2)
-            indent = self.lines[place + 1].indent if behind > place + 1 else line.indent
-            first_word = directive[2].split()[0]
-            self.lines[place] = line._replace(start=start, said=directive[2], indent=indent, first_word=first_word)
-            return [Run("", place, place)], place + 1
-        return [], place + 1
+            return [], place + 1 if name.startswith("version") else behind
+        if not said or name == "deprecated":
+            return [], place + 1
+        # The text after the directive may continue on the next line.
+        indent = self.lines[place + 1].indent if behind > place + 1 else line.indent
+        start = line.end - len(line.said) + directive.start(2)
+        text = line._replace(start=start, said=said, indent=indent, first_word=said.split()[0])
+        return [_Run("", text, text)], place + 1
 
-    def _ruled(self, place: int, runs: list[Run]) -> tuple[list[Run], int]:
+    def _ruled(self, place: int, runs: list[_Run]) -> tuple[list[_Run], int]:
         """A rule: below a heading, between rows of a table, or between parts."""
-        lines, line = self.lines, self.lines[place]
-        above = runs[-1] if runs and runs[-1].last == place - 1 and not line.gap else None
-        behind = place + 1
-        if above is None or above.kind:
+        lines, line, behind = self.lines, self.lines[place], place + 1
+        if not runs or line.gap or runs[-1].kind or runs[-1].last is not lines[place - 1]:
             return [], behind
-        before = lines[place - 1]
+        above, before = runs[-1], lines[place - 1]
         if "|" in line.said and "|" in before.said:
             above.kind = "row"
-            rows = []
             while behind < len(lines) and not lines[behind].gap and "|" in lines[behind].said:
-                rows.append(Run("row", behind, behind))
                 behind += 1
-            return rows, behind
-        is_even = len(set(line.said)) == 1
+            return [_Run("row", row, row) for row in lines[place + 1 : behind]], behind
         is_title = (above.gap > 0 or place == 1) and len(before.said) <= 100 and before.said[-1] not in ".;,"
-        if is_even and is_title and (line.said[0] in "=-" or len(line.said) > 3):
+        if len(set(line.said)) == 1 and is_title and (line.said[0] in "=-" or len(line.said) > 3):
             is_overlined = place > 1 and not before.gap and _is_rule(lines[place - 2].said)
             above.kind, above.end = "heading", line.end
             above.level = self._adorned(line.said[0], is_overlined)
@@ -459,36 +381,31 @@ class _Marked:
         lowest = 2 if (mark, is_overlined) == ("-", False) else 1
         return min(6, known.setdefault((mark, is_overlined), max(lowest, max(known.values(), default=0) + 1)))
 
-    def _tagged(self, place: int) -> list[Run] | None:
+    def _tagged(self, line: Line) -> list[_Run] | None:
         """The runs of a line that begins with a tag, link or picture; None if it is prose."""
-        line = self.lines[place]
         if _REFERENCE.match(line.said) or not said(self._text, line.start, line.end, hyphens=self._hyphens):
             return []
-        if heading := _HTML_HEADING.match(line.said):
-            return [Run("heading", place, place, level=int(heading[1]))]
-        return None
+        heading = _HTML_HEADING.match(line.said)
+        return [_Run("heading", line, line, level=int(heading[1]))] if heading else None
 
     def _front_matter(self) -> int:
         """Index of the line after the front matter; 0 if there is none."""
-        for number, line in enumerate(self.lines[1:100], start=1):
-            if line.said in ("---", "..."):
-                return number + 1 if number > 1 else 0
-        return 0
+        ends = (number for number, line in enumerate(self.lines[:100]) if number and line.said in ("---", "..."))
+        end = next(ends, 0)
+        return end + 1 if end > 1 else 0
 
     def _behind_indented(self, place: int, indent: int) -> int:
         while place < len(self.lines) and self.lines[place].indent > indent:
             place += 1
         return place
 
-    def parted(self, runs: list[Run]) -> list[Run]:
+    def parted(self, runs: list[_Run]) -> list[_Run]:
         """Joins lines of prose into paragraphs and items, and finds code and rows without marks."""
-        parts = [piece for stretch in self._stretches(runs) for piece in self._pieces(stretch)]
-        prose = [self.lines[part[0].first : part[-1].last + 1] if not part[0].kind else [] for part in parts]
-        found: list[Run] = []
+        parts = [piece for stretch in _stretches(runs) for piece in _pieces(stretch)]
+        prose = [[] if part[0].kind else [run.first for run in part] for part in parts]
+        found: list[_Run] = []
         for part, ends in zip(parts, paragraph_ends(prose), strict=True):
-            if part[0].kind:
-                found += part
-                continue
+            found += part if part[0].kind else []
             start = 0
             for end in ends:
                 part[start].last = part[end].last
@@ -496,67 +413,50 @@ class _Marked:
                 start = end + 1
         return found
 
-    def _stretches(self, runs: list[Run]) -> Iterator[list[Run]]:
-        """Groups consecutive lines of prose, or of one comment or quotation; other runs stand alone."""
-        stretch: list[Run] = []
-        for run in runs:
-            if stretch and (
-                run.kind
-                or run.gap
-                or stretch[-1].kind
-                or self.lines[run.first].prefix != self.lines[stretch[-1].last].prefix
-            ):
-                yield stretch
-                stretch = []
-            stretch.append(run)
-        if stretch:
+
+def _stretches(runs: list[_Run]) -> Iterator[list[_Run]]:
+    """Groups consecutive lines of prose, or of one comment or quotation; other runs stand alone."""
+    stretch: list[_Run] = []
+    for run in runs:
+        if stretch and (run.kind or run.gap or stretch[-1].kind or run.first.prefix != stretch[-1].last.prefix):
             yield stretch
-
-    def _pieces(self, stretch: list[Run]) -> Iterator[list[Run]]:
-        """Splits a stretch of lines into code, rows, and the prose between them."""
-        lines = [self.lines[run.first] for run in stretch]
-        if stretch[0].kind or lines[0].prefix:
-            yield stretch
-            return
-        if self._is_code(lines, stretch[0].first):
-            yield [replace(stretch[0], kind="code", last=stretch[-1].last)]
-            return
-        prose: list[Run] = []
-        numbers = range(len(lines))
-        for key, some in groupby(numbers, key=lambda number: _row_key(lines[number].said)):
-            group = [stretch[number] for number in some]
-            if key[0] and len(group) >= _FEWEST_ROWS[key[0]]:
-                if prose:
-                    yield prose
-                yield [replace(run, kind="row") for run in group]
-                prose = []
-            else:
-                prose += group
-        if prose:
-            yield prose
-
-    def _is_code(self, lines: list[Line], first: int) -> bool:
-        num = 0
-        for number, line in enumerate(lines):
-            is_inner = num == number and num > 0 and line.indent > lines[0].indent
-            num += is_inner or _is_statement(line)
-        if len(lines) > 1:
-            return num > 1 and num >= 0.6 * len(lines)
-        is_beside_comment = any(
-            not gap and place in range(len(self.lines)) and self._is_comment(self.lines[place])
-            for place, gap in ((first - 1, lines[0].gap), (first + 1, self._gap(first + 1)))
-        )
-        return num > 0 and (is_beside_comment or _CALL.match(lines[0].said) is not None)
-
-    def _is_comment(self, line: Line) -> bool:
-        return line.prefix in _COMMENTS or _COMMENT.match(line.said) is not None
-
-    def _gap(self, place: int) -> int:
-        return self.lines[place].gap if place < len(self.lines) else 1
+            stretch = []
+        stretch.append(run)
+    if stretch:
+        yield stretch
 
 
-def _code(first: int, last: int, *, skipped: int = 0) -> list[Run]:
-    return [Run("code", first, last, skipped=skipped)] if last >= first else []
+def _pieces(stretch: list[_Run]) -> Iterator[list[_Run]]:
+    """Splits a stretch of lines into code, rows, and the prose between them."""
+    if stretch[0].kind or stretch[0].first.prefix:
+        yield stretch
+        return
+    if _is_code([run.first for run in stretch]):
+        yield [replace(stretch[0], kind="code", last=stretch[-1].last)]
+        return
+    prose: list[_Run] = []
+    for (name, _), some in groupby(stretch, key=lambda run: _row_key(run.first.said)):
+        group = list(some)
+        if name and len(group) >= _FEWEST_ROWS[name]:
+            if prose:
+                yield prose
+            yield [replace(run, kind="row") for run in group]
+            prose = []
+        else:
+            prose += group
+    if prose:
+        yield prose
+
+
+def _is_code(lines: list[Line]) -> bool:
+    """Whether most lines are statements, beginning with the first; a single line must be a command or a call."""
+    if len(lines) == 1:
+        return _CALL.match(lines[0].said) is not None and _is_statement(lines[0])
+    num = 0
+    for number, line in enumerate(lines):
+        is_inner = num == number and num > 0 and line.indent > lines[0].indent
+        num += is_inner or _is_statement(line)
+    return num > 1 and num >= 0.6 * len(lines)
 
 
 def _is_rule(line: str) -> bool:
@@ -629,13 +529,13 @@ def _running(text: str, lines: list[Line]) -> set[int]:
     return {number for number, key in edges if counts[key] >= fewest or _PAGE.match(lines[number].said)}
 
 
-def _joined_over_pages(runs: list[Run], lines: list[Line], text: str) -> list[Run]:
+def _joined_over_pages(runs: list[_Run], text: str) -> list[_Run]:
     """Joins a paragraph that continues on the next page."""
-    joined: list[Run] = []
+    joined: list[_Run] = []
     for run in runs:
         before = joined[-1] if joined else None
         if before and not before.kind and not run.kind and run.gap == 2:
-            above, below = lines[before.last], lines[run.first]
+            above, below = before.last, run.first
             is_cut = above.said[-1].isalnum() or above.said[-1] in ",-"
             if is_cut and below.said[0].islower() and text[above.end : below.start].isspace():
                 before.last = run.last

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from spacy.lang.en.stop_words import STOP_WORDS
 
-from facets.language.blocks import Block, Kind, Role, blocks, is_plain_line
+from facets.language.blocks import Block, Kind, blocks, is_plain_line
 from facets.language.markup import LINE_ENDS, PREFIX, Hyphens, said
 
 # Followed by a name or a number, so their full stop never ends a sentence.
@@ -84,7 +84,6 @@ class Sentence(NamedTuple):
     end: int  # offset after the last character
     said: str  # text as it is read: on one line, without marks, with words split at line ends joined
     kind: Kind = "paragraph"  # kind of its block
-    role: Role = ""  # role of its block
 
 
 def sentences_of(text: str) -> list[Sentence]:
@@ -110,7 +109,7 @@ def sentences_of(text: str) -> list[Sentence]:
         for cut in _ends(text, block):
             if (span := _stripped(text, start, cut)) is not None:
                 if read := said(text, *span, hyphens=hyphens, is_row=is_row):
-                    sentences.append(Sentence(text[slice(*span)], *span, read, block.kind, block.role))
+                    sentences.append(Sentence(text[slice(*span)], *span, read, block.kind))
                 start = _BETWEEN.match(text, cut).end()  # type: ignore[union-attr]  # it always matches
     if not sentences and (span := _stripped(text, 0, len(text))):
         part = text[slice(*span)]

@@ -66,8 +66,7 @@ _LEANING = re.compile(
     re.IGNORECASE,
 )
 _FEWEST_TURNS = 3
-# Kinds and roles of blocks that may be prose.
-_PROSE_KINDS, _PROSE_ROLES = frozenset({"paragraph", "item"}), frozenset({"", "speaker"})
+_PROSE_KINDS = frozenset({"paragraph", "item"})
 _OPENING_WORDS = 3  # content words of the first sentence that may name the subject
 _RARE = 1e-4  # probability of a word that counts half as much as an unknown one
 _QUESTION = re.compile(r"\?[\"')*_]*$")
@@ -145,7 +144,6 @@ def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
     is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
     return (
         sentence.kind in _PROSE_KINDS
-        and sentence.role in _PROSE_ROLES
         and not (is_note and sentence.kind == "paragraph")
     )
 

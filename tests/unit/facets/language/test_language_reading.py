@@ -42,7 +42,7 @@ def test_a_text_is_read_as_a_person_reads_it(name: str) -> None:
     text, expected = CASES[name]
     sentences, reading = sentences_of(text), read(text)
     lines = [
-        f"{block.kind[0]}{block.level or ''}{f'({block.role})' if block.role else ''} "
+        f"{block.kind[0]}{block.level or ''} "
         + " / ".join(sentence.said for sentence in sentences if block.start <= sentence.start < block.end)
         for block in blocks(text)
     ]
