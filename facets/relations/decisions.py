@@ -59,11 +59,8 @@ class TrainingPatterns:
 class PatternDecisions:
     """Builds the results of scored patterns, one at a time.
 
-    Args:
-        relations: The scored relations.
-        arrays: Scores of the patterns for these relations.
-        top_k: Maximum number of relations in a result; None: all.
-        training_patterns: Adds evidence, which takes longer than scoring; None: no evidence.
+    ``top_k``: maximum number of relations in a result; None: all. ``training_patterns``: adds evidence, which takes
+    longer than scoring; None: no evidence.
     """
 
     def __init__(
@@ -85,14 +82,7 @@ class PatternDecisions:
     def result(
         self, row: int, tokens: Sequence[str], *, assertion: Assertion, accepted_R: NDArray[np.bool_] | None = None
     ) -> PatternScore:
-        """The result for one pattern.
-
-        Args:
-            row: Row of the pattern in the arrays.
-            tokens: The pattern.
-            assertion: Whether the sentence asserts it.
-            accepted_R: The accepted relations; None: those accepted in the arrays.
-        """
+        """The result for one pattern; ``row``: its row in the arrays; ``accepted_R``: None: as in the arrays."""
         arrays = self._arrays
         is_asserted = assertion.status is AssertionStatus.ASSERTED
         accepted_R = arrays.accepted[row] if accepted_R is None else accepted_R

@@ -30,20 +30,15 @@ from facets.relations.extraction import (
 from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
-from facets.relations.scoring import PatternCache, RelationFacets, ScoreArrays, score_arrays
+from facets.relations.scoring import RelationFacets, ScoreArrays, score_arrays
 from facets.storage.sql import SqlDatabase
 
 
 class RelationEngine:
     """Scores sentence patterns against relations, extracts relations from texts, fills slots. Thread-safe.
 
-    Args:
-        model: A model whose ``task`` is ``relations``.
-        data_dir: Folder for added relations, created when absent, or a database shared by several servers; None: added
-            relations are kept in memory only.
-
-    Attributes:
-        model: The model.
+    ``data_dir``: folder for added relations, created when absent, or a database shared by several servers; None: added
+    relations are kept in memory only.
 
     Raises:
         InvalidInputError: The model has another task.
@@ -56,7 +51,6 @@ class RelationEngine:
         self.model = model
         self._additions = Additions(model, Path(data_dir) if isinstance(data_dir, str) else data_dir)
         self._training_patterns = TrainingPatterns(model)
-        self._patterns = PatternCache(model)
         self._lock = threading.Lock()
         self._background_MD: Tensor | None = None
 
@@ -69,8 +63,6 @@ class RelationEngine:
         Raises:
             NotFoundError: The model does not exist.
             CheckpointError: The folder is damaged.
-            InvalidInputError: The model has another task.
-            StorageError: ``data_dir`` cannot be read or is damaged.
         """
         return cls(load(name_or_path, RelationModel), data_dir=data_dir)
 
@@ -96,14 +88,10 @@ class RelationEngine:
             evidence: Add the closest facets, the relations near each facet and similar training patterns; False is
                 three times as fast.
 
-        Returns:
-            One result per pattern.
-
         Raises:
             InvalidInputError: A pattern lacks an argument or has one twice (``field`` is ``patterns[i]``),
                 ``relations`` is empty or names a relation twice, or ``top_k`` is below 1.
             NotFoundError: A relation is unknown; the message lists similar names (``resource_type`` is ``relation``).
-            TypeError: ``patterns`` is one ``str``.
 
         Example:
             >>> engine = RelationEngine.load()
@@ -124,9 +112,9 @@ class RelationEngine:
         return [score.merged(other, top_k=top_k) for score, other in zip(scores, mirror_images, strict=True)]
 
     def score_arrays(self, patterns: Sequence[str], relations: Sequence[str] | None = None) -> ScoreArrays:
-        """``score`` as arrays ``[len(patterns), R]``, without assertion and evidence; fast for many patterns.
+        """``score`` as arrays ``[len(patterns), R]``, without assertion and evidence.
 
-        Columns are in the order of ``relations``, or of ``relations()``. Raises the same errors as ``score``.
+        Columns are in the order of ``relations``, or of ``relations()``.
         """
         tokens = tokenize_patterns(patterns, self.model.tokenizer)
         names = [relation.name for relation in self.relations()] if relations is None else relations
@@ -156,7 +144,7 @@ class RelationEngine:
             limits: How far apart two entities may be.
             max_relations_per_pair: Maximum number of accepted relations between two entities, counting both directions;
                 the most probable are kept. None: all that reach their thresholds.
-            top_k: Maximum number of relations in each result, the most probable ones; None: all.
+            top_k: As for ``score``.
             evidence: As for ``score``.
 
         Returns:
@@ -168,7 +156,6 @@ class RelationEngine:
             InvalidInputError: A blank text, both or neither source of entities, or bad spans (``field`` is
                 ``texts[i]`` or ``spans[i][j]``).
             NotFoundError: A relation is unknown; the message lists similar names.
-            TypeError: ``texts`` is one ``str``.
         """
         chosen = self._additions.chosen(relations)
         _check_texts(texts)
@@ -191,22 +178,9 @@ class RelationEngine:
     ) -> list[RankedTail]:
         """Tail entities t with ``relation(head, t)`` in the texts, best first, ties by name.
 
-        Args:
-            head: Name of the head entity; all its mentions are found, ignoring case, whether or not ``spans`` or
-                ``finder`` include them.
-            relation: Name of the relation.
-            texts: As for ``extract``.
-            spans: Candidates for the tail.
-            finder: Finds candidates for the tail.
-            limits: How far apart two entities may be.
-            evidence: As for ``score``.
-
-        Returns:
-            Every candidate in a sentence with the head; ``accepted`` says which reach the threshold.
-
-        Raises:
-            InvalidInputError: A blank head, or as for ``extract``.
-            NotFoundError: The relation is unknown; the message lists similar names.
+        All mentions of ``head`` are found, ignoring case; ``spans`` or ``finder`` give candidates for the tail. Every
+        candidate in a sentence with the head is returned; ``accepted`` says which reach the threshold. Other arguments
+        and errors are those of ``extract``.
         """
         check_text(head, ("head",))
         head = head.strip()
@@ -228,12 +202,11 @@ class RelationEngine:
 
         Raises:
             InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
-            TypeError: One of them is one ``str``.
         """
         return detect_entailment(self.model, premises, hypotheses, self._background())
 
     def entailment_features(self, premises: Sequence[str], hypotheses: Sequence[str]) -> PairFeatures:
-        """The features that ``entailment`` uses, for at least one pair; raises the same errors as ``entailment``."""
+        """The features that ``entailment`` uses, for at least one pair."""
         return entailment_features(self.model, premises, hypotheses, self._background())
 
     def relations(self) -> list[Relation]:
@@ -249,7 +222,7 @@ class RelationEngine:
             threshold: Lowest accepted score, in ``[-1, 1]``; None: the model's default.
 
         Raises:
-            InvalidInputError: A bad name (``field`` is ``name``), pattern (``examples[i]``) or ``threshold``.
+            InvalidInputError: An argument is out of range (``field`` is ``name``, ``examples[i]`` or ``threshold``).
             ConflictError: A relation of that name exists.
             StorageError: It could not be written; nothing was added.
         """
@@ -296,7 +269,9 @@ class RelationEngine:
             symmetric_R=symmetric_R,
             max_per_pair=max_per_pair,
         )
-        decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
+        decisions = PatternDecisions(
+            chosen, arrays, top_k=top_k, training_patterns=self._training_patterns if evidence else None
+        )
         pairs: list[list[EntityPair]] = [[] for _ in texts]
         for mention, row, accepted_R in zip(mentions, rows_M.tolist(), asserted_MR, strict=True):
             check_interrupted()
@@ -308,7 +283,9 @@ class RelationEngine:
         self, tokens: Sequence[Sequence[str]], chosen: RelationFacets, *, top_k: int | None, evidence: bool
     ) -> list[PatternScore]:
         arrays = self._arrays(tokens, chosen)
-        decisions = self._decisions(chosen, arrays, top_k=top_k, evidence=evidence)
+        decisions = PatternDecisions(
+            chosen, arrays, top_k=top_k, training_patterns=self._training_patterns if evidence else None
+        )
         return [decisions.result(row, pattern, assertion=assertion_of(pattern)) for row, pattern in enumerate(tokens)]
 
     def _arrays(
@@ -317,13 +294,7 @@ class RelationEngine:
         chosen: RelationFacets,
         types: Sequence[tuple[EntityType, EntityType]] | None = None,
     ) -> ScoreArrays:
-        return score_arrays(self.model, tokens, chosen, facets_PKD=self._patterns.encode(tokens), types=types)
-
-    def _decisions(
-        self, chosen: RelationFacets, arrays: ScoreArrays, *, top_k: int | None, evidence: bool
-    ) -> PatternDecisions:
-        training_patterns = self._training_patterns if evidence else None
-        return PatternDecisions(chosen, arrays, top_k=top_k, training_patterns=training_patterns)
+        return score_arrays(self.model, tokens, chosen, facets_PKD=self.model.encode_patterns(tokens), types=types)
 
 
 def _check_texts(texts: Sequence[str]) -> None:

@@ -4,8 +4,6 @@ Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, 
 facets, M facets of other patterns or of all relations, D dimensions.
 """
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -22,12 +20,10 @@ from facets.relations.thresholds import Confidence
 from facets.scoring.facets import unit_facets
 
 COSINES_AT_A_TIME = 16_000_000  # 64 MB
-_CACHED_PATTERNS = 2048  # about 18 MB
-_BULK = 256  # calls with this many patterns bypass the cache
 
 
 def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
-    """How well the facets of the premise cover those of the hypothesis, ``[P]`` in ``[-1, 1]``.
+    """How well the facets of the premise cover those of the hypothesis, ``[P]`` in ``[-1, 1]`` (eq. 3.10).
 
     ``Asym(premise, hypothesis) = sum_m max_k cos(premise_k, hypothesis_m) / J``. A premise often has facets far from
     all facets of the hypothesis, so ``asymmetric_score(a, b) > asymmetric_score(b, a)`` suggests that a is the premise.
@@ -37,41 +33,27 @@ def asymmetric_score(premise_PKD: Tensor, hypothesis_PJD: Tensor) -> Tensor:
         >>> general = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
         >>> asymmetric_score(specific, general).item(), asymmetric_score(general, specific).item()
         (1.0, 0.5)
-
-    References:
-        Chang 2022, eq. 3.10.
     """
     return _cosines(premise_PKD, hypothesis_PJD).amax(dim=1).mean(dim=1)
 
 
 def generality_score(patterns_BKD: Tensor, background_MD: Tensor) -> Tensor:
-    """How general each pattern is: the mean of ``asymmetric_score(pattern, other)`` over many others.
+    """How general each pattern is: its mean ``asymmetric_score`` with many others, ``[B]`` in ``[-1, 1]``.
 
-    ``background_MD``: unit facets of the others. Returns ``[B]`` in ``[-1, 1]``.
+    ``background_MD``: unit facets of the others.
     """
     # [B, K, D] @ [D, M] -> [B, K, M]
     return (unit_facets(patterns_BKD) @ background_MD.mT).amax(dim=1).mean(dim=1)
 
 
 def symmetric_score(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
-    """Mean of ``asymmetric_score`` in both directions, ``[P]`` in ``[-1, 1]``.
-
-    References:
-        Chang 2022, eq. 3.11.
-    """
+    """Mean of ``asymmetric_score`` in both directions, ``[P]`` in ``[-1, 1]`` (eq. 3.11)."""
     cosines_PKJ = _cosines(first_PKD, second_PJD)
     return (cosines_PKJ.amax(dim=1).mean(dim=1) + cosines_PKJ.amax(dim=2).mean(dim=1)) / 2
 
 
 def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tensor, Tensor]:
-    """``asymmetric_score`` of every pattern with every relation, in both directions.
-
-    Facets may have any length. Returns two arrays ``[B, R]`` in ``[-1, 1]``: with the pattern as premise, and with the
-    relation as premise.
-
-    References:
-        Chang 2022, eq. 3.10.
-    """
+    """``asymmetric_score`` of every pattern with every relation, ``[B, R]``; also with the relation as premise."""
     num_patterns, num_facets, dim = patterns_BKD.shape
     num_relations, num_relation_facets, _ = relations_RJD.shape
     # With the facets before the relations, both maxima run over long contiguous rows.
@@ -88,18 +70,6 @@ def asymmetric_scores(patterns_BKD: Tensor, relations_RJD: Tensor) -> tuple[Tens
         forward_BR[start : start + step] = block_bKJR.amax(dim=1).mean(dim=1).clamp(-1.0, 1.0)
         backward_BR[start : start + step] = block_bKJR.amax(dim=2).mean(dim=1).clamp(-1.0, 1.0)
     return forward_BR, backward_BR
-
-
-def reference_asymmetric_score(premise_KD: Tensor, hypothesis_JD: Tensor) -> float:
-    """``asymmetric_score`` of one pair, facet by facet; slow, for tests."""
-    total = 0.0
-    for hypothesis_D in hypothesis_JD:
-        best = -1.0
-        for premise_D in premise_KD:
-            lengths = float(premise_D.norm()) * float(hypothesis_D.norm())
-            best = max(best, float(premise_D @ hypothesis_D) / lengths)
-        total += best
-    return total / len(hypothesis_JD)
 
 
 def _cosines(first_PKD: Tensor, second_PJD: Tensor) -> Tensor:
@@ -152,12 +122,7 @@ def score_arrays(
 ) -> ScoreArrays:
     """Scores tokenized patterns against relations.
 
-    Args:
-        model: Holds the look-up table and the numbers fitted on development data.
-        patterns: Tokens of each pattern.
-        relations: Relations to score against.
-        facets_PKD: Facets of the patterns.
-        types: Types of each pattern's head and tail; None: unknown.
+    ``facets_PKD``: facets of the patterns. ``types``: types of each pattern's head and tail; None: unknown.
     """
     forward_PR, backward_PR = asymmetric_scores(torch.from_numpy(facets_PKD), torch.from_numpy(relations.facets))
     symmetric_PR, asymmetric_PR = ((forward_PR + backward_PR) / 2).numpy(), forward_PR.numpy()
@@ -216,30 +181,3 @@ def _look_up(model: RelationModel, patterns: Sequence[Sequence[str]], relations:
         cosines = model.table.patterns[rows_P[seen]] @ model.table.relations[relations.rows[known]].T
         schema_PR[np.ix_(seen, known)] = np.clip(cosines, -1.0, 1.0)
     return schema_PR
-
-
-class PatternCache:
-    """Encodes patterns and caches the most recently used facets; thread-safe."""
-
-    def __init__(self, model: RelationModel) -> None:
-        self._model = model
-        self._lock = threading.Lock()
-        self._facets: OrderedDict[tuple[str, ...], NDArray[np.float32]] = OrderedDict()
-
-    def encode(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
-        """See ``RelationModel.encode_patterns``."""
-        if not 0 < len(patterns) < _BULK:
-            return self._model.encode_patterns(patterns)
-        keys = [tuple(pattern) for pattern in patterns]
-        with self._lock:
-            facets = {key: self._facets[key] for key in keys if key in self._facets}
-            for key in facets:
-                self._facets.move_to_end(key)
-        missing = [key for key in dict.fromkeys(keys) if key not in facets]
-        if missing:
-            facets.update(zip(missing, self._model.encode_patterns(missing), strict=True))
-            with self._lock:
-                self._facets.update((key, facets[key].copy()) for key in missing)
-                while len(self._facets) > _CACHED_PATTERNS:
-                    self._facets.popitem(last=False)
-        return np.stack([facets[key] for key in keys])

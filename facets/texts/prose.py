@@ -142,10 +142,7 @@ def _is_talk(texts: Sequence[str]) -> bool:
 def _is_in_prose(before: Sentence | None, sentence: Sentence) -> bool:
     """Whether the block of a sentence may be prose; a few words below a list item belong to the item."""
     is_note = before is not None and before.kind == "item" and len(sentence.said.split()) <= _FEWEST_WORDS
-    return (
-        sentence.kind in _PROSE_KINDS
-        and not (is_note and sentence.kind == "paragraph")
-    )
+    return sentence.kind in _PROSE_KINDS and not (is_note and sentence.kind == "paragraph")
 
 
 def _may_stand(

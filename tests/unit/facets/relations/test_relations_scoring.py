@@ -1,16 +1,13 @@
-import numpy as np
 import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from torch.nn.functional import cosine_similarity
 
-from facets.relations import RelationEngine
 from facets.relations.scoring import (
-    PatternCache,
     asymmetric_score,
     asymmetric_scores,
     generality_score,
-    reference_asymmetric_score,
     symmetric_score,
 )
 
@@ -22,7 +19,10 @@ def facets(seed: int, *shape: int) -> torch.Tensor:
 @given(st.integers(0, 10_000), st.integers(1, 5), st.integers(1, 6))
 def test_asymmetric_score_equals_the_reference(seed: int, num_first: int, num_second: int) -> None:
     first, second = facets(seed, 3, num_first, 8), facets(seed + 1, 3, num_second, 8)
-    slow = [reference_asymmetric_score(a, b) for a, b in zip(first, second, strict=True)]
+    slow = [
+        sum(max(float(cosine_similarity(one, other, dim=0)) for one in a) for other in b) / len(b)
+        for a, b in zip(first, second, strict=True)
+    ]
     assert asymmetric_score(first, second).tolist() == pytest.approx(slow, abs=1e-5)
 
 
@@ -45,29 +45,3 @@ def test_generality_is_the_mean_asymmetric_score_towards_others() -> None:
     expected = asymmetric_score(pattern.expand(6, 3, 8), others).mean()
     background = torch.nn.functional.normalize(others, dim=-1).flatten(0, 1)
     assert generality_score(pattern, background).item() == pytest.approx(expected.item(), abs=1e-6)
-
-
-BORN, MET = ("$ARG1", "was", "born", "in", "$ARG2"), ("$ARG1", "met", "$ARG2")
-
-
-class Counting:
-    """Passes patterns on to a model and counts them."""
-
-    def __init__(self, model) -> None:
-        self.model = model
-        self.encoded = []
-
-    def encode_patterns(self, patterns):
-        self.encoded += patterns
-        return self.model.encode_patterns(patterns)
-
-
-def test_patterns_are_encoded_once_and_stay_what_they_are(engine: RelationEngine) -> None:
-    counting = Counting(engine.model)
-    cache = PatternCache(counting)
-    first, again = cache.encode([BORN, MET, BORN]), cache.encode([MET, BORN])
-    assert counting.encoded == [BORN, MET]
-    np.testing.assert_allclose(first, engine.model.encode_patterns([BORN, MET, BORN]), atol=1e-5)
-    np.testing.assert_array_equal(again, first[[1, 2]])
-    first[:] = 0.0
-    np.testing.assert_array_equal(cache.encode([MET, BORN]), again)
