@@ -9,6 +9,10 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _pairs(text: str) -> frozenset[frozenset[str]]:
+    return frozenset(frozenset(pair.split()) for pair in text.split(", "))
+
+
 BORDERS = _words(", ; : . ! ? ( ) - -- but although though while whereas because since so") | {"\u2013", "\u2014"}
 RELATIVE = _words("who which that whom whose where when")
 DETERMINERS = _words("a an the this that these those my your his her its our their some any each every another either")
@@ -19,8 +23,7 @@ MODALS = _words("may might can could would should must will shall ought 'll \u20
 FILLERS = _words(
     "there here also then very just even still already too quite rather really so as and or if than such same own "
     "please kindly 's \u2019s s now it its itself themselves himself herself who which that what whom whose where "
-    "when how "
-    "why get gets got getting both own much more most less least any some"
+    "when how why get gets got getting both much more most less least any some"
 )
 PREPOSITIONS = _words(
     "in on at of by to from with for into onto against over under about between among as near through during within "
@@ -154,47 +157,26 @@ SEASONS = dict.fromkeys("spring summer autumn winter".split()) | {"fall": None}
 COLOURS = _words("black white red blue green yellow orange purple pink brown grey gray golden silver")
 CLOCK = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
 
-OPPOSITES = {
-    frozenset(pair.split())
-    for pair in (
-        *("survive die", "sell keep", "remember forget", "pass fail", "accept reject", "manage fail", "succeed fail"),
-        *("block clear", "block open", "clear obstruct", "safe dangerous", "more less", "early late", "often never"),
-        *("often rarely", "always never", "always rarely", "always seldom", "often seldom", "usually rarely"),
-        *("cheap expensive", "easy difficult", "true false", "start end", "start stop", "begin end", "begin stop"),
-        *(
-            "win lose",
-            "gain lose",
-            "find lose",
-            "arrive leave",
-            "arrive depart",
-            "enter leave",
-            "push pull",
-            "buy sell",
-        ),
-        *("borrow lend", "teach learn", "alive dead", "live die", "on off", "full empty", "full vacant", "many few"),
-        *("increase fall", "increase drop", "rise drop", "rise sink", "grow shrink", "up down", "approve reject"),
-        *("cancel confirm", "hire fire", "allow forbid", "permit prohibit", "agree disagree", "agree refuse"),
-        *("employ dismiss", "sit stand", "sleep wake", "awake asleep", "guilty innocent", "deny confirm", "deny admit"),
-        *("praise criticize", "praise complain", "free taken", "free occupied", "vacant taken", "late punctual"),
-        *("together apart", "together separately", "upstairs downstairs", "indoors outdoors", "forwards backwards"),
-        *("forward backward", "clockwise anticlockwise", "clockwise counterclockwise", "north south"),
-        *("east west", "temporarily permanently"),
-    )
-}
-OPPOSITE_PREPOSITIONS = {
-    frozenset(pair.split())
-    for pair in (
-        *("in out", "inside outside", "before after", "with without", "on off", "above below", "over under", "up down"),
-        *("to from", "into out", "onto off", "for against", "until since", "above under", "over below"),
-        "beside inside",
-        *("on under", "towards away", "before since", "in outside", "within outside"),
-    )
-}
+OPPOSITES = _pairs(
+    "survive die, sell keep, remember forget, pass fail, accept reject, manage fail, succeed fail, block clear, "
+    "block open, clear obstruct, safe dangerous, more less, early late, often never, often rarely, always never, "
+    "always rarely, always seldom, often seldom, usually rarely, cheap expensive, easy difficult, true false, start "
+    "end, start stop, begin end, begin stop, win lose, gain lose, find lose, arrive leave, arrive depart, enter "
+    "leave, push pull, buy sell, borrow lend, teach learn, alive dead, live die, on off, full empty, full vacant, "
+    "many few, increase fall, increase drop, rise drop, rise sink, grow shrink, up down, approve reject, cancel "
+    "confirm, hire fire, allow forbid, permit prohibit, agree disagree, agree refuse, employ dismiss, sit stand, "
+    "sleep wake, awake asleep, guilty innocent, deny confirm, deny admit, praise criticize, praise complain, free "
+    "taken, free occupied, vacant taken, late punctual, together apart, together separately, upstairs downstairs, "
+    "indoors outdoors, forwards backwards, forward backward, clockwise anticlockwise, clockwise counterclockwise, "
+    "north south, east west, temporarily permanently"
+)
+OPPOSITE_PREPOSITIONS = _pairs(
+    "in out, inside outside, before after, with without, on off, above below, over under, up down, to from, into "
+    "out, onto off, for against, until since, above under, over below, beside inside, on under, towards away, "
+    "before since, in outside, within outside"
+)
 # Verb pairs that swap agent and patient: "sold to" and "bought from".
-CONVERSE = {
-    frozenset(pair.split())
-    for pair in ("buy sell", "borrow lend", "teach learn", "give receive", "send receive", "give get", "lend borrow")
-}
+CONVERSE = _pairs("buy sell, borrow lend, teach learn, give receive, send receive, give get, lend borrow")
 # They say the same about both arguments.
 MUTUAL = frozenset(
     "meet marry differ equal resemble cooperate collaborate border be and talk speak chat married met similar "
@@ -212,7 +194,7 @@ COUNTERPARTS = _words(
     "man woman men women boy girl boys girls male female brother sister mother father son daughter lady gentleman "
     "uncle aunt king queen husband wife guy kid child adult day night"
 )
-OPPOSITE_QUANTIFIERS = {frozenset(pair.split()) for pair in ("many few", "all few", "above below")}
+OPPOSITE_QUANTIFIERS = _pairs("many few, all few, above below")
 # Prepositions that introduce the patient of a verb without an object: "gave it to", "cheaper than".
 LINKS_PATIENT = _words("than to from at against over before after of above below behind under")
 IMPLICATIVES = POSITIVE_IMPLICATIVES | NEGATIVE_IMPLICATIVES | FORBIDDEN

@@ -23,7 +23,7 @@ _EMPTY = _AND | _COMMA | frozenset("is are was were be been has have had not n't
 _FUNCTION_WORDS = frozenset("in on at of to for by with from as it he she they this that there these those".split())
 _PARTICIPLES = frozenset("born written built made known set sung drawn run led held won".split())
 _WIDENING_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())
-_POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
+POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _MAX_WIDENING = 6  # tokens
 
 
@@ -156,7 +156,7 @@ def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str
     between = frozenset(tokens[1:-1])
     if not between or not between <= _EMPTY:
         return tokens
-    if between <= _AND or not _POSSESSIVE.isdisjoint(after[:1]):  # "Ann and Bo married", "Lima is Peru 's capital"
+    if between <= _AND or not POSSESSIVE.isdisjoint(after[:1]):  # "Ann and Bo married", "Lima is Peru 's capital"
         behind = _up_to_border(after)
         return (*tokens, *behind) if _says_something(behind) else tokens
     ahead = _up_to_border(before[::-1])[::-1]
@@ -167,7 +167,7 @@ def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str
 
 def _is_about_next_entity(behind: Sequence[str]) -> bool:
     """Whether words before another entity are about that entity: ``border``, but not ``married in``, ``'s wife``."""
-    return not behind or (behind[-1] not in _FUNCTION_WORDS and behind[0] not in _POSSESSIVE)
+    return not behind or (behind[-1] not in _FUNCTION_WORDS and behind[0] not in POSSESSIVE)
 
 
 def _starts_with_participle(tokens: Sequence[str]) -> bool:

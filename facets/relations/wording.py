@@ -6,15 +6,16 @@ Patterns are short, so lists of function words replace a parser. Tokens are in l
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from facets.language import lexicon
 from facets.language.lexicon import BE, DO, HAVE
 from facets.language.wordnet import WordNet
-from facets.relations.assertion import MODALS, negation_cue
-from facets.relations.patterns import ARG1, ARG2, ENTITY
+from facets.relations.assertion import HEARSAY, MODALS, negation_cue
+from facets.relations.patterns import ARG1, ARG2, ENTITY, POSSESSIVE
 
 _MAX_CONTENT = 64  # each word is compared with each word of another pattern; real patterns have fewer than ten
 _GET = frozenset("got get gets getting".split())
-_AUXILIARIES = BE | HAVE | DO | _GET
-_DOUBTS = frozenset("allegedly reportedly perhaps possibly probably alleged rumored rumoured supposedly likely".split())
+_AUXILIARIES = lexicon.BE | lexicon.HAVE | lexicon.DO | _GET
+_DOUBTS = frozenset("perhaps possibly probably likely".split()) | HEARSAY
 _DOUBTFUL_MODALS = frozenset("may might could".split())
 # Followed by "to": what was tried or planned need not have happened.
 _ATTEMPTS = frozenset(
@@ -28,30 +29,22 @@ _ACHIEVED = frozenset(
     "manage manages managed begin begins began begun start starts started continue continues continued come came comes "
     "happen happened used go going went gone helped help".split()
 )
-_PREPOSITIONS = frozenset(
-    "in on at of to by from with for into onto against over under about between among as near through during within "
-    "around across after before upon off out up down via without toward towards inside outside behind beyond".split()
-)
+_PREPOSITIONS = lexicon.PREPOSITIONS - {"like", "than"}
 # Words that introduce something other than the subject of a clause.
-LINKS = _PREPOSITIONS | frozenset("than because above below beneath underneath".split())
-_FILLERS = frozenset(
-    "a an the this that these those his her its their some any one another first also now later then however only just "
-    "very more most much widely often usually commonly generally eventually soon finally once again still already even "
-    "so and or who which whom whose it he she they there not n't".split()
-)
-_DETERMINERS = frozenset("a an the his her its their my our your this that these those some any one of's".split())
+LINKS = _PREPOSITIONS | {"than", "because", "beneath", "underneath"}
+_DETERMINERS = lexicon.DETERMINERS | {"any", "one", "of's"}
 # Left out of a clause: they change neither the relation nor its arguments.
-_LIGHT = frozenset(
+_LIGHT = lexicon.RELATIVE - {"that", "where", "when"} | frozenset(
     "also now later then however just often usually commonly eventually soon finally once again still already even so "
-    "who which whom whose it he she they there not n't never no both together , ; : \" '' `` -".split()
+    "it he she they there not n't never no both together , ; : \" '' `` -".split()
 )
+_FILLERS = lexicon.FILLERS | _DETERMINERS | _LIGHT | frozenset("another first only widely generally".split())
 # Both arguments have the same role, so exchanging them changes nothing.
 _MUTUAL = frozenset(
     "married marry marries border borders bordered bordering met meet meets neighbor neighbour neighboring sibling "
     "siblings cousin cousins spouse partner partners twin twins adjacent similar equal differs differ different ally "
     "allies allied related relative relatives friend friends colleague colleagues between".split()
 )
-_POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _COPULAS = frozenset("become becomes became remain remains remained".split())  # like "is" before a noun
 _COPULAS_WITH_AS = frozenset("serve serves served serving act acts acted acting".split())
 _FORMER = frozenset("former ex formerly previously once late previous erstwhile".split())
@@ -160,10 +153,10 @@ def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
     is_exchanged = tokens[first] == ARG2
     inner, behind = list(tokens[first + 1 : last]), list(tokens[last + 1 :])
     tense = _tense(inner or behind, words)
-    if inner and inner[0] in _POSSESSIVE and len(inner) > 1 and inner[1] not in BE:
+    if inner and inner[0] in POSSESSIVE and len(inner) > 1 and inner[1] not in BE:
         # "$ARG1 's wife is $ARG2"
         inner, behind, is_exchanged = [*(token for token in inner[1:] if token not in BE), "of"], [], not is_exchanged
-    elif behind and behind[0] in _POSSESSIVE and len(behind) > 1:
+    elif behind and behind[0] in POSSESSIVE and len(behind) > 1:
         inner, behind = [*inner, *behind[1:], "of"], []
     elif inner == ["and"] and behind:
         # "$ARG1 and $ARG2 are friends"
