@@ -32,7 +32,6 @@ class EntityType(StrEnum):
     UNKNOWN = ""  # not given
 
 
-# Labels of spaCy's English pipelines (OntoNotes 5).
 _LABELS = {
     EntityType.PERSON: ("PERSON", "PER"),
     EntityType.ORGANIZATION: ("ORG",),
@@ -44,19 +43,10 @@ _LABELS = {
     EntityType.GROUP: ("NORP", "LANGUAGE"),
     EntityType.THING: ("PRODUCT",),
 }
-_TYPE_OF_LABEL = {label: entity_type for entity_type, labels in _LABELS.items() for label in labels}
+# By label of spaCy's English pipelines (OntoNotes 5).
+TYPE_OF_LABEL = {label: entity_type for entity_type, labels in _LABELS.items() for label in labels}
 # Types that a recogniser rarely gets wrong.
 VALUES = frozenset([EntityType.DATE, EntityType.NUMBER])
-
-
-def entity_type_of_label(label: str) -> EntityType:
-    """The type for a recogniser's label, or ``UNKNOWN``.
-
-    Example:
-        >>> entity_type_of_label("GPE"), entity_type_of_label("MISC")
-        (<EntityType.PLACE: 'place'>, <EntityType.UNKNOWN: ''>)
-    """
-    return _TYPE_OF_LABEL.get(label, EntityType.UNKNOWN)
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -72,9 +62,6 @@ class EntitySpan:
     # Numbers of the clauses that contain the entity, from a parse; empty: unknown. Entities that share no clause are
     # not paired.
     clauses: frozenset[int] = field(default=frozenset(), compare=False, repr=False)
-    # Whether the entity is in a phrase that belongs to a verb ("met Ann in Oslo"), so that the phrase says nothing
-    # about the noun before it; from a parse.
-    is_adjunct: bool = field(default=False, compare=False, repr=False)
 
 
 class EntityFinder(Protocol):
@@ -87,11 +74,7 @@ class EntityFinder(Protocol):
 class Gazetteer:
     """Finds the names of a list, case-sensitively, at word borders; scans from the left, and the longest name wins.
 
-    All names are matched at once (Aho-Corasick), so the time does not depend on their number. Marked word borders keep
-    the number of matches small where names contain one another.
-
-    Attributes:
-        names: Distinct names, in the given order.
+    All names are matched at once (Aho-Corasick), so the time does not depend on their number.
 
     Raises:
         InvalidInputError: A name has no letter or digit, or more than 1,000 characters (``field`` is ``names[i]``).

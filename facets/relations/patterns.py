@@ -21,7 +21,6 @@ _AND = frozenset(["and", "&", "or"])
 _COMMA = frozenset([",", "-", "\u2013", "(", ")"])
 _EMPTY = _AND | _COMMA | frozenset("is are was were be been has have had not n't : the a an also named called".split())
 _FUNCTION_WORDS = frozenset("in on at of to for by with from as it he she they this that there these those".split())
-_PARTICIPLES = frozenset("born written built made known set sung drawn run led held won".split())
 _WIDENING_ENDS = PHRASE_BORDERS | frozenset(". ? ! and or".split())
 POSSESSIVE = frozenset(["'s", "\u2019s", "'", "\u2019"])
 _MAX_WIDENING = 6  # tokens
@@ -159,19 +158,15 @@ def _widened(tokens: tuple[str, ...], before: Sequence[str], after: Sequence[str
     if between <= _AND or not POSSESSIVE.isdisjoint(after[:1]):  # "Ann and Bo married", "Lima is Peru 's capital"
         behind = _up_to_border(after)
         return (*tokens, *behind) if _says_something(behind) else tokens
+    if between <= _COMMA:  # "Lima , Peru"
+        return tokens
     ahead = _up_to_border(before[::-1])[::-1]
-    # "Lima , Peru" is complete wherever it stands; "Directed by Ann , the film" at the start of a sentence is not.
-    is_complete = between <= _COMMA and not (len(ahead) == len(before) and _starts_with_participle(ahead))
-    return tokens if is_complete or not _says_something(ahead) else (*ahead, *tokens)
+    return (*ahead, *tokens) if _says_something(ahead) else tokens
 
 
 def _is_about_next_entity(behind: Sequence[str]) -> bool:
     """Whether words before another entity are about that entity: ``border``, but not ``married in``, ``'s wife``."""
     return not behind or (behind[-1] not in _FUNCTION_WORDS and behind[0] not in POSSESSIVE)
-
-
-def _starts_with_participle(tokens: Sequence[str]) -> bool:
-    return any(token.endswith("ed") or token in _PARTICIPLES for token in tokens[:1])
 
 
 def _up_to_border(tokens: Sequence[str]) -> tuple[str, ...]:

@@ -24,7 +24,7 @@ from facets.errors import InvalidInputError, NotFoundError
 from facets.extras import install_command
 from facets.language.interruption import check_interrupted
 from facets.language.tokenizer import Tokenizer, grouped
-from facets.relations.entities import VALUES, EntitySpan, EntityType, entity_type_of_label
+from facets.relations.entities import TYPE_OF_LABEL, VALUES, EntitySpan, EntityType
 
 _MAX_WORD_CHARS = 256  # no name is longer, and a pipeline's rules are slow on endless words
 Name = tuple[int, int, EntityType]  # first token, one past the last, type
@@ -149,7 +149,7 @@ def _spans(doc: Doc, shift: int) -> Iterator[EntitySpan]:
         # The tokenizer leaves the final full stop on some names: "Jay-Z."
         has_stop = end == len(doc) and name.text.find(".") == len(name.text) - 1
         start_char, end_char = shift + name.start_char, shift + name.end_char - has_stop
-        yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i], is_adjunct(name.root))
+        yield EntitySpan(start_char, end_char, entity_type, clauses[name.root.i])
 
 
 def names_of(doc: Doc) -> list[Name]:
@@ -184,7 +184,7 @@ def _trimmed(doc: Doc, start: int, end: int, label: str) -> Name | None:
         end -= 1
     while start < end and doc[start].lower_ in _STARTS:
         start += 1
-    return (start, end, entity_type_of_label(label)) if start < end else None
+    return (start, end, TYPE_OF_LABEL.get(label, EntityType.UNKNOWN)) if start < end else None
 
 
 def _overlap(first: Name, second: Name) -> bool:
@@ -314,9 +314,3 @@ def _has_own_subject(verb: Token) -> bool:
         return False
     subject = next((child for child in verb.children if child.dep_ in _SUBJECTS), None)
     return subject is not None and subject.pos_ != "PRON"
-
-
-def is_adjunct(token: Token) -> bool:
-    """Whether a noun is the object of a preposition that belongs to a verb; False without a parse."""
-    preposition = token.head
-    return token.dep_ == "pobj" and preposition.dep_ == "prep" and preposition.head.pos_ in ("VERB", "AUX")

@@ -91,13 +91,6 @@ def test_items_of_a_list_are_paired_only_with_a_joint_statement(engine: Relation
     assert {p.head.text for p in pairs_of(engine, "Ann and Bob married.")} == {"Ann", "Bob"}
 
 
-def test_a_place_of_the_verb_is_not_paired_with_its_neighbour(engine: RelationEngine) -> None:
-    text = "Ann met Bob in Paris."
-    spans = [EntitySpan(0, 3), EntitySpan(8, 11), EntitySpan(15, 20, is_adjunct=True)]
-    found = {frozenset((p.head.text, p.tail.text)) for p in pairs_of(engine, text, spans)}
-    assert found == {frozenset(("Ann", "Bob")), frozenset(("Ann", "Paris"))}
-
-
 def test_pairs_of_two_hundred_entities_are_limited(engine: RelationEngine) -> None:
     names = [f"Name{number}" for number in range(200)]
     pairs = pairs_of(engine, " met ".join(names) + ".", [])

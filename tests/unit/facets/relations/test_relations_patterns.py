@@ -49,7 +49,6 @@ def test_limits_hold(gaps: list[list[str]], limit: int) -> None:
     [
         ("the capital of", "is", ".", "the capital of $ARG1 is $ARG2"),
         ("in 1990 , the director of", "was", "", "the director of $ARG1 was $ARG2"),
-        ("directed by", ",", "was a hit", "directed by $ARG1 , $ARG2"),
         ("he lives in", ",", ".", "$ARG1 , $ARG2"),
         ("", "and", "are married .", "$ARG1 and $ARG2 are married"),
         ("", "was born in", "in 1990", "$ARG1 was born in $ARG2"),

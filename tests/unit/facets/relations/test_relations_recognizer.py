@@ -63,14 +63,6 @@ def test_clauses_of_the_first_and_last_name(finder: SpacyEntities, text: str, to
     assert bool(spans[0].clauses & last.clauses) is together
 
 
-def test_adjuncts_of_the_verb_are_marked(finder: SpacyEntities) -> None:
-    (met, wrote) = finder.find(
-        ["Tom Hanks met Bill Clinton in Chicago.", "The mayor of Chicago read a book by Tom Hanks."]
-    )
-    assert [span.is_adjunct for span in met] == [False, False, True]
-    assert [span.is_adjunct for span in wrote] == [False, False]
-
-
 def test_long_texts_are_read_in_parts_with_offsets_of_the_whole(finder: SpacyEntities) -> None:
     text = "\u00c9mile Zola lived in Paris. " * 150 + "x " * 2000 + "y" * 5000 + ". Ann Lee lives in Oslo."
     (spans,) = finder.find([text])
