@@ -12,6 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import chain, pairwise
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -88,6 +89,12 @@ class Prose:
     # `[S]`, factor for the gain. In dialogues and letters, requests and decisions count more, and questions less.
     worth: NDArray[np.float64]
     found: bool  # whether there is any prose; if not, every sentence with a word may be in a summary
+
+    @classmethod
+    def unrestricted(cls, num_sentences: int) -> Self:
+        """Any sentence may be selected."""
+        yes, no = np.ones(num_sentences, dtype=np.bool_), np.zeros(num_sentences, dtype=np.bool_)
+        return cls(yes, np.full(num_sentences, -1), no, np.ones(num_sentences), found=True)
 
 
 def prose_of(

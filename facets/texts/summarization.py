@@ -5,7 +5,7 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 import torch
@@ -36,104 +36,56 @@ class Selected:
 
 
 def select_sentences(
-    covered_SU: Tensor,
-    weights_U: Tensor,
-    *,
-    costs_S: NDArray[np.int64],
-    budget: int,
-    repetition: float = 0.0,
-    divisors_S: NDArray[np.float64] | None = None,
-    prose: Prose | None = None,
+    covered: Covered, *, costs_S: NDArray[np.int64], budget: int, prose: Prose | None = None
 ) -> list[Selected]:
-    """Repeatedly selects the sentence that adds the most coverage, while one fits the budget.
+    """Repeatedly selects the sentence that adds the most coverage, while one fits the budget (eq. 3.7).
 
     Coverage is submodular, so an old gain is an upper bound of the new one. Only sentences whose bound is above the
     best known gain are computed again.
 
     Args:
-        covered_SU: Coverage of each target by each sentence, ``[S, U]`` in ``[0, 1]``, S >= 1; it is overwritten.
-        weights_U: Weights of the targets, ``[U]``, >= 0.
+        covered: Coverage of the targets by the sentences, at least one; ``covered.covered`` is overwritten.
         costs_S: Cost of each sentence, ``[S]``, >= 0.
         budget: Maximum total cost. If no sentence fits, the best one is selected anyway.
-        repetition: See ``scoring.added_coverage``.
-        divisors_S: Divisors of the gains, ``[S]``, > 0, applied before gains are compared; None: no division.
         prose: Which sentences may be selected, which need the previous one, and which may come first. A sentence and
             the one it needs are selected together if half their joint gain is the greatest. None: no restrictions.
 
     Returns:
         At least one sentence, in the order of selection. Ties go to the earlier sentence.
-
-    References:
-        Chang 2022, eq. 3.7.
     """
-    gains = _Gains(covered_SU, weights_U, repetition)
-    units = _Units(len(covered_SU), prose)
-    shares_N = units.shares(divisors_S)
-    costs_N = units.sums(costs_S)
-    bounds_N = units.sums(gains.first) * shares_N
+    gains, prose = _Gains(covered), prose or Prose.unrestricted(len(costs_S))
+    needed_S = prose.leans_on
+    # A unit of selection is a sentence, or a sentence after the one that it needs; a longer chain is selected one by
+    # one, since each sentence makes the next one available.
+    leaning_P = np.flatnonzero(prose.may_stand & (needed_S >= 0) & (needed_S[needed_S] < 0))
+    first_N = np.append(np.arange(len(costs_S)), needed_S[leaning_P])
+    second_N = np.append(np.full(len(costs_S), -1), leaning_P)
+    is_pair_N = second_N >= 0
+
+    def sums(values_S: NDArray[Any]) -> NDArray[Any]:
+        return values_S[first_N] + np.where(is_pair_N, values_S[second_N], 0)
+
+    costs_N, names_N = sums(costs_S), sums(prose.names_subject.astype(np.int64)) > 0
+    shares_N = sums(prose.worth / covered.divisors) / (1.0 + is_pair_N) ** 2  # factors of the compared gains
+    bounds_N = sums(gains.first) * shares_N
     selected: list[Selected] = []
-    is_open_N = units.is_open(selected, costs_N, budget)
-    while is_open_N.any():
-        best = _best(bounds_N, is_open_N, lambda some: gains.of(*units.sentences(some)) * shares_N[some])
-        for sentence in units.of(best):
-            gain = float(gains.of(np.array([sentence]), np.array([-1]))[0])
-            selected.append(Selected(sentence, gain / gains.total))
-            gains.add(sentence)
-        budget -= int(costs_N[best])
-        is_open_N = units.is_open(selected, costs_N, budget)
-    return selected
-
-
-class _Units:
-    """Units of selection: a sentence, or a sentence together with the preceding one that it needs."""
-
-    def __init__(self, num_sentences: int, prose: Prose | None) -> None:
-        self._prose = prose
-        leaning_P = np.empty(0, dtype=np.int64)
-        if prose is not None:  # a longer chain is selected one by one, since each sentence makes the next one available
-            needed_S = prose.leans_on
-            leaning_P = np.flatnonzero(prose.may_stand & (needed_S >= 0) & (needed_S[needed_S] < 0))
-        alone_S = np.arange(num_sentences)
-        self._first_N = np.append(alone_S, leaning_P if prose is None else prose.leans_on[leaning_P])
-        self._second_N = np.append(np.full(num_sentences, -1), leaning_P)
-        self._num_sentences = num_sentences
-
-    def shares(self, divisors_S: NDArray[np.float64] | None) -> NDArray[np.float64]:
-        """Factors by which gains are multiplied before they are compared, ``[N]``."""
-        shares_S = np.ones(self._num_sentences) if self._prose is None else self._prose.worth
-        if divisors_S is not None:
-            shares_S = shares_S / divisors_S
-        return self.sums(shares_S) / (1.0 + (self._second_N >= 0)) ** 2
-
-    def sums(self, values_S: NDArray[Any]) -> NDArray[Any]:
-        """Sums of the values of sentences, ``[N]``."""
-        return values_S[self._first_N] + np.where(self._second_N >= 0, values_S[self._second_N], 0)
-
-    def sentences(self, units: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """First sentence of each unit, and its second sentence or -1."""
-        return self._first_N[units], self._second_N[units]
-
-    def of(self, unit: int) -> list[int]:
-        """The sentences of a unit, in order."""
-        return [int(side[unit]) for side in (self._first_N, self._second_N) if side[unit] >= 0]
-
-    def is_open(self, selected: Sequence[Selected], costs_N: NDArray[np.int64], budget: int) -> NDArray[np.bool_]:
-        """Whether each unit may be selected next, ``[N]``."""
-        is_free_S = np.ones(self._num_sentences, dtype=np.bool_)
-        is_free_S[[item.sentence for item in selected]] = False
-        is_open_N = is_free_S[self._first_N] & (is_free_S[self._second_N] | (self._second_N < 0))
-        if self._prose is not None:
-            needed_S = self._prose.leans_on
-            stands_S = self._prose.may_stand & ((needed_S < 0) | ~is_free_S[needed_S])
-            is_open_N &= stands_S[self._first_N]
+    is_free_S = np.ones(len(costs_S), dtype=np.bool_)
+    while True:
+        stands_S = is_free_S & prose.may_stand & ((needed_S < 0) | ~is_free_S[needed_S])
+        is_open_N = stands_S[first_N] & (is_free_S[second_N] | ~is_pair_N)
         fits_N = is_open_N & (costs_N <= budget)
-        if selected:
-            return fits_N
-        is_open_N = fits_N if fits_N.any() else is_open_N
-        if self._prose is None:
-            return is_open_N
-        named_N = self.sums(self._prose.names_subject.astype(np.int64)) > 0
-        return is_open_N & named_N if (is_open_N & named_N).any() else is_open_N
+        if not selected:
+            fits_N = fits_N if fits_N.any() else is_open_N
+            fits_N = fits_N & names_N if (fits_N & names_N).any() else fits_N
+        if not fits_N.any():
+            return selected
+        best = _best(bounds_N, fits_N, lambda some: gains.of(first_N[some], second_N[some]) * shares_N[some])
+        for sentence in (first_N[best], second_N[best])[: 1 + is_pair_N[best]]:
+            gain = float(gains.of(np.array([sentence]), np.array([-1]))[0])
+            selected.append(Selected(int(sentence), gain / gains.total))
+            gains.add(int(sentence))
+            is_free_S[sentence] = False
+        budget -= int(costs_N[best])
 
 
 def _best(
@@ -164,7 +116,8 @@ class _Gains:
         total: Coverage by all sentences together, or 1 if that is 0.
     """
 
-    def __init__(self, covered_SU: Tensor, weights_U: Tensor, repetition: float) -> None:
+    def __init__(self, covered: Covered) -> None:
+        covered_SU, weights_U, repetition = covered.covered, covered.weights, covered.repetition
         self._weights_U = weights_U
         self._repetition = repetition
         self._summed_U = torch.zeros(len(weights_U))
@@ -200,12 +153,9 @@ class _Gains:
 
 
 Order = Literal["original", "selection"]
-_ORDERS = ("original", "selection")
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
 _COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
-# Sentences encoded together: enough to fill batches; their facets take 80 MiB.
-SENTENCES_AT_A_TIME = 8192
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +201,7 @@ def summarize(
     encoder: TextEncoder | None = None,
     prose_only: bool = True,
 ) -> list[Summary]:
-    """Summarizes each document by the sentences that cover it best.
+    """Summarizes each document by the sentences that cover it best (Chang 2022, section 3.2.2.4).
 
     Args:
         model: The model.
@@ -269,10 +219,6 @@ def summarize(
     Raises:
         InvalidInputError: A document or sentence is blank or in a foreign script, or an option is out of range; the
             path names it.
-        TypeError: ``documents`` is a single ``str``.
-
-    References:
-        Chang 2022, section 3.2.2.4, eq. 3.7.
     """
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
@@ -282,9 +228,7 @@ def summarize(
         check_text(query, ("query",))
         check_readable(model, query, ("query",))
     config = coverage or _COVERAGES.get(model.task, _COVERAGE)
-    coverages = coverages_of(
-        model, split, config, query=query, encoder=encoder or model, sentences_at_a_time=SENTENCES_AT_A_TIME
-    )
+    coverages = coverages_of(model, split, config, query=query, encoder=encoder or model)
     summaries = []
     for document, sentences, covered in zip(documents, split, coverages, strict=True):
         prose = None
@@ -293,32 +237,12 @@ def summarize(
             prose = prose_of(sentences, model.tokenizer, model.words.vocabulary, are_given=are_given)
         if prose is not None and query:  # the query is the subject
             prose = replace(prose, names_subject=np.zeros_like(prose.names_subject))
-        selected = _select(sentences, covered, prose, num_sentences=num_sentences, max_words=max_words)
+        costs, budget = [1] * len(sentences), num_sentences or _DEFAULT_NUM_SENTENCES
+        if max_words is not None:
+            costs, budget = [_num_words(sentence.text) for sentence in sentences], max_words
+        selected = select_sentences(covered, costs_S=np.array(costs), budget=budget, prose=prose)
         summaries.append(Summary(_ordered(sentences, selected, order), len(sentences), prose is None or prose.found))
     return summaries
-
-
-def _select(
-    sentences: Sequence[Sentence],
-    covered: Covered,
-    prose: Prose | None,
-    *,
-    num_sentences: int | None,
-    max_words: int | None,
-) -> list[Selected]:
-    if max_words is None:
-        costs_S, budget = np.ones(len(sentences), dtype=np.int64), num_sentences or _DEFAULT_NUM_SENTENCES
-    else:
-        costs_S, budget = np.array([_num_words(sentence.text) for sentence in sentences]), max_words
-    return select_sentences(
-        covered.covered,
-        covered.weights,
-        costs_S=costs_S,
-        budget=budget,
-        repetition=covered.repetition,
-        divisors_S=covered.divisors,
-        prose=prose,
-    )
 
 
 def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
@@ -327,8 +251,8 @@ def _check_options(num_sentences: int | None, max_words: int | None, order: str)
     for argument, value in (("num_sentences", num_sentences), ("max_words", max_words)):
         if value is not None and value < 1:
             raise InvalidInputError(f"must be >= 1, got {value}", path=argument)
-    if order not in _ORDERS:
-        raise InvalidInputError(f"must be one of {', '.join(_ORDERS)}, got {order!r}", path="order")
+    if order not in get_args(Order):
+        raise InvalidInputError(f"must be one of {', '.join(get_args(Order))}, got {order!r}", path="order")
 
 
 def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
@@ -349,15 +273,9 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
 
 def _ordered(sentences: Sequence[Sentence], selected: Sequence[Selected], order: Order) -> tuple[SummarySentence, ...]:
     picked = [
-        SummarySentence(
-            text=sentences[item.sentence].text,
-            sentence=item.sentence,
-            start=sentences[item.sentence].start,
-            end=sentences[item.sentence].end,
-            selection=selection,
-            gain=item.gain,
-        )
+        SummarySentence(sentence.text, item.sentence, sentence.start, sentence.end, selection, item.gain)
         for selection, item in enumerate(selected)
+        for sentence in [sentences[item.sentence]]
     ]
     return tuple(sorted(picked, key=lambda item: item.sentence) if order == "original" else picked)
 

@@ -3,7 +3,6 @@
 import numpy as np
 import pytest
 
-from facets.errors import ConfigError
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
 from facets.scoring.coverage import added_coverage
@@ -22,7 +21,7 @@ SENTENCES = [
 
 def _covered(model: TextModel, texts: list[str], config: SentenceCoverageConfig) -> coverage.Covered:
     document = [Sentence(text, 0, len(text), text) for text in texts]
-    [covered] = coverages_of(model, [document], config, query="", encoder=model, sentences_at_a_time=100)
+    [covered] = coverages_of(model, [document], config, query="", encoder=model)
     return covered
 
 
@@ -63,7 +62,7 @@ def test_query_turns_the_summary_to_itself(passage_model: TextModel, query: str,
 def test_documents_do_not_depend_on_each_other(passage_model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [SENTENCES, SENTENCES[:2], "Piano music. The cat! The cat again."]
     together = summarize(passage_model, documents, num_sentences=2, query="cat")
-    monkeypatch.setattr("facets.texts.summarization.SENTENCES_AT_A_TIME", 3)
+    monkeypatch.setattr(coverage, "SENTENCES_AT_A_TIME", 3)
     assert summarize(passage_model, documents, num_sentences=2, query="cat") == together
     assert [summarize(passage_model, [d], num_sentences=2, query="cat")[0] for d in documents] == together
     assert summarize(passage_model, []) == []
@@ -80,12 +79,3 @@ def test_long_documents_are_covered_by_their_heaviest_words_and_by_centres(
     assert 5 + 200 < covered.covered.shape[1] <= 5 + coverage.MAX_TARGETS < 5 + len(document)  # some centres are equal
     (summary,) = summarize(passage_model, [document], num_sentences=40)
     assert len(summary.sentences) == 40
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [("sentence_share", 1.1), ("repetition", -0.1), ("power", 0.0), ("alpha", 0.0), ("count_power", -1)],
-)
-def test_bad_settings_are_refused_by_name(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=name):
-        SentenceCoverageConfig(**{name: value})

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pytest
+import torch
 
 from facets.language.sentences import sentences_of
 from facets.language.tokenizer import Tokenizer
 from facets.language.vocabulary import Vocabulary
+from facets.texts.coverage import Covered
 from facets.texts.prose import Prose, is_boilerplate, prose_of
 from facets.texts.summarization import select_sentences, summarize
 
@@ -116,8 +118,6 @@ def test_antecedent_stands_beside_what_needs_it(model, num_sentences: int) -> No
 
 @pytest.mark.parametrize("seed", range(20))
 def test_choice_keeps_the_rules_whatever_is_covered(seed: int) -> None:
-    import torch
-
     generator = np.random.default_rng(seed)
     size = 12
     leans = np.where(generator.random(size) < 0.5, np.arange(size) - 1, -1)
@@ -126,14 +126,8 @@ def test_choice_keeps_the_rules_whatever_is_covered(seed: int) -> None:
     standing = np.flatnonzero(may_stand)
     leans = np.array([max((p for p in standing if p <= lean), default=-1) if lean >= 0 else -1 for lean in leans])
     prose = Prose(may_stand, leans, named & may_stand, np.ones(size), found=True)
-    picked = select_sentences(
-        torch.from_numpy(generator.random((size, 5))).float(),
-        torch.ones(5),
-        costs_S=np.ones(size, dtype=np.int64),
-        budget=4,
-        repetition=0.65,
-        prose=prose,
-    )
+    covered = Covered(torch.from_numpy(generator.random((size, 5))).float(), torch.ones(5), 0.65)
+    picked = select_sentences(covered, costs_S=np.ones(size, dtype=np.int64), budget=4, prose=prose)
     places = [item.sentence for item in picked]
     assert len(places) == len(set(places)) == min(4, len(standing))
     assert may_stand[places].all()

@@ -10,8 +10,9 @@ from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
 from facets.scoring.coverage import added_coverage
 from facets.texts import coverage, summarization
-from facets.texts.coverage import CoverageConfig, DocumentWords, block_coverage
+from facets.texts.coverage import CoverageConfig, Covered, block_coverage, words_to_cover
 from facets.texts.summarization import select_sentences, summarize
+from facets.texts.words import known_rows
 
 TEXT = "The cat plays.\n\nA dog barks.  The truck is on the road. A kitten and a puppy sleep! Piano music is fine."
 SENTENCES = [
@@ -82,9 +83,8 @@ def test_lazy_choice_equals_the_plain_greedy_one(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(summarization, "GAINS_AT_A_TIME", 50)
         patch.setattr(summarization, "FIRST_BLOCK", 2)
-        picked = select_sentences(
-            covered, weights, costs_S=costs, budget=budget, repetition=repetition, divisors_S=divisors
-        )
+        own = Covered(covered, weights, repetition, divisors)
+        picked = select_sentences(own, costs_S=costs, budget=budget)
     assert [item.gain for item in picked] == pytest.approx(expected, abs=1e-4)
     assert len({item.sentence for item in picked}) == len(picked)
     if len(picked) == num_sentences:
@@ -98,13 +98,14 @@ def test_coverage_of_blocks_equals_the_definition(
     monkeypatch.setattr(coverage, "COSINES_AT_A_TIME", at_a_time)
     config = CoverageConfig(word_share=0.3, power=2.0, count_power=1.5, alpha=1e-3)
     sentences = [*SENTENCES, "Qwxz vbnm.", "The cat, the dog."]
-    words = DocumentWords(model, sentences, config)
+    own_rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(sentences)]
+    words_UD, _ = words_to_cover(model, own_rows, config)
     facets = model.encode(sentences)
-    fast = block_coverage(model, words, slice(0, len(sentences)), facets_BKD=facets, config=config)
+    fast = block_coverage(model, own_rows, words_UD, facets_BKD=facets, config=config)
     vectors = model.words.unit_vectors
     for s, sentence in enumerate(sentences):
         rows = [r for r in model.words.vocabulary.rows(model.tokenizer.words([sentence])[0]) if r < len(model.words)]
-        for u, word in enumerate(words.words_UD.numpy()):
+        for u, word in enumerate(words_UD.numpy()):
             unit = facets[s] / np.linalg.norm(facets[s], axis=1, keepdims=True)
             facet = max(0.0, float((unit @ word).max()))
             own = max([0.0, *(float(vectors[r] @ word) for r in rows if model.words.vocabulary.words[r] not in ",.")])
@@ -113,14 +114,12 @@ def test_coverage_of_blocks_equals_the_definition(
 
 def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coverage, "MAX_WORDS", 3)
-    words = DocumentWords(
-        model,
-        ["Cat cat dog.", "Cat dog puppy.", "The piano."],
-        CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9),
-    )
-    assert len(words.words_UD) == 3 and sorted(words.weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
+    texts = ["Cat cat dog.", "Cat dog puppy.", "The piano."]
+    rows = [known_rows(model.words.vocabulary, words) for words in model.tokenizer.words(texts)]
+    words_UD, weights_U = words_to_cover(model, rows, CoverageConfig(count_power=2.0, stop_words=True, alpha=1e9))
+    assert len(words_UD) == 3 and sorted(weights_U.tolist())[1:] == pytest.approx([4 / 9, 1.0])
     monkeypatch.setattr(coverage, "KEPT_COSINES", 3)
-    assert len(DocumentWords(model, SENTENCES, CoverageConfig()).words_UD) == 1
+    assert len(words_to_cover(model, rows, CoverageConfig())[0]) == 1
     (summary,) = summarize(model, [SENTENCES], num_sentences=2)
     assert len(summary.sentences) == 2
 
@@ -128,7 +127,7 @@ def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monk
 def test_blocks_of_sentences_do_not_change_a_summary(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
     documents = [TEXT, SENTENCES[:2], "Piano music.", SENTENCES]
     together = summarize(model, documents, num_sentences=2)
-    monkeypatch.setattr(summarization, "SENTENCES_AT_A_TIME", 3)
+    monkeypatch.setattr(coverage, "SENTENCES_AT_A_TIME", 3)
     apart = summarize(model, documents, num_sentences=2)
     assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in apart]
 
