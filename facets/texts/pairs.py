@@ -4,8 +4,8 @@ Shape suffixes: P pairs, T distinct texts, B pairs of one block, L words, K face
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -23,8 +23,7 @@ from facets.texts.words import COMPONENT_KEYS, TextWords
 NUMBERS_AT_A_TIME = 16_000_000
 
 
-@dataclass(frozen=True, slots=True)
-class Weighting:
+class Weighting(NamedTuple):
     """How the words of a text are weighted in a score."""
 
     by_facets: bool  # by the closest facet (`scoring.closest_facet_weight`); callers know this as `attention`

@@ -16,7 +16,7 @@ from facets.model.contract import TextEncoder, TextModel
 from facets.model.score_curves import apply_curve
 from facets.texts.comparison import Comparison
 from facets.texts.explanation import NearestWord, TextExplanation, TokenAttention, explain_encoded, with_weights
-from facets.texts.pairs import PairTexts
+from facets.texts.pairs import PairTexts, Weighting
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method, method_named
 
 
@@ -96,7 +96,7 @@ def score_pairs(
     score_range: ScoreRange | None = None,
     encoder: TextEncoder | None = None,
 ) -> PairScores:
-    """Scores the similarity of the two texts of each pair.
+    """Scores the similarity of the two texts of each pair (Chang 2022, section 3.2.2.3).
 
     Args:
         model: The model.
@@ -113,9 +113,6 @@ def score_pairs(
             method that does not compare words.
         ConfigError: The model has no common component for ``sif`` or no calibration curve, or the package for ``wmd``
             is missing.
-
-    References:
-        Chang 2022, section 3.2.2.3.
     """
     chosen = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)
@@ -131,41 +128,30 @@ def score_pairs(
         chosen,
         explanations=scorer.explanations(chosen, attention=attention, num_words=num_words) if explain else (),
         calibrated=calibrated_P,
-        comparisons=scorer.comparisons(chosen),
+        comparisons=scorer.comparisons if chosen is SimilarityMethod.ALIGNMENT else (),
     )
 
 
-class PairScorer:
+class PairScorer(PairTexts):
     """Scores pairs of texts by any number of methods, encoding each text once."""
-
-    def __init__(
-        self, model: TextModel, pairs: Sequence[tuple[str, str]], *, encoder: TextEncoder | None = None
-    ) -> None:
-        """Checks the pairs; ``encoder`` as for ``score_pairs``.
-
-        Raises:
-            InvalidInputError: A text is blank; the path names it.
-        """
-        self._texts = PairTexts(model, pairs, encoder=encoder)
 
     def scores(self, method: str, *, attention: bool = False) -> NDArray[np.float32]:
         """``[P]`` float32 scores of one method; see ``score_pairs``."""
         checked = _checked(method, attention)
         checked.require()
-        scores_P = checked.row.score(self._texts, checked.row.weighting(attention))
+        scores_P = checked.row.score(self, Weighting(attention, checked.row.by_probability))
         return np.ascontiguousarray(scores_P.numpy(), dtype=np.float32)
-
-    def comparisons(self, method: str) -> tuple[Comparison, ...]:
-        """Comparisons of the texts of each pair; empty for methods other than ``alignment``."""
-        return self._texts.comparisons if method_named(method) is SimilarityMethod.ALIGNMENT else ()
 
     def explanations(self, method: str, *, attention: bool = False, num_words: int = 5) -> tuple[PairExplanation, ...]:
         """One explanation for each pair; see ``score_pairs``."""
         checked = _checked(method, attention)
-        texts = self._explained_texts(checked, attention, num_words)
+        texts = explain_encoded(self.model, self.texts, self.facets.numpy(), num_words=num_words)
+        if checked in WORD_METHODS:
+            weights = self.words.token_weights(self.weights(Weighting(attention, checked.row.by_probability)))
+            texts = [with_weights(text, weights_L) for text, weights_L in zip(texts, weights, strict=True)]
         explanations: list[PairExplanation] = []
-        for pairs_B2 in self._texts.blocks():
-            first_BKD, second_BKD = self._texts.facets_of(pairs_B2)
+        for pairs_B2 in self.blocks():
+            first_BKD, second_BKD = self.facets_of(pairs_B2)
             cosines_BKK = (scoring.unit_facets(first_BKD) @ scoring.unit_facets(second_BKD).mT).clamp(-1.0, 1.0)
             shares_BKK = checked.row.shares(first_BKD, second_BKD)
             explanations += [
@@ -175,15 +161,6 @@ class PairScorer:
                 )
             ]
         return tuple(explanations)
-
-    def _explained_texts(self, method: SimilarityMethod, attention: bool, num_words: int) -> list[TextExplanation]:
-        """Explanations of the distinct texts, with the weights of the tokens in the score."""
-        texts = self._texts
-        explained = explain_encoded(texts.model, texts.texts, texts.facets.numpy(), num_words=num_words)
-        if method not in WORD_METHODS:
-            return explained
-        weights = texts.words.token_weights(texts.weights(method.row.weighting(attention)))
-        return [with_weights(text, weights_L) for text, weights_L in zip(explained, weights, strict=True)]
 
 
 def _checked(method: str, attention: bool) -> SimilarityMethod:

@@ -1,12 +1,8 @@
-"""The table of similarity methods, one row per method.
-
-Dispatch, checks and documentation (``methods_table``) are derived from the rows. The proto enum has the same names.
-"""
+"""The table of similarity methods; the proto enum has the same names."""
 
 from collections.abc import Callable
-from dataclasses import KW_ONLY, dataclass
 from enum import StrEnum
-from typing import Self
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -21,13 +17,39 @@ _MIN_CONTRIBUTION = 1e-4
 _MINUS_DISTANCE = (-2.0, 0.0)
 
 
-class MethodKind(StrEnum):
-    """The kind of data that a method compares."""
+class SimilarityMethod(StrEnum):
+    """Scoring method of pairs. All are symmetric, and a higher score means more similar; see docs/use/similarity.md.
 
-    FACET = "facet"
-    WORD = "word"  # known words without punctuation; facets can weight them
+    Word methods compare the known words of texts, without punctuation; facets can weight them. For a text without known
+    words cosines are 0, and word mover's distances are those of unrelated words.
+    """
+
+    CODEBOOK = "codebook"
+    MAX_FACET = "max_facet"
+    AVERAGE = "average"
+    PROBABILITY_AVERAGE = "probability_average"
+    SIF = "sif"
+    WMD = "wmd"
+    PROBABILITY_WMD = "probability_wmd"
     ENCODER = "encoder"
     ALIGNMENT = "alignment"
+
+    @property
+    def row(self) -> "MethodRow":
+        """What the method does."""
+        return _ROWS[self]
+
+    def require(self) -> None:
+        """Checks that the extra of the method is installed.
+
+        Raises:
+            ConfigError: The extra is not installed.
+        """
+        if self.row.needs_pot:
+            try:
+                require_extra("wmd", "ot")
+            except ImportError as error:
+                raise ConfigError(f"{self.value} needs the extra 'wmd': {error}") from error
 
 
 def mutual_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
@@ -38,7 +60,7 @@ def mutual_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
     return shares_PKK / shares_PKK.sum(dim=(1, 2), keepdim=True).clamp_min(1e-12)
 
 
-def best_match_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
+def _best_match_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
     """1 for the two closest facets of each pair of texts, else 0, ``[P, K, K]``."""
     _, first_P, second_P = scoring.best_facet_match(first_PKD, second_PKD)
     shares_PKK = torch.zeros(len(first_PKD), first_PKD.shape[1], second_PKD.shape[1])
@@ -46,164 +68,60 @@ def best_match_shares(first_PKD: Tensor, second_PKD: Tensor) -> Tensor:
     return shares_PKK
 
 
+class MethodRow(NamedTuple):
+    """What a method does."""
+
+    score: Callable[[PairTexts, Weighting], Tensor]  # scores ``[P]`` of pairs, with the given word weighting
+    range: tuple[float, float] = (-1.0, 1.0)  # lowest and highest score; a text has the highest score with itself
+    compares_words: bool = False
+    by_probability: bool = False  # whether frequent words get less weight
+    task: str = "sentences"  # task whose default model is used when the caller names no model
+    # Share of each pair of facets in a score, ``[P, K, K]``, for explanations.
+    shares: Callable[[Tensor, Tensor], Tensor] = mutual_shares
+    needs_common_component: bool = False  # whether the model must have the direction that all texts share
+    needs_pot: bool = False
+
+
 def _average(texts: PairTexts, weighting: Weighting) -> Tensor:
     return texts.cosines(texts.averages(weighting))
+
+
+def _sif(texts: PairTexts, weighting: Weighting) -> Tensor:
+    return texts.cosines(texts.without_common_direction(texts.averages(weighting), weighting))
 
 
 def _wmd(texts: PairTexts, weighting: Weighting) -> Tensor:
     return texts.words.wmd(texts.pairs_P2, texts.weights(weighting))
 
 
-@dataclass(frozen=True, slots=True)
-class MethodRow:
-    """Everything about a method.
-
-    Attributes:
-        kind: The kind of data it compares.
-        description: Description for readers, in Markdown.
-        score: Function that returns scores ``[P]`` of pairs, with the given word weighting.
-        range: Lowest and highest score. A text has the highest score with itself.
-        by_probability: Whether frequent words get less weight.
-        shares: Share of each pair of facets in a score, ``[P, K, K]``, for explanations.
-        task: Task whose default model is used when the caller names no model.
-        needs_common_component: Whether the model must have the direction that all texts share.
-        extra: The extra that must be installed, and the module it provides.
-    """
-
-    kind: MethodKind
-    description: str
-    score: Callable[[PairTexts, Weighting], Tensor]
-    _: KW_ONLY
-    range: tuple[float, float] = (-1.0, 1.0)  # the range of cosines
-    by_probability: bool = False
-    task: str = "sentences"
-    shares: Callable[[Tensor, Tensor], Tensor] = mutual_shares
-    needs_common_component: bool = False
-    extra: tuple[str, str] | None = None
-
-    def weighting(self, attention: bool) -> Weighting:
-        """How the method weights words."""
-        return Weighting(by_facets=attention, by_probability=self.by_probability)
-
-
-class SimilarityMethod(StrEnum):
-    """Scoring method of pairs. All are symmetric, and a higher score means more similar.
-
-    Methods of the kind ``word`` compare the known words of texts, without punctuation. For a text without known words
-    cosines are 0, and word mover's distances are those of unrelated words.
-    """
-
-    row: MethodRow
-
-    def __new__(cls, name: str, row: MethodRow) -> Self:
-        """Creates a member from its name and row."""
-        method = str.__new__(cls, name)
-        method._value_ = name
-        method.row = row
-        return method
-
-    CODEBOOK = (
-        "codebook",
-        MethodRow(
-            MethodKind.FACET,
-            "minus the mutual reconstruction error of the facets (eq. 3.5, averaged)",
-            lambda texts, _: texts.compare_facets(scoring.codebook_score),
-            range=_MINUS_DISTANCE,
-        ),
-    )
-    MAX_FACET = (
-        "max_facet",
-        MethodRow(
-            MethodKind.FACET,
-            "cosine of the closest two facets",
-            lambda texts, _: texts.compare_facets(lambda first, second: scoring.best_facet_match(first, second)[0]),
-            shares=best_match_shares,
-        ),
-    )
-    AVERAGE = "average", MethodRow(MethodKind.WORD, "cosine of the average word vectors", _average)
-    PROBABILITY_AVERAGE = (
-        "probability_average",
-        MethodRow(
-            MethodKind.WORD,
-            "the same, frequent words weighing less: alpha / (alpha + p(w)), alpha = 1e-4",
-            _average,
-            by_probability=True,
-        ),
-    )
-    SIF = (
-        "sif",
-        MethodRow(
-            MethodKind.WORD,
-            "`probability_average` without the direction all texts share, stored with the model",
-            lambda texts, by: texts.cosines(texts.without_common_direction(texts.averages(by), by)),
-            by_probability=True,
-            needs_common_component=True,
-        ),
-    )
-    WMD = (
-        "wmd",
-        MethodRow(
-            MethodKind.WORD,
-            "minus the word mover's distance, cosine distance between words",
-            _wmd,
-            range=_MINUS_DISTANCE,
-            extra=("wmd", "ot"),
-        ),
-    )
-    PROBABILITY_WMD = (
-        "probability_wmd",
-        MethodRow(
-            MethodKind.WORD,
-            "the same, frequent words weighing less",
-            _wmd,
-            range=_MINUS_DISTANCE,
-            by_probability=True,
-            extra=("wmd", "ot"),
-        ),
-    )
-    ENCODER = (
-        "encoder",
-        MethodRow(
-            MethodKind.ENCODER,
-            "cosine of the averages of the encoder's states",
-            lambda texts, _: texts.cosines(texts.states),
-            task="passages",
-        ),
-    )
-    ALIGNMENT = (
-        "alignment",
-        MethodRow(
-            MethodKind.ALIGNMENT,
-            "`encoder` and aligned words, less for negations, opposites, exchanged roles, other numbers",
-            lambda texts, _: torch.tensor([comparison.score for comparison in texts.comparisons]),
-            range=(0.0, 1.0),
-            task="passages",
-        ),
-    )
-
-    def require(self) -> None:
-        """Checks that the extra of the method is installed.
-
-        Raises:
-            ConfigError: The extra is not installed.
-        """
-        if self.row.extra is None:
-            return
-        try:
-            require_extra(*self.row.extra)
-        except ImportError as error:
-            raise ConfigError(f"{self.value} needs the extra {self.row.extra[0]!r}: {error}") from error
-
-
-WORD_METHODS = frozenset(method for method in SimilarityMethod if method.row.kind is MethodKind.WORD)
-
-
-_DEFAULTS = {"sentences": SimilarityMethod.CODEBOOK, "passages": SimilarityMethod.ALIGNMENT}
+_ROWS = {
+    SimilarityMethod.CODEBOOK: MethodRow(
+        lambda texts, _: texts.compare_facets(scoring.codebook_score), _MINUS_DISTANCE
+    ),
+    SimilarityMethod.MAX_FACET: MethodRow(
+        lambda texts, _: texts.compare_facets(lambda first, second: scoring.best_facet_match(first, second)[0]),
+        shares=_best_match_shares,
+    ),
+    SimilarityMethod.AVERAGE: MethodRow(_average, compares_words=True),
+    SimilarityMethod.PROBABILITY_AVERAGE: MethodRow(_average, compares_words=True, by_probability=True),
+    SimilarityMethod.SIF: MethodRow(_sif, compares_words=True, by_probability=True, needs_common_component=True),
+    SimilarityMethod.WMD: MethodRow(_wmd, _MINUS_DISTANCE, compares_words=True, needs_pot=True),
+    SimilarityMethod.PROBABILITY_WMD: MethodRow(
+        _wmd, _MINUS_DISTANCE, compares_words=True, by_probability=True, needs_pot=True
+    ),
+    SimilarityMethod.ENCODER: MethodRow(lambda texts, _: texts.cosines(texts.states), task="passages"),
+    SimilarityMethod.ALIGNMENT: MethodRow(
+        lambda texts, _: torch.tensor([comparison.score for comparison in texts.comparisons]),
+        (0.0, 1.0),
+        task="passages",
+    ),
+}
+WORD_METHODS = frozenset(method for method, row in _ROWS.items() if row.compares_words)
 
 
 def default_method(task: str) -> SimilarityMethod:
     """Default method of a task: the one that agrees best with human judgements (``docs/use/similarity.md``)."""
-    return _DEFAULTS.get(task, SimilarityMethod.CODEBOOK)
+    return SimilarityMethod.ALIGNMENT if task == "passages" else SimilarityMethod.CODEBOOK
 
 
 def method_named(name: str) -> SimilarityMethod:
@@ -212,18 +130,6 @@ def method_named(name: str) -> SimilarityMethod:
     Raises:
         InvalidInputError: There is no such method.
     """
-    for method in SimilarityMethod:
-        if method == name:
-            return method
+    if name in set(SimilarityMethod):
+        return SimilarityMethod(name)
     raise InvalidInputError(f"must be one of {', '.join(SimilarityMethod)}, got {name!r}", path="method")
-
-
-def methods_table() -> str:
-    """The Markdown table of methods in docs/use/similarity.md."""
-    lines = ["| method | compares | definition | range | a text with itself |", "|---|---|---|---|---|"]
-    for method in SimilarityMethod:
-        row = method.row
-        extra = f" (extra `{row.extra[0]}`)" if row.extra else ""
-        low, high = row.range
-        lines.append(f"| `{method}` | {row.kind}s | {row.description}{extra} | {low:g} to {high:g} | {high:g} |")
-    return "\n".join(lines) + "\n"

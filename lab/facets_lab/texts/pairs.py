@@ -161,12 +161,11 @@ def method_of(name: str) -> SimilarityMethod:
 def available_methods(model: TextModel, *, skip_wmd: bool = False) -> tuple[str, ...]:
     """Methods that the model and the installed packages support; logs a warning for the others."""
     kept = {name: method_of(name).row for name in PAIR_METHODS}
-    if skip_wmd:
-        kept = {name: row for name, row in kept.items() if row.extra is None}
-    missing = {row.extra for row in kept.values() if row.extra is not None and missing_modules(row.extra[1])}
-    for extra, _ in sorted(missing):
-        logger.warning("the extra %r is not installed: the methods that need it are left out", extra)
-    kept = {name: row for name, row in kept.items() if row.extra not in missing}
+    is_missing = missing_modules("ot")
+    if is_missing and not skip_wmd:
+        logger.warning("the extra 'wmd' is not installed: the methods that need it are left out")
+    if is_missing or skip_wmd:
+        kept = {name: row for name, row in kept.items() if not row.needs_pot}
     if not model.common_components:
         logger.warning("%s stores no common components: sif is left out", model.name)
         kept = {name: row for name, row in kept.items() if not row.needs_common_component}
@@ -195,7 +194,7 @@ def _embedder_scores(pairs: Pairs) -> Iterator[tuple[str, Scores]]:
 
 
 def _inference_labels(model: TextModel, pairs: Pairs) -> NDArray[np.str_]:
-    return np.array([c.label for c in PairScorer(model, pairs).comparisons(SimilarityMethod.ALIGNMENT)])
+    return np.array([c.label for c in PairScorer(model, pairs).comparisons])
 
 
 def evaluate_sts(
