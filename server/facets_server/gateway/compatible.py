@@ -1,12 +1,12 @@
 """Parts shared by the routes that follow other APIs: request fields, errors, embedding and reranking."""
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import numpy as np
 from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
 from numpy.typing import NDArray
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
@@ -19,9 +19,6 @@ from facets_server.gateway.upstream import Backend
 _TASKS = ("passages", "sentences")  # of models that embed texts, in the order of preference
 _MAX_FIELD_CHARS = 40
 
-FieldsT = TypeVar("FieldsT", bound="RequestFields")
-Handler = Callable[[Backend, Request], Awaitable[Response]]
-
 
 class RequestFields(BaseModel):
     """Fields of a JSON body; unknown ones are errors."""
@@ -30,42 +27,43 @@ class RequestFields(BaseModel):
 
 
 def _as_list(value: object) -> object:
-    if isinstance(value, str):
-        return [value]
     if isinstance(value, list) and any(isinstance(item, int | list) for item in value):
         raise ValueError("has token ids, expected texts: the models have their own tokenizers")
-    return value
+    return [value] if isinstance(value, str) else value
 
 
-Texts = Annotated[
-    list[str],
-    BeforeValidator(_as_list),
-    Field(min_length=1),
-    WithJsonSchema({"anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}, "minItems": 1}]}),
-]
+Texts = Annotated[list[str], Field(min_length=1), BeforeValidator(_as_list, json_schema_input_type=str | list[str])]
 """One text, or a list of texts."""
 
 
-def compatible_route(
-    backend: Backend, method: str, path: str, handler: Handler, error_body: Callable[[CallError], dict[str, Any]]
-) -> Route:
-    """A route whose errors have the format of ``error_body``."""
+class CompatibleRoute(Route):
+    """A route of another API, with errors in its format; OpenAPI describes it by name, docstring and fields."""
 
-    async def endpoint(request: Request) -> Response:
-        try:
-            return await handler(backend, request)
-        except CallError as error:
-            return JSONResponse(error_body(error), status_code=error.http_status, headers=error.headers)
+    def __init__(
+        self,
+        path: str,
+        name: str,
+        handler: Callable[[Backend, Request, Any], Awaitable[object]],
+        error_body: Callable[[CallError], dict[str, Any]],
+        fields: type[RequestFields] | None = None,
+    ) -> None:
+        """``fields``: of a POST body; None: a GET route, whose handler gets no fields."""
+        self.description = handler.__doc__ or ""
+        self.fields = fields
 
-    return Route(path, endpoint, methods=[method])
+        async def endpoint(request: Request) -> Response:
+            backend: Backend = request.app.state.backend
+            try:
+                given = fields and await _read_fields(backend, request, fields)
+                return JSONResponse(await handler(backend, request, given))
+            except CallError as error:
+                return JSONResponse(error_body(error), status_code=error.http_status, headers=error.headers)
+
+        super().__init__(path, endpoint, methods=["POST" if fields else "GET"], name=name)
 
 
-async def read_fields(backend: Backend, request: Request, fields_type: type[FieldsT]) -> FieldsT:
-    """Reads a JSON body; null counts as unset.
-
-    Raises:
-        CallError: The body is not a JSON object with these fields; ``field`` names the first invalid one.
-    """
+async def _read_fields(backend: Backend, request: Request, fields_type: type[RequestFields]) -> RequestFields:
+    """Reads a JSON body; null counts as unset. The error's ``field`` is the first invalid one."""
     content_type_of(request, JSON)
     values = await backend.reader.body(request, parse_json)
     if not isinstance(values, dict):
@@ -91,18 +89,10 @@ async def embed(
     dimensions: int | None,
     facets: bool = False,
 ) -> texts_pb2.EmbedResponse:
-    """Embeds texts.
-
-    Args:
-        backend: Calls the server.
-        request: The HTTP request.
-        texts: At least one text.
-        model: Name of the model; empty: the first of ``text_models``.
-        dimensions: The only allowed length of the vectors; None: any.
-        facets: Whether to return facets and spans too. Without them, models of passages do half the work.
+    """Embeds texts by a model (empty: the first of ``text_models``); without ``facets`` at half the work.
 
     Raises:
-        CallError: The server rejected the call, or ``dimensions`` is not the model's.
+        CallError: The server rejected the call, or ``dimensions`` is neither None nor the model's.
     """
     if not model:
         models = await text_models(backend, request)
@@ -117,11 +107,7 @@ async def embed(
 
 
 async def text_models(backend: Backend, request: Request) -> list[models_pb2.Model]:
-    """The models that embed texts, the default one first.
-
-    Raises:
-        CallError: The server rejected the call.
-    """
+    """The models that embed texts, the default one first."""
     message = models_pb2.ListModelsRequest()
     reply = await backend.call(request, "/facets.v1.ModelService/ListModels", message, models_pb2.ListModelsResponse)
     models = [model for model in reply.models if model.task in _TASKS]
@@ -129,25 +115,15 @@ async def text_models(backend: Backend, request: Request) -> list[models_pb2.Mod
 
 
 async def rerank(
-    backend: Backend, request: Request, query: str, texts: Sequence[str], *, top_k: int | None = None, model: str = ""
+    backend: Backend, request: Request, message: documents_pb2.RerankRequest
 ) -> documents_pb2.RerankResponse:
-    """Ranks texts by how well they answer a query.
-
-    Raises:
-        CallError: The server rejected the call.
-    """
-    message = documents_pb2.RerankRequest(query=query, texts=texts, top_k=top_k, model=model)
+    """Ranks texts by how well they answer a query."""
     return await backend.call(request, "/facets.v1.DocumentService/Rerank", message, documents_pb2.RerankResponse)
 
 
 def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:
     """The numbers of a float32 array in its shape."""
     return np.frombuffer(message.data, dtype="<f4").reshape(tuple(message.shape))
-
-
-def probability(result: Any) -> float:
-    """Confidence of a ranked text, as other APIs return it; its score if the model gives no confidence."""
-    return result.confidence if result.HasField("confidence") else result.score
 
 
 def renamed(text: str, name: str) -> str:

@@ -1,4 +1,4 @@
-"""Handles what every request needs: id, headers, log line and metrics, and checks of host and framing.
+"""Handles what every request needs: checks of host and framing, request id, headers, log line and metrics.
 
 The host check prevents DNS rebinding: a foreign web page can make its own name resolve to this machine, and the browser
 then treats its scripts as ours. The ``Host`` header of their requests still has the foreign name.
@@ -26,45 +26,16 @@ _HEADERS = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer
 _TIME_BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)
 
 
-class RequestCheck:
-    """Rejects requests for other hosts, and requests that a proxy may have framed differently."""
+class Checked:
+    """Rejects foreign hosts and ambiguous lengths, observes requests, and hides messages of unexpected exceptions."""
 
-    def __init__(self, app: ASGIApp, config: ServerConfig) -> None:
+    def __init__(
+        self, app: ASGIApp, config: ServerConfig, registry: CollectorRegistry, *, routes: Collection[str]
+    ) -> None:
+        """Registers the metrics. ``routes``: paths with separate metrics; others are counted as ``pages``."""
         self._app = app
         self._hosts = frozenset(name.lower() for name in config.http.allowed_hosts)
         self._only_local = is_loopback(config.host)
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answers one request."""
-        if scope["type"] == "http":
-            error = self._error(Request(scope))
-            if error is not None:
-                await error.response()(scope, receive, send)
-                return
-        await self._app(scope, receive, send)
-
-    def _error(self, request: Request) -> CallError | None:
-        if "content-length" in request.headers and "transfer-encoding" in request.headers:
-            message = "the request has content-length and transfer-encoding, expected one of them"
-            return bad_request(message, Connection="close")
-        if not is_name_of(request.headers.get("host", ""), self._hosts, only_local=self._only_local):
-            message = "the Host header does not name this server; http.allowed_hosts can allow it"
-            return CallError(grpc.StatusCode.PERMISSION_DENIED, message, http_status=421)
-        return None
-
-
-class Observed:
-    """Adds request ids and headers, writes log lines and metrics, and hides the messages of unexpected exceptions."""
-
-    def __init__(self, app: ASGIApp, registry: CollectorRegistry, *, routes: Collection[str]) -> None:
-        """Registers the metrics.
-
-        Args:
-            app: The application.
-            registry: Registry of the metrics.
-            routes: Paths with separate metrics; all other paths are counted as ``pages``.
-        """
-        self._app = app
         self._routes = frozenset(routes)
         self._requests = Counter(
             "facets_http_requests", "HTTP requests by route and status", ["route", "status"], registry=registry
@@ -80,10 +51,8 @@ class Observed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers one request."""
-        if scope["type"] != "http":
-            await self._app(scope, receive, send)
-            return
-        request_id = request_id_of(Request(scope))
+        request = Request(scope)
+        request_id = request_id_of(request)
         route = scope["path"] if scope["path"] in self._routes else "pages"
         status, is_complete = CLIENT_GONE, False
         started = time.monotonic()
@@ -98,7 +67,8 @@ class Observed:
 
         self._running.inc()
         try:
-            await self._app(scope, receive, observed_send)
+            rejected = self._check(request)
+            await (rejected.response() if rejected else self._app)(scope, receive, observed_send)
         except Exception as error:
             stack = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote user text
             logger.error("%s HTTP %s: %s\n%s", request_id, route, type(error).__name__, stack)
@@ -112,3 +82,14 @@ class Observed:
             self._requests.labels(route, str(status)).inc()
             self._seconds.labels(route).observe(seconds)
             logger.info("%s HTTP %s %d total_ms=%.1f", request_id, route, status, seconds * 1000)
+
+    def _check(self, request: Request) -> CallError | None:
+        if (
+            "content-length" in request.headers and "transfer-encoding" in request.headers
+        ):  # proxies frame it differently
+            message = "the request has content-length and transfer-encoding, expected one of them"
+            return bad_request(message, headers={"Connection": "close"})
+        if not is_name_of(request.headers.get("host", ""), self._hosts, only_local=self._only_local):
+            message = "the Host header does not name this server; http.allowed_hosts can allow it"
+            return CallError(grpc.StatusCode.PERMISSION_DENIED, message, http_status=421)
+        return None

@@ -4,20 +4,16 @@ import base64
 from typing import Any, Literal
 
 import numpy as np
-from facets_proto.v1 import texts_pb2
 from numpy.typing import NDArray
 from pydantic import Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from facets_server.gateway.compatible import (
+    CompatibleRoute,
     RequestFields,
     Texts,
     array_of,
-    compatible_route,
     embed,
-    read_fields,
     renamed,
     text_models,
 )
@@ -39,59 +35,53 @@ class EmbeddingsRequest(RequestFields):
     facets: bool = Field(False, description="Extension: also return the facets of each text.")
 
 
-def openai_routes(backend: Backend) -> list[Route]:
-    """The routes."""
-    return [
-        compatible_route(backend, "POST", "/v1/embeddings", _embeddings, _error_body),
-        compatible_route(backend, "GET", "/v1/models", _models, _error_body),
-    ]
+async def _embeddings(backend: Backend, request: Request, fields: EmbeddingsRequest) -> object:
+    """OpenAI: one vector per text."""
 
+    def encoded(vector: NDArray[np.float32]) -> object:
+        if fields.encoding_format == "base64":
+            return base64.b64encode(vector.tobytes()).decode()
+        return vector.tolist()
 
-async def _embeddings(backend: Backend, request: Request) -> Response:
-    fields = await read_fields(backend, request, EmbeddingsRequest)
     reply = await embed(
         backend, request, fields.input, model=fields.model, dimensions=fields.dimensions, facets=fields.facets
     )
     data: list[dict[str, Any]] = [
-        {"object": "embedding", "index": index, "embedding": _encoded(vector, fields.encoding_format)}
+        {"object": "embedding", "index": index, "embedding": encoded(vector)}
         for index, vector in enumerate(array_of(reply.vectors))
     ]
     if fields.facets:
-        _add_facets(data, reply, fields.encoding_format)
+        for index, (entry, facets) in enumerate(zip(data, array_of(reply.facet_embeddings), strict=True)):
+            used = np.any(facets, axis=1)  # a short text has fewer than K facets
+            entry["facets"] = [encoded(facet) for facet in facets[used]]
+            if reply.facet_spans:
+                spans = zip(reply.facet_spans[index].spans, used, strict=True)
+                entry["facet_spans"] = [(span.start, span.end) for span, is_used in spans if is_used]
     num_tokens = sum(stats.num_tokens for stats in reply.token_stats)
     usage = {"prompt_tokens": num_tokens, "total_tokens": num_tokens}
-    return JSONResponse({"object": "list", "data": data, "model": reply.model.name, "usage": usage})
+    return {"object": "list", "data": data, "model": reply.model.name, "usage": usage}
 
 
-def _add_facets(data: list[dict[str, Any]], reply: texts_pb2.EmbedResponse, encoding: str) -> None:
-    for index, (entry, facets) in enumerate(zip(data, array_of(reply.facet_embeddings), strict=True)):
-        used = np.any(facets, axis=1)  # a short text has fewer than K facets
-        entry["facets"] = [_encoded(facet, encoding) for facet in facets[used]]
-        if reply.facet_spans:
-            spans = zip(reply.facet_spans[index].spans, used, strict=True)
-            entry["facet_spans"] = [(span.start, span.end) for span, is_used in spans if is_used]
-
-
-def _encoded(vector: NDArray[np.float32], encoding: str) -> object:
-    return base64.b64encode(vector.tobytes()).decode() if encoding == "base64" else vector.tolist()
-
-
-async def _models(backend: Backend, request: Request) -> Response:
-    data = [
-        {"id": model.name, "object": "model", "created": _CREATED, "owned_by": "facets"}
-        for model in await text_models(backend, request)
-    ]
-    return JSONResponse({"object": "list", "data": data})
+async def _models(backend: Backend, request: Request, fields: None) -> object:
+    """OpenAI: the models that embed texts."""
+    names = [model.name for model in await text_models(backend, request)]
+    data = [{"id": name, "object": "model", "created": _CREATED, "owned_by": "facets"} for name in names]
+    return {"object": "list", "data": data}
 
 
 def _error_body(error: CallError) -> dict[str, Any]:
     status = error.http_status
     default_type = "server_error" if status >= 500 else "invalid_request_error"
-    param = renamed(error.field, "input") or ("model" if status == 404 else None)
     body = {
         "message": renamed(error.message, "input"),
         "type": _ERROR_TYPES.get(status, default_type),
-        "param": param,
+        "param": renamed(error.field, "input") or ("model" if status == 404 else None),
         "code": "model_not_found" if status == 404 else error.code.name.lower(),
     }
     return {"error": body}
+
+
+OPENAI_ROUTES = [
+    CompatibleRoute("/v1/embeddings", "openai.embeddings", _embeddings, _error_body, EmbeddingsRequest),
+    CompatibleRoute("/v1/models", "openai.models", _models, _error_body),
+]

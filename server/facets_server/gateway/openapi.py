@@ -10,10 +10,9 @@ from facets_proto import v1
 from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 import facets
-from facets_server.gateway.compatible import RequestFields
-from facets_server.gateway.openai import EmbeddingsRequest
+from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.protobuf_json import Rpc, rpcs
-from facets_server.gateway.tei import CohereRerankRequest, TeiEmbedRequest, TeiRerankRequest
+from facets_server.gateway.tei import TEI_ROUTES
 
 Schema = dict[str, Any]
 _OBJECT: Schema = {"type": "object", "additionalProperties": True}
@@ -48,16 +47,7 @@ _CONNECT_ERROR: Schema = {
         "details": {"type": "array", "items": _OBJECT},
     },
 }
-# Path -> operation id, description and request.
-_COMPATIBLE_POSTS: Mapping[str, tuple[str, str, type[RequestFields]]] = {
-    "/v1/embeddings": ("openai.embeddings", "OpenAI: one vector per text.", EmbeddingsRequest),
-    "/embed": ("tei.embed", "TEI: one vector per text, by the first of /v1/models.", TeiEmbedRequest),
-    "/rerank": ("tei.rerank", "TEI: texts ranked by how well they answer a query.", TeiRerankRequest),
-    "/v1/rerank": ("rerank", "Cohere and Jina: documents ranked by how well they answer a query.", CohereRerankRequest),
-}
 _GETS = {
-    "/v1/models": ("openai.models", "OpenAI: the models that embed texts."),
-    "/info": ("tei.info", "TEI: the model of /embed."),
     "/healthz": ("live", "Whether the gateway runs. Needs no key."),
     "/readyz": ("ready", "Whether the server answers; 503 if not. Needs no key."),
     "/health": ("tei.health", "TEI's name of /readyz. Needs no key."),
@@ -76,14 +66,16 @@ def openapi() -> Schema:
     """The description as JSON values."""
     paths: Schema = {path: {"get": _operation(name, text)} for path, (name, text) in _GETS.items()}
     schemas: Schema = {"connect.Error": _CONNECT_ERROR}
-    for path, (name, text, fields) in _COMPATIBLE_POSTS.items():
-        schemas[fields.__name__] = fields.model_json_schema()
-        request = _json_content({"$ref": f"#/components/schemas/{fields.__name__}"})
-        paths[path] = {"post": _operation(name, text, request=request)}
+    for route in (*OPENAI_ROUTES, *TEI_ROUTES):
+        operation = _operation(route.name, route.description)
+        if route.fields is not None:
+            schemas[route.fields.__name__] = route.fields.model_json_schema()
+            operation["requestBody"] = {"required": True, **_content(_reference(route.fields.__name__))}
+        paths[route.path] = {"post" if route.fields else "get": operation}
     for rpc in rpcs().values():
         paths[rpc.path] = {"post": _rpc_operation(rpc)}
         for message in (rpc.descriptor.input_type, rpc.descriptor.output_type):
-            schemas.update(_schemas_of(message, schemas))
+            _add_schemas(message, schemas)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -99,18 +91,12 @@ def openapi() -> Schema:
     }
 
 
-def _operation(name: str, description: str, *, request: Schema | None = None, reply: Schema | None = None) -> Schema:
-    operation: Schema = {
-        "operationId": name,
-        "description": description,
-        "responses": {
-            "200": {"description": "The reply.", "content": reply or _json_content(_OBJECT)},
-            "default": {"description": "An error.", "content": _json_content(_OBJECT)},
-        },
+def _operation(name: str, description: str) -> Schema:
+    responses = {
+        "200": {"description": "The reply.", **_content(_OBJECT)},
+        "default": {"description": "An error.", **_content(_OBJECT)},
     }
-    if request is not None:
-        operation["requestBody"] = {"required": True, "content": request}
-    return operation
+    return {"operationId": name, "description": description, "responses": responses}
 
 
 def _rpc_operation(rpc: Rpc) -> Schema:
@@ -119,79 +105,70 @@ def _rpc_operation(rpc: Rpc) -> Schema:
     if rpc.is_stream:
         content_type = "application/x-ndjson"
         comment = f"{comment} One message per line, both ways; an error is the last line.".strip()
-    request = {content_type: {"schema": _reference(rpc.descriptor.input_type)}}
-    reply = {content_type: {"schema": _reference(rpc.descriptor.output_type)}}
-    operation = _operation(rpc.descriptor.full_name, comment, request=request, reply=reply)
-    operation["responses"]["default"]["content"] = _json_content({"$ref": "#/components/schemas/connect.Error"})
+    reply = _content(_reference(rpc.descriptor.output_type.full_name), content_type)
     return {
-        **operation,
-        "tags": [rpc.descriptor.containing_service.name],
+        "operationId": rpc.descriptor.full_name,
+        "description": comment,
         "summary": comment.partition(". ")[0].rstrip("."),
+        "tags": [rpc.descriptor.containing_service.name],
+        "requestBody": {"required": True, **_content(_reference(rpc.descriptor.input_type.full_name), content_type)},
+        "responses": {
+            "200": {"description": "The reply.", **reply},
+            "default": {"description": "An error.", **_content(_reference("connect.Error"))},
+        },
     }
 
 
-def _json_content(schema: Schema) -> Schema:
-    return {"application/json": {"schema": schema}}
+def _content(schema: Schema, content_type: str = "application/json") -> Schema:
+    return {"content": {content_type: {"schema": schema}}}
 
 
-def _reference(described: Descriptor | EnumDescriptor) -> Schema:
-    return {"$ref": f"#/components/schemas/{described.full_name}"}
+def _reference(name: str) -> Schema:
+    return {"$ref": f"#/components/schemas/{name}"}
 
 
-def _schemas_of(message: Descriptor, known: Mapping[str, Schema]) -> Schema:
-    """Schemas of a message and of all nested types, except the known ones."""
-    schemas: Schema = {}
-    waiting = [message]
-    while waiting:
-        current = waiting.pop()
-        if current.full_name in known or current.full_name in schemas:
-            continue
-        if current.full_name in _WELL_KNOWN:
-            schemas[current.full_name] = dict(_WELL_KNOWN[current.full_name])
-            continue
-        properties = {field.json_name: _field(field) for field in current.fields}
-        schema = {"type": "object", "additionalProperties": False, "properties": properties}
-        schemas[current.full_name] = _described(schema, comments().get(current.full_name, ""))
-        waiting += [field.message_type for field in current.fields if field.message_type is not None]
-        for field in current.fields:
-            if field.enum_type is not None:
-                schemas[field.enum_type.full_name] = _enum(field.enum_type)
-    return schemas
+def _add_schemas(message: Descriptor, schemas: Schema) -> None:
+    """Adds the schemas of a message and of all types in it."""
+    name = message.full_name
+    if name in schemas:
+        return
+    if name in _WELL_KNOWN:
+        schemas[name] = dict(_WELL_KNOWN[name])
+        return
+    properties = {field.json_name: _field(field) for field in message.fields}
+    schemas[name] = _described({"type": "object", "additionalProperties": False, "properties": properties}, name)
+    for field in message.fields:
+        if field.message_type is not None:
+            _add_schemas(field.message_type, schemas)
+        if field.enum_type is not None:
+            schemas[field.enum_type.full_name] = _enum(field.enum_type)
 
 
 def _field(field: FieldDescriptor) -> Schema:
-    if field.message_type is not None or field.enum_type is not None:
-        schema = _reference(field.message_type or field.enum_type)  # type: ignore[arg-type]
+    named = field.message_type or field.enum_type
+    if named is not None:
+        schema = _reference(named.full_name)
     elif field.type == FieldDescriptor.TYPE_BYTES:
         schema = {"type": "string", "contentEncoding": "base64"}
     else:
         schema = _SCALARS[field.cpp_type]
     if field.is_repeated:
         schema = {"type": "array", "items": schema}
-    comment = comments().get(field.full_name, "")
-    others = (
-        []
-        if field.containing_oneof is None
-        else [other for other in field.containing_oneof.fields if other is not field]
-    )
-    if others:
-        comment = f"{comment} Excludes {', '.join(other.json_name for other in others)}.".strip()
-    return _described(schema, comment)
+    members = [] if field.containing_oneof is None else field.containing_oneof.fields
+    others = ", ".join(member.json_name for member in members if member is not field)
+    return _described(schema, field.full_name, f" Excludes {others}." if others else "")
 
 
 def _enum(enum: EnumDescriptor) -> Schema:
-    return _described({"type": "string", "enum": [value.name for value in enum.values]}, "\n\n".join(_enum_lines(enum)))
+    return {"type": "string", "enum": [value.name for value in enum.values], "description": "\n\n".join(_lines(enum))}
 
 
-def _enum_lines(enum: EnumDescriptor) -> Iterator[str]:
-    for name, label in [
-        (enum.full_name, ""),
-        *((f"{enum.full_name}.{value.name}", value.name) for value in enum.values),
-    ]:
-        comment = comments().get(name, "")
-        if comment:
-            yield f"{label}: {comment}" if label else comment
+def _lines(enum: EnumDescriptor) -> Iterator[str]:
+    yield comments().get(enum.full_name, "")
+    for value in enum.values:
+        if comment := comments().get(f"{enum.full_name}.{value.name}"):
+            yield f"{value.name}: {comment}"
 
 
-def _described(schema: Schema, description: str) -> Schema:
-    return {**schema, "description": description} if description else schema
+def _described(schema: Schema, name: str, more: str = "") -> Schema:
+    return {**schema, "description": (comments().get(name, "") + more).strip()}

@@ -82,10 +82,10 @@ class GatewayProcess:
             self._process.wait(grace_s)
         except subprocess.TimeoutExpired:
             self._process.kill()
-            self._process.wait()
         if self._watcher.is_alive():
             self._watcher.join()
-            self._process.kill()  # the watcher may just have started another one
+        self._process.kill()  # the watcher may just have started another one
+        self._process.wait()
 
     def collect(self) -> Iterator[Metric]:
         """Yields the gateway's metrics for the registry of the server; none while the gateway does not answer."""
@@ -101,7 +101,7 @@ class GatewayProcess:
 
     def _run(self) -> bool:
         """Starts the process; True once it accepts requests."""
-        process = subprocess.Popen(
+        process = self._process = subprocess.Popen(
             COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
@@ -109,7 +109,6 @@ class GatewayProcess:
             pass_fds=(self._socket.fileno(),),
             start_new_session=True,  # Ctrl-C reaches only the server, which then stops the gateway
         )
-        self._process = process
         assert process.stdin is not None and process.stdout is not None
         try:
             process.stdin.write(self._order)
@@ -121,15 +120,16 @@ class GatewayProcess:
         return bool(line)
 
     def _watch(self) -> None:
-        while not self._stopping.is_set():
+        while True:
             assert self._process is not None
             code = self._process.wait()
             if self._stopping.is_set():
                 return
             self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
-            if not self._stopping.wait(RESTART_DELAY_S):
-                try:
-                    self._run()
-                except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
-                    logger.error("the HTTP gateway cannot be started: %s", error)
+            if self._stopping.wait(RESTART_DELAY_S):
+                return
+            try:
+                self._run()
+            except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
+                logger.error("the HTTP gateway cannot be started: %s", error)

@@ -3,20 +3,20 @@
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from contextlib import suppress
 from functools import cache
-from importlib import import_module
-from importlib.resources import files
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
-from google.protobuf import json_format, message_factory
+# Importing a module registers its services.
+from facets_proto.v1 import documents_pb2, models_pb2, papers_pb2, relations_pb2, texts_pb2  # noqa: F401
+from facets_proto.v1.services import SERVICES
+from google.protobuf import descriptor_pool, json_format, message_factory
 from google.protobuf.descriptor import MethodDescriptor
 from google.protobuf.message import DecodeError, Message
 from grpc_health.v1 import health_pb2
 
 from facets_server.gateway.errors import bad_request
 
-_PACKAGE = "facets_proto.v1"
 MAX_JSON_VALUES = 262_144  # in one body, or in one line of a stream
 _SEPARATORS = (b",", b"[", b"{", b":")
 _JSON_STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"?', re.DOTALL)
@@ -26,8 +26,7 @@ _UNKNOWN_FIELD = re.compile(
 _MAX_MESSAGE_CHARS = 300  # protobuf's messages quote the caller's input
 
 
-@dataclass(frozen=True, slots=True)
-class Rpc:
+class Rpc(NamedTuple):
     """One rpc: its path (``/facets.v1.EmbeddingService/Embed``), its descriptor and its message classes."""
 
     path: str
@@ -44,18 +43,11 @@ class Rpc:
 @cache
 def rpcs() -> Mapping[str, Rpc]:
     """All rpcs by path: those of our services, and health's ``Check``."""
-    names = sorted(
-        entry.name.removesuffix(".py") for entry in files(_PACKAGE).iterdir() if entry.name.endswith("_pb2.py")
-    )
-    descriptors: list[Any] = [
-        method
-        for name in names
-        for service in import_module(f"{_PACKAGE}.{name}").DESCRIPTOR.services_by_name.values()
-        for method in service.methods
-    ]
-    descriptors.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
+    descriptors = [descriptor_pool.Default().FindServiceByName(name) for name in SERVICES]
+    methods: list[Any] = [method for service in descriptors for method in service.methods]
+    methods.append(health_pb2.DESCRIPTOR.services_by_name["Health"].methods_by_name["Check"])
     found = {}
-    for method in descriptors:
+    for method in methods:
         path = f"/{method.containing_service.full_name}/{method.name}"
         request, reply = map(message_factory.GetMessageClass, (method.input_type, method.output_type))
         found[path] = Rpc(path, method, request, reply)
@@ -139,14 +131,12 @@ def _explained(error: Exception, values: Any) -> str:
         return "a string has an unpaired surrogate, expected Unicode text"
     found = _UNKNOWN_FIELD.search(str(error))
     if found is None:
-        return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')[:_MAX_MESSAGE_CHARS]}"
+        return f"the body is invalid: {str(error).partition(chr(10))[0].strip().rstrip('.')}"[:_MAX_MESSAGE_CHARS]
     name, path, listed = found.groups()
-    known = listed.replace("'", "")
-    try:
+    with suppress(LookupError, ValueError, TypeError):  # protobuf and the caller may spell a name differently
         for step in re.findall(r"\w+", path):
             values = values[int(step) if isinstance(values, list) else step]
-    except (LookupError, ValueError, TypeError):
-        pass  # protobuf and the caller spell the name of a field differently
+    problem = f"has no field {name[:80]!r}, expected"
     if isinstance(values, str):
-        return f"{path} is a string, expected an object with some of {known}"[:_MAX_MESSAGE_CHARS]
-    return f"{path or 'the body'} has no field {name[:80]!r}, expected some of {known}"[:_MAX_MESSAGE_CHARS]
+        problem = "is a string, expected an object with"
+    return f"{path or 'the body'} {problem} some of {listed.replace(chr(39), '')}"[:_MAX_MESSAGE_CHARS]

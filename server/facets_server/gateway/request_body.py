@@ -2,9 +2,9 @@
 
 import asyncio
 import zlib
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import aclosing, suppress
+from contextlib import suppress
 from typing import TypeVar
 
 import grpc
@@ -23,13 +23,14 @@ MAX_CONVERSIONS = 2  # at a time: a converted body takes many times the memory o
 _MAX_EMPTY_LINES = 10_000  # in a row
 _PUBLIC_PATHS = frozenset({"/grpc.health.v1.Health/Check"})
 _DISCARD_S = 2.0  # a client does not read the reply while it is still sending
+_CLOSE = {"Connection": "close"}
 
 
 class BodyReader:
-    """Reads bodies for all routes."""
+    """Reads bodies for all routes, which share a limit of their total size."""
 
     def __init__(self, max_bytes: int, timeout_s: float, *, max_total_bytes: int, keys: Keys | None = None) -> None:
-        """Creates a reader that all routes share.
+        """Creates a reader.
 
         Args:
             max_bytes: Limit of one decompressed body, or of one line of a stream.
@@ -66,35 +67,49 @@ class BodyReader:
             ClientDisconnect: The client is gone.
         """
         self.check_key(request)
-        decompress, stream = _decompressor(request), request.stream()
-        body, num_bytes = bytearray(), 0
+        stream, body = request.stream(), bytearray()
         try:
             async with asyncio.timeout(self._timeout_s):
-                async for part in stream:
-                    for piece in decompress(part):
-                        body += piece
-                        num_bytes += len(piece)
-                        self._hold(len(piece), own=num_bytes)
-                        if num_bytes > self._max_bytes:
-                            await _discard(stream)
-                            raise self._too_large(f"the {decompress.name}")
-            decompress.finish()
+                async for piece in _decompressed(request, stream):
+                    try:
+                        self._extend(body, piece, name="body")
+                    except CallError:
+                        await _discard(stream)
+                        raise
             return await self.converted(convert, body)
         except TimeoutError as error:
-            raise self._too_slow("the body") from error
+            raise self._too_slow("body") from error
         finally:
-            self._num_bytes -= num_bytes
+            self._num_bytes -= len(body)
 
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
         """Yields the converted lines of a body as they arrive; skips empty ones.
+
+        A line counts towards the total of all bodies until the next one is requested.
 
         Raises:
             CallError: A line is too long, or the next one takes too long; else as ``body``.
             ClientDisconnect: The client is gone.
         """
-        async with aclosing(self._raw_lines(request)) as lines:
-            async for line in lines:
+        pieces, line, num_empty = _decompressed(request, request.stream()), bytearray(), 0
+        try:
+            while (piece := await self._next(pieces)) is not None:
+                *endings, rest = piece.split(b"\n")
+                for ending in endings:
+                    self._extend(line, ending, name="line")
+                    if line.strip():
+                        yield await self.converted(convert, line)
+                    num_empty = 0 if line.strip() else num_empty + 1
+                    if num_empty > _MAX_EMPTY_LINES:
+                        raise bad_request(f"the body has more than {_MAX_EMPTY_LINES} empty lines in a row")
+                    self._num_bytes -= len(line)
+                    line = bytearray()
+                self._extend(line, rest, name="line")
+                await asyncio.sleep(0)  # a small part may decompress to many pieces
+            if line.strip():
                 yield await self.converted(convert, line)
+        finally:
+            self._num_bytes -= len(line)
 
     async def converted(self, convert: Callable[[bytes], ResultT], data: bytes | bytearray) -> ResultT:
         """Converts small bodies on the event loop and large ones in a thread."""
@@ -102,114 +117,53 @@ class BodyReader:
             return convert(bytes(data))
         return await asyncio.get_running_loop().run_in_executor(self._converters, lambda: convert(bytes(data)))
 
-    async def _raw_lines(self, request: Request) -> AsyncGenerator[bytearray, None]:
-        """Yields lines; each counts towards the held bytes until the next one is requested."""
-        decompress, line, num_empty = _decompressor(request), bytearray(), 0
+    async def _next(self, pieces: AsyncIterator[bytes]) -> bytes | None:
         try:
-            async for part in self._parts(request):
-                for piece in decompress(part):
-                    *endings, rest = piece.split(b"\n")
-                    for ending in endings:
-                        self._extend(line, ending)
-                        if line.strip():
-                            yield line
-                            num_empty = 0
-                        else:
-                            num_empty += 1
-                        if num_empty > _MAX_EMPTY_LINES:
-                            raise bad_request(f"the body has more than {_MAX_EMPTY_LINES} empty lines in a row")
-                        self._num_bytes -= len(line)
-                        line = bytearray()
-                    self._extend(line, rest)
-                    await asyncio.sleep(0)  # a small part may decompress to many pieces
-            decompress.finish()
-            if line.strip():
-                yield line
-        finally:
-            self._num_bytes -= len(line)
+            async with asyncio.timeout(self._timeout_s):
+                return await anext(pieces, None)
+        except TimeoutError as error:
+            raise self._too_slow("next line") from error
 
-    def _extend(self, line: bytearray, part: bytes) -> None:
-        line += part
-        self._hold(len(part), own=len(line))
-        if len(line) > self._max_bytes:
-            raise self._too_large("a line")
-
-    async def _parts(self, request: Request) -> AsyncIterator[bytes]:
-        stream = aiter(request.stream())
-        while True:
-            try:
-                async with asyncio.timeout(self._timeout_s):
-                    part = await anext(stream)
-            except StopAsyncIteration:
-                return
-            except TimeoutError as error:
-                raise self._too_slow("the next line") from error
-            yield part
-
-    def _hold(self, num_bytes: int, *, own: int) -> None:
-        self._num_bytes += num_bytes
-        if self._num_bytes > self._max_total_bytes and self._num_bytes > own:
+    def _extend(self, held: bytearray, piece: bytes, *, name: str) -> None:
+        held += piece
+        self._num_bytes += len(piece)
+        if len(held) > self._max_bytes:
+            message = f"the {name} is larger than the limit of {self._max_bytes} bytes"
+            raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=413, headers=_CLOSE)
+        if self._num_bytes > self._max_total_bytes and self._num_bytes > len(held):
             message = f"bodies of other requests hold {self._max_total_bytes} bytes already: try again"
-            headers = {"Connection": "close", "Retry-After": "1"}
+            headers = {**_CLOSE, "Retry-After": "1"}
             raise CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, headers=headers)
 
-    def _too_large(self, name: str) -> CallError:
-        message = f"{name} is larger than the limit of {self._max_bytes} bytes"
-        headers = {"Connection": "close"}
-        return CallError(grpc.StatusCode.RESOURCE_EXHAUSTED, message, http_status=413, headers=headers)
-
     def _too_slow(self, name: str) -> CallError:
-        message = f"{name} did not arrive within {self._timeout_s:g} s"
-        headers = {"Connection": "close"}
-        return CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message, http_status=408, headers=headers)
+        message = f"the {name} did not arrive within {self._timeout_s:g} s"
+        return CallError(grpc.StatusCode.DEADLINE_EXCEEDED, message, http_status=408, headers=_CLOSE)
 
 
-class _Identity:
-    name = "body"
-
-    def __call__(self, part: bytes) -> Iterator[bytes]:
-        yield part
-
-    def finish(self) -> None:
-        """Does nothing: there is nothing to check."""
-
-
-class _Gzip:
-    """Decompresses piece by piece."""
-
-    name = "decompressed body"
-
-    def __init__(self) -> None:
-        self._stream = zlib.decompressobj(_GZIP)
-
-    def __call__(self, part: bytes) -> Iterator[bytes]:
-        while part:
+async def _decompressed(request: Request, stream: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    encoding = request.headers.get("content-encoding", "identity").strip().lower()
+    if encoding in ("identity", ""):
+        async for part in stream:
+            yield part
+        return
+    if encoding != "gzip":
+        message = f"content-encoding is {encoding[:40]!r}, expected gzip or identity"
+        headers = {"Accept-Encoding": "gzip, identity"}
+        raise CallError(grpc.StatusCode.UNIMPLEMENTED, message, http_status=415, headers=headers)
+    unpacker = zlib.decompressobj(_GZIP)
+    async for part in stream:
+        rest = part
+        while rest:
             try:
-                piece = self._stream.decompress(part, _PIECE_BYTES)
+                piece = unpacker.decompress(rest, _PIECE_BYTES)
             except zlib.error as error:
                 raise bad_request("the body is not gzip, although content-encoding says so") from error
-            if self._stream.unused_data:
+            if unpacker.unused_data:
                 raise bad_request("the body has bytes after the end of its gzip stream")
-            part = self._stream.unconsumed_tail
+            rest = unpacker.unconsumed_tail
             yield piece
-
-    def finish(self) -> None:
-        if not self._stream.eof:
-            raise bad_request("the gzip stream of the body is incomplete")
-
-
-def _decompressor(request: Request) -> _Identity | _Gzip:
-    encoding = request.headers.get("content-encoding", "identity").strip().lower()
-    if encoding == "gzip":
-        return _Gzip()
-    if encoding in ("identity", ""):
-        return _Identity()
-    raise CallError(
-        grpc.StatusCode.UNIMPLEMENTED,
-        f"content-encoding is {encoding[:40]!r}, expected gzip or identity",
-        http_status=415,
-        headers={"Accept-Encoding": "gzip, identity"},
-    )
+    if not unpacker.eof:
+        raise bad_request("the gzip stream of the body is incomplete")
 
 
 async def _discard(stream: AsyncIterator[bytes]) -> None:

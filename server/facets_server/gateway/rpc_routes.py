@@ -6,13 +6,13 @@ from contextlib import aclosing
 from functools import partial
 
 from starlette.requests import ClientDisconnect, Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.protobuf_json import Rpc, json_to_proto, proto_to_json, rpcs
-from facets_server.gateway.upstream import Backend, caller_of, unless_gone
+from facets_server.gateway.upstream import Backend, caller_of
 
 JSON, PROTO, NDJSON = "application/json", "application/proto", "application/x-ndjson"
 
@@ -27,13 +27,8 @@ def rpc_routes(backend: Backend) -> list[Route]:
 
 async def _unary(backend: Backend, rpc: Rpc, request: Request) -> Response:
     content_type = content_type_of(request, JSON, PROTO)
-    version = request.headers.get("connect-protocol-version", "1")
-    if version != "1":
-        raise bad_request(f"connect-protocol-version is {version[:20]!r}, expected '1'")
-    caller = caller_of(request, timeout_s=backend.timeout_s)
     to_proto = bytes if content_type == PROTO else partial(json_to_proto, message_type=rpc.request)
-    message = await backend.reader.body(request, to_proto)
-    reply = await unless_gone(request, backend.upstream.call(rpc.path, message, caller))
+    reply = await backend.forward(request, rpc.path, await backend.reader.body(request, to_proto))
     if content_type == JSON:
         reply = await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply)
     return Response(reply, media_type=content_type)
@@ -44,20 +39,18 @@ async def _stream(backend: Backend, rpc: Rpc, request: Request) -> Response:
     backend.reader.check_key(request)
     lines = _reply_lines(backend, rpc, request)
     first = await anext(lines, b"")  # a call that fails before its first reply gets an HTTP error status
-    return _NdjsonResponse(first, lines)
+    return _LineResponse(_with_last_error(first, lines), media_type=NDJSON)
 
 
 async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIterator[bytes]:
     """Yields replies as lines. An invalid request line ends the stream once earlier requests are answered."""
-    caller = caller_of(request, timeout_s=None)
     body_error: CallError | None = None
 
     async def requests() -> AsyncIterator[bytes]:
         nonlocal body_error
+        to_proto = partial(json_to_proto, message_type=rpc.request)
         try:
-            async with aclosing(
-                backend.reader.lines(request, partial(json_to_proto, message_type=rpc.request))
-            ) as lines:
+            async with aclosing(backend.reader.lines(request, to_proto)) as lines:
                 async for message in lines:
                     yield message
         except CallError as error:
@@ -66,7 +59,7 @@ async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIte
             pass  # ends the call; the reply has no reader
 
     try:
-        async for reply in backend.upstream.stream(rpc.path, requests(), caller):
+        async for reply in backend.upstream.stream(rpc.path, requests(), caller_of(request, timeout_s=None)):
             yield await backend.reader.converted(partial(proto_to_json, message_type=rpc.reply), reply) + b"\n"
     except CallError as error:
         raise (body_error or error) from error
@@ -74,28 +67,20 @@ async def _reply_lines(backend: Backend, rpc: Rpc, request: Request) -> AsyncIte
         raise body_error
 
 
-class _NdjsonResponse(Response):
-    """Sends lines as they come. Starlette's StreamingResponse would read the request body to notice a disconnect."""
+async def _with_last_error(first: bytes, lines: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    yield first
+    try:
+        async for line in lines:
+            yield line
+    except CallError as error:
+        yield json.dumps({"error": error.to_json()}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
 
-    media_type = NDJSON
 
-    def __init__(self, first: bytes, lines: AsyncIterator[bytes]) -> None:
-        self.status_code = 200
-        self.background = None
-        self._first = first
-        self._lines = lines
-        self.init_headers()
+class _LineResponse(StreamingResponse):
+    """Without the task of Starlette that reads the request body to notice a disconnect: the call needs the body."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
-        await send({"type": "http.response.body", "body": self._first, "more_body": True})
-        last = b""
-        try:
-            async for line in self._lines:
-                await send({"type": "http.response.body", "body": line, "more_body": True})
-        except CallError as error:
-            last = json.dumps({"error": error.to_json()}, ensure_ascii=False, separators=(",", ":")).encode() + b"\n"
-        await send({"type": "http.response.body", "body": last, "more_body": False})
+        await self.stream_response(send)
 
 
 def content_type_of(request: Request, *accepted: str) -> str:
@@ -108,5 +93,5 @@ def content_type_of(request: Request, *accepted: str) -> str:
     if content_type not in accepted:
         expected = " or ".join(accepted)
         message = f"content-type is {content_type[:60] or 'missing'}, expected {expected}"
-        raise bad_request(message, http_status=415, Accept_Post=expected)
+        raise bad_request(message, http_status=415, headers={"Accept-Post": expected})
     return content_type

@@ -1,19 +1,14 @@
-"""Runs the gateway on a socket, with limits on its connections.
+"""Runs the gateway on a socket, with the limits on connections that uvicorn lacks.
 
-uvicorn does not limit how long request headers may take, and its connection limit rejects new connections instead of
-closing silent ones. ``limited_protocol`` adds both. With a bare application, Hypercorn, which limits the time of
-headers but not connections, took 1.2 to 2 times its CPU per request; Granian took 0.5 to 0.8
-times, but can neither use a bound socket nor close silent connections.
+With a bare application, Hypercorn, which limits the time of headers but not connections, took 1.2 to 2 times the CPU of
+uvicorn per request; Granian took 0.5 to 0.8 times, but can neither use a bound socket nor close silent connections.
 """
 
 import asyncio
 import json
 import logging
-import signal
 import socket
 import ssl
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Any
 
 import uvicorn
@@ -30,11 +25,9 @@ _KEEP_ALIVE_S = 20
 
 
 def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Protocol]:
-    """Uvicorn's protocol with limits.
+    """Uvicorn's protocol with a limit of the time that headers may take.
 
-    Args:
-        max_connections: When there are more, the one that has waited longest for a request is closed.
-        head_timeout_s: Seconds within which the headers of a request must arrive.
+    Beyond ``max_connections``, the connection that has waited longest for a request is closed.
     """
     waiting: dict[H11Protocol, asyncio.TimerHandle] = {}  # connections waiting for a request; the longest wait first
 
@@ -67,8 +60,7 @@ def limited_protocol(max_connections: int, head_timeout_s: float) -> type[H11Pro
                 waiting[self] = self.loop.call_later(head_timeout_s, self._time_out)
 
         def _stop_waiting(self) -> None:
-            timer = waiting.pop(self, None)
-            if timer is not None:
+            if timer := waiting.pop(self, None):
                 timer.cancel()
 
         def _time_out(self) -> None:
@@ -100,53 +92,27 @@ def listen(host: str, http: HttpConfig) -> socket.socket:
     return bound
 
 
-class Gateway:
-    """A gateway to one gRPC server. Create and use it on one event loop."""
+class Gateway(uvicorn.Server):
+    """A gateway to one gRPC server. Create and use it on one event loop.
 
-    def __init__(
-        self,
-        target: str,
-        config: ServerConfig,
-        *,
-        registry: CollectorRegistry,
-        token: str = "",
-    ) -> None:
-        """Reads the certificates. The gateway connects with the first call.
+    It stops after a signal, or when ``should_exit`` is set: after the last reply, or after ``drain_s`` seconds.
+    """
 
-        Args:
-            target: Address of the gRPC server.
-            config: Settings; the gateway uses ``http``, ``security``, ``host`` and ``drain_s``.
-            registry: Registry of the metrics.
-            token: Secret shared with the server, see ``Upstream``.
+    def __init__(self, target: str, config: ServerConfig, *, registry: CollectorRegistry, token: str = "") -> None:
+        """Reads the certificates. ``target`` is the address of the gRPC server, ``token`` the secret shared with it.
 
         Raises:
             ConfigError: The certificates of the gateway cannot be used.
         """
         self._upstream = Upstream(target, token)
-        self._server = _Server(_uvicorn_config(create_app(self._upstream, config, registry=registry), config))
+        super().__init__(_uvicorn_config(create_app(self._upstream, config, registry=registry), config))
 
-    async def serve(self, bound: socket.socket) -> None:
-        """Answers requests until ``stop``, then lets running ones finish."""
+    async def serve(self, sockets: list[socket.socket] | None = None) -> None:
+        """Answers requests until it is stopped."""
         try:
-            await self._server.serve(sockets=[bound])
+            await super().serve(sockets)
         finally:
             await self._upstream.close()
-
-    async def serve_until_signal(self, bound: socket.socket) -> None:
-        """``serve`` until SIGTERM or SIGINT. Call it in the main thread."""
-        for number in (signal.SIGTERM, signal.SIGINT):
-            asyncio.get_running_loop().add_signal_handler(number, self.stop)
-        await self.serve(bound)
-
-    def stop(self) -> None:
-        """Accepts no new connections; ``serve`` returns after the last reply, or after ``drain_s`` seconds."""
-        self._server.should_exit = True
-
-
-class _Server(uvicorn.Server):
-    @contextmanager
-    def capture_signals(self) -> Iterator[None]:
-        yield  # the caller of the gateway handles signals
 
 
 def _uvicorn_config(app: Any, config: ServerConfig) -> uvicorn.Config:

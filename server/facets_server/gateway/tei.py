@@ -1,6 +1,6 @@
 """Those routes of Hugging Face's Text Embeddings Inference (TEI), Cohere and Jina that their clients use.
 
-Their rerankers return probabilities, so these routes return the confidence of a text.
+Their rerankers return probabilities, so these routes return the confidence of a text, or its score without one.
 """
 
 import uuid
@@ -8,19 +8,16 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from pydantic import BeforeValidator, Field, WithJsonSchema
+from facets_proto.v1 import documents_pb2
+from pydantic import BeforeValidator, Field
 from starlette.requests import Request
-from starlette.responses import JSONResponse, Response
-from starlette.routing import Route
 
 from facets_server.gateway.compatible import (
+    CompatibleRoute,
     RequestFields,
     Texts,
     array_of,
-    compatible_route,
     embed,
-    probability,
-    read_fields,
     renamed,
     rerank,
     text_models,
@@ -36,18 +33,7 @@ def _text_of(value: object) -> object:
     return value.get("text") if isinstance(value, dict) else value
 
 
-DocumentText = Annotated[
-    str,
-    BeforeValidator(_text_of),
-    WithJsonSchema(
-        {
-            "anyOf": [
-                {"type": "string"},
-                {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
-            ]
-        }
-    ),
-]
+DocumentText = Annotated[str, BeforeValidator(_text_of, json_schema_input_type=str | dict[Literal["text"], str])]
 """A text, or an object with a text."""
 
 
@@ -85,35 +71,22 @@ class CohereRerankRequest(RequestFields):
     max_chunks_per_doc: Any = Field(None, description=_IGNORED)
 
 
-def tei_routes(backend: Backend) -> list[Route]:
-    """TEI's routes."""
-    return [
-        compatible_route(backend, "POST", "/embed", _embed, partial(_tei_error_body, texts="inputs")),
-        compatible_route(backend, "GET", "/info", _info, partial(_tei_error_body, texts="inputs")),
-        compatible_route(backend, "POST", "/rerank", _rerank, partial(_tei_error_body, texts="texts")),
-    ]
-
-
-def cohere_routes(backend: Backend) -> list[Route]:
-    """The rerank route of Cohere and Jina."""
-    return [compatible_route(backend, "POST", "/v1/rerank", _cohere_rerank, _cohere_error_body)]
-
-
-async def _embed(backend: Backend, request: Request) -> Response:
-    fields = await read_fields(backend, request, TeiEmbedRequest)
+async def _embed(backend: Backend, request: Request, fields: TeiEmbedRequest) -> object:
+    """TEI: one vector per text, by the first of /v1/models."""
     vectors = array_of((await embed(backend, request, fields.inputs, dimensions=fields.dimensions)).vectors)
     if fields.normalize:
         lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
         vectors = np.divide(vectors, lengths, out=np.zeros_like(vectors), where=lengths > 0)
-    return JSONResponse(vectors.tolist())
+    return vectors.tolist()
 
 
-async def _info(backend: Backend, request: Request) -> Response:
+async def _info(backend: Backend, request: Request, fields: None) -> object:
+    """TEI: the model of /embed."""
     models = await text_models(backend, request)
     if not models:
         raise bad_request("the server has no model that embeds texts", http_status=503)
     model = models[0]
-    info = {
+    return {
         "model_id": model.name,
         "model_sha": model.revision,
         "model_dtype": "float32",
@@ -122,46 +95,54 @@ async def _info(backend: Backend, request: Request) -> Response:
         "max_client_batch_size": model.limits.max_texts_per_request,
         "auto_truncate": True,
     }
-    return JSONResponse(info)
 
 
-async def _rerank(backend: Backend, request: Request) -> Response:
-    fields = await read_fields(backend, request, TeiRerankRequest)
-    reply = await rerank(backend, request, fields.query, fields.texts)
+async def _rerank(backend: Backend, request: Request, fields: TeiRerankRequest) -> object:
+    """TEI: texts ranked by how well they answer a query."""
+    message = documents_pb2.RerankRequest(query=fields.query, texts=fields.texts)
     ranked = []
-    for result in reply.results:
-        entry: dict[str, Any] = {"index": result.index}
-        entry["score"] = result.score if fields.raw_scores else probability(result)
-        if fields.return_text:
-            entry["text"] = fields.texts[result.index]
-        ranked.append(entry)
-    return JSONResponse(ranked)
+    for result in (await rerank(backend, request, message)).results:
+        text = {"text": fields.texts[result.index]} if fields.return_text else {}
+        score = result.score if fields.raw_scores else _probability(result)
+        ranked.append({"index": result.index, "score": score, **text})
+    return ranked
 
 
-def _tei_error_body(error: CallError, *, texts: str) -> dict[str, Any]:
-    default_type = "Backend" if error.http_status >= 500 else "Validation"
-    return {"error": renamed(error.message, texts), "error_type": _ERROR_TYPES.get(error.http_status, default_type)}
-
-
-async def _cohere_rerank(backend: Backend, request: Request) -> Response:
-    fields = await read_fields(backend, request, CohereRerankRequest)
-    top_k = None if fields.top_n is None else min(fields.top_n, len(fields.documents))
-    reply = await rerank(backend, request, fields.query, fields.documents, top_k=top_k, model=fields.model)
+async def _cohere_rerank(backend: Backend, request: Request, fields: CohereRerankRequest) -> object:
+    """Cohere and Jina: documents ranked by how well they answer a query."""
+    texts = fields.documents
+    top_k = None if fields.top_n is None else min(fields.top_n, len(texts))
+    message = documents_pb2.RerankRequest(query=fields.query, texts=texts, top_k=top_k, model=fields.model)
+    reply = await rerank(backend, request, message)
     results = []
     for result in reply.results:
-        entry: dict[str, Any] = {"index": result.index, "relevance_score": probability(result)}
-        if fields.return_documents:
-            entry["document"] = {"text": fields.documents[result.index]}
-        results.append(entry)
-    body = {
+        document = {"document": {"text": texts[result.index]}} if fields.return_documents else {}
+        results.append({"index": result.index, "relevance_score": _probability(result), **document})
+    return {
         "id": str(uuid.uuid4()),
         "model": reply.model.name,
         "results": results,
         "meta": {"api_version": {"version": "1"}, "billed_units": {"search_units": 0}},
         "usage": {"total_tokens": reply.num_tokens},
     }
-    return JSONResponse(body)
 
 
-def _cohere_error_body(error: CallError) -> dict[str, Any]:
+def _probability(result: Any) -> float:
+    return result.confidence if result.HasField("confidence") else result.score
+
+
+def _tei_error(error: CallError, *, texts: str) -> dict[str, Any]:
+    default_type = "Backend" if error.http_status >= 500 else "Validation"
+    return {"error": renamed(error.message, texts), "error_type": _ERROR_TYPES.get(error.http_status, default_type)}
+
+
+def _cohere_error(error: CallError) -> dict[str, Any]:
     return {"message": renamed(error.message, "documents")}
+
+
+TEI_ROUTES = [
+    CompatibleRoute("/embed", "tei.embed", _embed, partial(_tei_error, texts="inputs"), TeiEmbedRequest),
+    CompatibleRoute("/info", "tei.info", _info, partial(_tei_error, texts="inputs")),
+    CompatibleRoute("/rerank", "tei.rerank", _rerank, partial(_tei_error, texts="texts"), TeiRerankRequest),
+    CompatibleRoute("/v1/rerank", "rerank", _cohere_rerank, _cohere_error, CohereRerankRequest),
+]

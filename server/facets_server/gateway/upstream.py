@@ -3,11 +3,10 @@
 import asyncio
 import re
 import uuid
-from collections.abc import AsyncIterator, Coroutine, Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import chain
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import grpc
 from google.protobuf.message import Message
@@ -30,29 +29,18 @@ _CHANNEL_OPTIONS = [
     ("grpc.max_reconnect_backoff_ms", 1000),  # finds a restarted server soon
 ]
 
-ResultT = TypeVar("ResultT")
 MessageT = TypeVar("MessageT", bound=Message)
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """The client that a call is made for.
-
-    Attributes:
-        metadata: Metadata to forward.
-        timeout_s: Deadline in seconds; None: no deadline.
-    """
+class Caller(NamedTuple):
+    """The client that a call is made for: metadata to forward, and its deadline in seconds (None: no deadline)."""
 
     metadata: tuple[tuple[str, str], ...]
     timeout_s: float | None
 
 
 def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
-    """Reads the caller from the headers of a request.
-
-    Args:
-        request: The HTTP request.
-        timeout_s: Deadline without a ``Connect-Timeout-Ms`` header; None: no deadline.
+    """Reads the caller from the headers; ``timeout_s`` is the deadline without a ``Connect-Timeout-Ms`` header.
 
     Raises:
         CallError: A header is invalid or too long.
@@ -61,12 +49,10 @@ def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
     if timeout_ms is not None and not _TIMEOUT_MS.fullmatch(timeout_ms):
         raise bad_request("header connect-timeout-ms must be a number of at most 10 digits")
     metadata = [("x-request-id", request_id_of(request)), (ADDRESS_METADATA, _address_of(request))]
-    for name in _FORWARDED:
-        value = request.headers.get(name)
-        if value is not None:
-            if not _PRINTABLE.fullmatch(value):
-                raise bad_request(f"header {name} has a character that is not printable ASCII")
-            metadata.append((name, value))
+    metadata += [(name, request.headers[name]) for name in _FORWARDED if name in request.headers]
+    for name, value in metadata:
+        if not _PRINTABLE.fullmatch(value):
+            raise bad_request(f"header {name} has a character that is not printable ASCII")
     if sum(map(len, chain.from_iterable(metadata))) > MAX_METADATA_BYTES:
         names = ", ".join(("x-request-id", *_FORWARDED))
         raise bad_request(f"headers {names} have more than {MAX_METADATA_BYTES} bytes in total", http_status=431)
@@ -92,11 +78,9 @@ class Upstream:
     """Connection to the gRPC server. Use it on one event loop."""
 
     def __init__(self, target: str, token: str) -> None:
-        """Creates the channels; they connect with the first call.
+        """Creates channels that connect with the first call.
 
-        Args:
-            target: Address of the server.
-            token: Secret that proves to the server that the call, and the client address in it, come from the gateway.
+        ``token`` proves to the server that calls, and the client addresses in them, come from the gateway.
         """
         self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
@@ -110,10 +94,9 @@ class Upstream:
             CallError: The call failed.
         """
         metadata = grpc.aio.Metadata(*caller.metadata, self._token)
+        rpc = self._unary_channel.unary_unary(path)
         try:
-            return bytes(
-                await self._unary_channel.unary_unary(path)(request, metadata=metadata, timeout=caller.timeout_s)
-            )
+            return bytes(await rpc(request, metadata=metadata, timeout=caller.timeout_s))
         except grpc.RpcError as error:
             raise CallError.of_grpc(error) from error
 
@@ -126,9 +109,16 @@ class Upstream:
             CallError: The call failed.
         """
         loop = asyncio.get_running_loop()
-        call = self._stream_channel.stream_stream(path)(
-            _iterated(requests, loop), metadata=(*caller.metadata, self._token), timeout=caller.timeout_s
-        )
+
+        async def next_request() -> bytes | None:
+            return await anext(requests, None)
+
+        def sent() -> Iterator[bytes]:  # in the thread of gRPC
+            while (request := asyncio.run_coroutine_threadsafe(next_request(), loop).result()) is not None:
+                yield request
+
+        rpc = self._stream_channel.stream_stream(path)
+        call = rpc(sent(), metadata=(*caller.metadata, self._token), timeout=caller.timeout_s)
         try:
             while (reply := await loop.run_in_executor(self._threads, next, call, None)) is not None:
                 yield reply
@@ -143,58 +133,34 @@ class Upstream:
         self._stream_channel.close()
 
 
-@dataclass(frozen=True, slots=True)
-class Backend:
-    """What all routes share.
-
-    Attributes:
-        upstream: The gRPC server.
-        reader: Reads request bodies.
-        timeout_s: Deadline of calls without a ``Connect-Timeout-Ms`` header, in seconds.
-    """
+class Backend(NamedTuple):
+    """What all routes share; ``timeout_s`` is the deadline of calls without a ``Connect-Timeout-Ms`` header."""
 
     upstream: Upstream
     reader: BodyReader
     timeout_s: float
 
     async def call(self, request: Request, path: str, message: Message, reply_type: type[MessageT]) -> MessageT:
+        """Calls a unary rpc with a message; else as ``forward``."""
+        return reply_type.FromString(await self.forward(request, path, message.SerializeToString()))
+
+    async def forward(self, request: Request, path: str, message: bytes) -> bytes:
         """Calls a unary rpc for the client of ``request``, whose body must have been read.
 
         Raises:
             CallError: The call failed.
-            ClientDisconnect: The client is gone.
+            ClientDisconnect: The client is gone; the call was cancelled.
         """
-        caller = caller_of(request, timeout_s=self.timeout_s)
-        reply = await unless_gone(request, self.upstream.call(path, message.SerializeToString(), caller))
-        return reply_type.FromString(reply)
-
-
-def _iterated(requests: AsyncIterator[bytes], loop: asyncio.AbstractEventLoop) -> Iterator[bytes]:
-    """Iterates over ``requests`` in the gRPC thread that sends them."""
-
-    async def next_request() -> bytes | None:
-        return await anext(requests, None)
-
-    while (request := asyncio.run_coroutine_threadsafe(next_request(), loop).result()) is not None:
-        yield request
-
-
-async def unless_gone(request: Request, work: Coroutine[Any, Any, ResultT]) -> ResultT:
-    """Awaits ``work`` and cancels it when the client is gone. The body of the request must have been read.
-
-    Raises:
-        ClientDisconnect: The client is gone.
-    """
-    working = asyncio.ensure_future(work)
-    leaving = asyncio.ensure_future(_disconnected(request))
-    try:
-        await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
-            raise ClientDisconnect
-        return working.result()
-    finally:
-        working.cancel()
-        leaving.cancel()
+        call = self.upstream.call(path, message, caller_of(request, timeout_s=self.timeout_s))
+        working, leaving = asyncio.ensure_future(call), asyncio.ensure_future(_disconnected(request))
+        try:
+            await asyncio.wait({working, leaving}, return_when=asyncio.FIRST_COMPLETED)
+            if not working.done():
+                raise ClientDisconnect
+            return working.result()
+        finally:
+            working.cancel()
+            leaving.cancel()
 
 
 async def _disconnected(request: Request) -> None:

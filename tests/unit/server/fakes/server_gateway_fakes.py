@@ -86,7 +86,7 @@ def listening(
 
     async def serve() -> None:
         gateways.append(Gateway(target, config, registry=CollectorRegistry()))
-        await gateways[0].serve(bound)
+        await gateways[0].serve([bound])
 
     thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
@@ -94,6 +94,6 @@ def listening(
         wait_until(lambda: gateways)
         yield bound.getsockname()[1]
     finally:
-        gateways[0].stop()
+        gateways[0].should_exit = True
         thread.join(30)
         assert not thread.is_alive()

@@ -93,7 +93,6 @@ def test_only_key_request_id_trace_and_address_are_forwarded():
     [
         ({"connect-timeout-ms": "soon"}, 400, "connect-timeout-ms"),
         ({"connect-timeout-ms": "12345678901"}, 400, "connect-timeout-ms"),
-        ({"connect-protocol-version": "2"}, 400, "connect-protocol-version"),
         ({"authorization": "Bearer \xe4".encode("latin-1")}, 400, "authorization"),
         ({"authorization": "Bearer " + "x" * 8000}, 431, "authorization"),
         ({"content-type": ""}, 415, "expected application/json or application/proto"),
