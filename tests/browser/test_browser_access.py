@@ -1,9 +1,9 @@
-"""Layout and accessibility: widths, axe, keyboard, focus, themes, reduced motion."""
+"""Layout and accessibility: widths, axe, keyboard, focus, themes."""
 
 from collections.abc import Callable
 
 import pytest
-from asking import EXAMPLES, PLAIN, RULES, example, open_view, settled
+from asking import EXAMPLES, PLAIN, RULES, ask, example, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
@@ -26,9 +26,7 @@ def check(page: Page, name: str, width: int) -> list[object]:
     return [(name, found["id"], [node["target"] for node in found["nodes"]][:3]) for found in violations]
 
 
-@pytest.mark.parametrize(
-    ("width", "height", "scheme"), [(390, 812, "light"), (820, 1180, "dark"), (1440, 900, "light")]
-)
+@pytest.mark.parametrize(("width", "height", "scheme"), [(390, 812, "light"), (1180, 900, "dark")])
 def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: int, scheme: str) -> None:
     page = view("search", viewport={"width": width, "height": height}, reduced_motion="reduce", color_scheme=scheme)
     violations = []
@@ -46,45 +44,26 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
     assert violations == []
 
 
-def test_labels_of_twenty_relations_do_not_overlap_words(view: View) -> None:
-    names = ("Kafka", "Rilke", "Werfel", "Einstein", "Planck", "Born", "Heisenberg", "Pauli", "Bohr", "Dirac")
-    towns = ("Prague", "Vienna", "Berlin", "Ulm", "Kiel", "Munich", "Zurich", "Geneva", "Paris", "London")
+def test_labels_of_many_relations_overlap_no_words_and_no_labels(view: View) -> None:
+    names = ("Kafka", "Rilke", "Werfel", "Einstein", "Planck")
+    towns = ("Prague", "Vienna", "Berlin", "Ulm", "Kiel")
     pairs = zip(names, towns, strict=True)
-    text = " ".join(f"Franz {name} was born in {town} and died in {towns[-1]}." for name, town in pairs)
     page = view("relations")
+    text = " ".join(f"Franz {name} was born in {town} and died in Paris." for name, town in pairs)
     page.get_by_label("Text").fill(text)
-    page.get_by_role("button", name="Find relations").click()
-    rows = page.locator("li.relation")
-    rows.first.wait_for()
-    heights = rows.evaluate_all("rows => rows.map((row) => row.getBoundingClientRect().height)")
-    assert len(heights) >= 15 and max(heights) < 60
-    crossed = page.evaluate(
-        """() => [...document.querySelectorAll(".arc-label")].filter((label) => {
-            const one = label.getBoundingClientRect();
-            return [...document.querySelectorAll(".sentence-stage .entity")].some((entity) => {
-                const other = entity.getBoundingClientRect();
-                return one.left < other.right && one.right > other.left
-                    && one.top + 3 < other.bottom && one.bottom - 3 > other.top;
-            });
-        }).map((label) => label.textContent)"""
-    )
-    assert crossed == [], "labels cover words"
+    ask(page, "Find relations")
+    boxes = "boxes => boxes.map((box) => box.getBoundingClientRect().toJSON())"
+    labels = page.locator(".arc-label").evaluate_all(boxes)
+    others = labels + page.locator(".entity").evaluate_all(boxes)
+    assert len(labels) >= 8
+    for label in labels:
+        crossed = [box for box in others if box != label and crosses(label, box)]
+        assert crossed == [], label
 
 
-def test_the_introduction_is_shown_until_the_first_search(view: View) -> None:
-    page = view("search")
-    expect(page.get_by_role("heading", name="One text, several facets")).to_be_visible()
-    example(page, "games played with a ball")
-    expect(page.locator(".intro")).to_have_count(0)
-
-
-def test_the_facet_combination_is_sent(view: View) -> None:
-    page = view("search")
-    asked: list[str] = []
-    page.on("request", lambda request: asked.append(request.post_data or "") if "Search" in request.url else None)
-    page.get_by_label("Must answer").select_option("All parts")
-    example(page, "two questions in one")
-    assert '"combine":"FACET_COMBINATION_SUM"' in asked[-1]
+def crosses(one: dict[str, float], other: dict[str, float]) -> bool:
+    across = one["left"] < other["right"] and one["right"] > other["left"]
+    return across and one["top"] + 3 < other["bottom"] and one["bottom"] - 3 > other["top"]
 
 
 def test_http_routes_can_be_searched_and_tried(open_page: Callable[..., Page], sample_server: object) -> None:
@@ -117,16 +96,12 @@ def test_search_works_with_the_keyboard_alone(view: View) -> None:
     expect(page.locator(".glow")).to_have_count(0)
 
 
-def test_a_new_view_gets_focus_and_title(view: View) -> None:
-    page = view("search")
+def test_a_new_view_gets_focus_and_title_and_the_theme_is_kept(view: View) -> None:
+    page = view("search", color_scheme="light")
     open_view(page, "summary")
     expect(page).to_have_title("Summary \u2013 Facets playground")
     expect(page.get_by_role("main")).to_be_focused()
     expect(page.get_by_role("link", name="Summary")).to_have_attribute("aria-current", "page")
-
-
-def test_theme_is_chosen_and_kept(view: View) -> None:
-    page = view("search", color_scheme="light")
     background = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(background)
     button = page.get_by_role("button", name="Theme")
@@ -138,12 +113,3 @@ def test_theme_is_chosen_and_kept(view: View) -> None:
     page.reload()
     expect(button).to_have_text("Theme: dark")
     assert page.evaluate(background) == dark
-
-
-def test_reduced_motion_stops_animations(view: View) -> None:
-    times = "document.getAnimations().map((one) => one.effect.getComputedTiming().endTime)"
-    moving = view("search", reduced_motion="no-preference").evaluate(times)
-    assert len(moving) > 10 and max(moving) <= 5_000, "what a facet is moves, and is said in five seconds"
-    page = view("search", reduced_motion="reduce")
-    assert page.evaluate(times) == []
-    assert page.evaluate("getComputedStyle(document.querySelector('.results')).transitionDuration") in ("0s", "")

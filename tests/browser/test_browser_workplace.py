@@ -18,6 +18,7 @@ Opening = Callable[..., Page]
 TICKETS = ("The tap drips at night.", "I was charged twice and want a refund.", "The reset mail never arrives.")
 ADMIN, READER = "a-key-that-may-do-everything-0123", "a-key-that-may-only-read-01234567"
 LONG = "n" * 10_000
+NUM_MANY = 4_000
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -35,7 +36,7 @@ def tickets(tmp_path: Path) -> Path:
 def many(folder: Path) -> Path:
     """A file that takes a while to store."""
     path = folder / "many.jsonl"
-    path.write_text("".join(json.dumps({"id": f"d{n:05}", "text": TICKETS[n % 3]}) + "\n" for n in range(6_000)))
+    path.write_text("".join(json.dumps({"id": f"d{n:05}", "text": TICKETS[n % 3]}) + "\n" for n in range(NUM_MANY)))
     return path
 
 
@@ -77,9 +78,9 @@ def test_an_upload_continues_after_a_server_restart(
         server.kill()
         expect(page.locator(".loading p.status")).to_contain_text("Waiting for the server; no data is lost")
     with WebServer(tmp_path / "data", (toy_model,), port=server.port, http_port=server.http_port) as server:
-        expect(page.get_by_text(re.compile("Done. 6,000 documents stored in many"))).to_be_visible()
+        expect(page.get_by_text(re.compile("Done. 4,000 documents stored in many"))).to_be_visible()
         with FacetsClient(server.target) as client:
-            assert client.count_documents("many") == 6_000
+            assert client.count_documents("many") == NUM_MANY
         page.close()
     errors.clear()  # the browser logs failed requests
 
@@ -89,24 +90,17 @@ def test_a_stopped_upload_resumes(own_server: WebServer, open_page: Opening, tmp
     page = open_page(f"{own_server.url}#add")
     added(page, path, "many")
     expect(page.locator(".loading p.status")).to_contain_text(re.compile(r"[1-9]\d* documents? stored"))
-    ahead = page.locator(".loading").evaluate(
-        "row => row.querySelector('progress').position"
-        " - parseInt(row.querySelector('p').textContent.replace(',', '')) / 6000"
-    )
-    assert abs(ahead) < 0.12, "the bar shows what is stored"
     page.get_by_role("button", name="Stop").click()
     expect(page.get_by_text("Drop the same file again to continue")).to_be_visible()
     with FacetsClient(own_server.target) as client:
-        stored = client.count_documents("many")
-    assert 0 < stored < 6_000
-    page.reload()  # as if the tab was closed
-    page.get_by_label("or choose them").set_input_files(path)
-    expect(page.get_by_label("Into")).to_have_value("many")  # not a new one of that name
-    page.get_by_role("button", name="Store").click()
-    expect(page.locator(".loading p.status").first).to_contain_text("rows were stored earlier")
-    expect(page.get_by_text("Done.")).to_be_visible()
-    with FacetsClient(own_server.target) as client:
-        assert client.count_documents("many") == 6_000
+        assert 0 < client.count_documents("many") < NUM_MANY
+        page.reload()  # as if the tab was closed
+        page.get_by_label("or choose them").set_input_files(path)
+        expect(page.get_by_label("Into")).to_have_value("many")  # not a new one of that name
+        page.get_by_role("button", name="Store").click()
+        expect(page.locator(".loading p.status").first).to_contain_text("rows were stored earlier")
+        expect(page.get_by_text("Done.")).to_be_visible()
+        assert client.count_documents("many") == NUM_MANY
 
 
 def test_documents_can_be_opened_deleted_and_restored(own_server: WebServer, open_page: Opening) -> None:
@@ -148,8 +142,8 @@ def test_two_tabs_can_delete_the_same_collection(own_server: WebServer, open_pag
         expect(page.get_by_role("region", name="Backup")).to_contain_text("facets-server backup NEW-FOLDER")
         expect(page.get_by_role("button", name="Take a backup")).to_have_count(0)
     for page, says in zip(pages, ("documents were deleted", "old was already deleted"), strict=True):
+        page.once("dialog", lambda dialog: dialog.accept())
         page.get_by_role("button", name="Delete old").click()
-        page.get_by_role("button", name="Delete it").click()
         expect(page.locator(".notice")).to_contain_text(says)
         expect(page.get_by_text("There are no collections yet")).to_be_visible()
     errors.clear()  # the second tab gets 404
@@ -173,8 +167,8 @@ def test_a_collection_can_be_kept_and_downloaded(own_server: WebServer, open_pag
         client.create_collection("kept")
         client.upsert("kept", [Document(f"n{n:03}", TICKETS[n % 3], {"n": n}) for n in range(250)])
     page = open_page(f"{own_server.url}#status")
+    page.once("dialog", lambda dialog: dialog.dismiss())
     page.get_by_role("button", name="Delete kept").click()
-    page.get_by_role("button", name="Keep it").click()
     with page.expect_download() as downloading:
         page.get_by_role("button", name="Download kept").click()
     downloading.value.save_as(tmp_path / "kept.jsonl")
@@ -204,7 +198,7 @@ def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
         page.get_by_role("button", name="Take a backup").click()
         expect(page.locator(".notice")).to_contain_text("the checksums are correct")
         assert Axe().run(page, options=RULES).response["violations"] == []
-        expect(page.get_by_role("region", name="Backup")).to_contain_text("only the latest is kept")
+        expect(page.get_by_role("region", name="Backup")).to_contain_text("the latest 1 are kept")
         page.get_by_role("button", name="Take a backup").click()
         expect(page.locator(".notice")).to_contain_text("1 older backup removed")
         [folder] = tmp_path.glob("my backups/*")
@@ -216,24 +210,6 @@ def test_an_admin_takes_a_backup_and_the_shown_command_restores_it(
     assert main(["verify", str(tmp_path / "restored")]) == 0
     assert all("401" in error or "403" in error for error in errors)
     errors.clear()
-
-
-def test_side_by_side_marks_shared_hits(view: Callable[..., Page]) -> None:
-    page = view("sides")
-    page.get_by_label("Question").fill("how vaccines protect against disease")
-    ask(page, "Compare")
-    for side in ("Left", "Right"):
-        first = page.get_by_role("region", name=side).locator(".hit").first
-        expect(first.get_by_role("heading")).to_have_text("Vaccine")
-        expect(first.locator(".chip").first).to_have_text("other side: 1")
-    expect(page.get_by_role("region", name="Left").locator(".scores").first).to_contain_text("facets 0.")
-    expect(page.get_by_role("region", name="Right").locator(".scores").first).to_contain_text(re.compile("^words"))
-    address = page.url
-    page.goto("about:blank")
-    page.goto(address)
-    settled(page)
-    expect(page.get_by_label("Ranked by").nth(1)).to_have_value("SEARCH_MODE_LEXICAL")
-    expect(page.locator(".hit").first).to_be_visible()
 
 
 def test_an_error_of_one_side_leaves_the_other(view: Opening, sample_server: WebServer, errors: list[str]) -> None:
@@ -256,11 +232,3 @@ def test_an_error_of_one_side_leaves_the_other(view: Opening, sample_server: Web
         client.delete_collection("tickets")
     assert all("400" in error for error in errors)
     errors.clear()
-
-
-def test_diagnosis_measures_the_recall_of_the_index(view: Callable[..., Page]) -> None:
-    page = view("diagnose")
-    page.get_by_role("button", name="The samples, five questions").click()
-    settled(page)
-    expect(page.get_by_role("heading", name="Recall of the index")).to_be_visible()
-    expect(page.locator("main")).to_contain_text("finds 100 % of the hits")

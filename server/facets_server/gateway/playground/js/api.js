@@ -2,19 +2,16 @@
 
 const KEY = "facets-key";
 const TIMEOUT_MS = 60_000;
-const PROBE_MS = 5_000;
-const FIRST_PAUSE_MS = 1_000;
-const LONGEST_PAUSE_MS = 8_000;
+const PROBE_MS = 2_000;
 
 const ADVICE = {
+  lost: "The page tries again once it is back.",
   unauthenticated: "Enter a valid API key under Key, at the top.",
   permission_denied: "Use a key with this permission; the server's operator sets permissions.",
   not_found: "Check the name, or reload the page if it was deleted.",
   resource_exhausted: "Wait a moment and try again.",
   deadline_exceeded: "Try again, or with a shorter text.",
   unavailable: "Wait a moment and try again.",
-  failed_precondition: "",
-  invalid_argument: "",
   unimplemented: "This server has no model for it.",
   internal: "Try again; the server's log has details.",
 };
@@ -29,85 +26,51 @@ export class CallError extends Error {
   }
 }
 
-let key = stored();
-
-function stored() {
+/** Calls a method of a storage of the browser; null if storage is disabled. */
+export function storage(kind, method, ...values) {
   try {
-    return sessionStorage.getItem(KEY) ?? "";
+    return window[kind][method](...values);
   } catch {
-    return ""; // without storage the key is kept until the page is left
+    return null;
   }
 }
+
+let key = storage("sessionStorage", "getItem", KEY) ?? ""; // without storage it is kept until the page is left
 
 /** Sets the key for later calls; empty: none. */
 export function setKey(value) {
   key = value.trim();
-  try {
-    if (key) sessionStorage.setItem(KEY, key);
-    else sessionStorage.removeItem(KEY);
-  } catch {
-    // As above.
-  }
+  storage("sessionStorage", "setItem", KEY, key);
 }
 
-/** The key of later calls; empty: none. */
-export function storedKey() {
-  return key;
+/** Headers of a call, with the key if there is one. */
+export function headers() {
+  return { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) };
 }
 
 /**
  * One unary call.
  * @param {string} method "Service/Method" of the package facets.v1.
  * @param {Object} request The message as proto3 JSON.
- * @param {AbortSignal} [signal]
- * @param {number} [timeoutMs] Deadline in milliseconds.
  * @returns {Promise<Object>} The reply as proto3 JSON, without fields that are zero or empty.
  * @throws {CallError}
  */
 export async function call(method, request, signal, timeoutMs = TIMEOUT_MS) {
-  const reply = await fetched(method, request, signal, timeoutMs);
+  let reply, answer;
+  try {
+    const body = JSON.stringify(request);
+    reply = await fetch(`/facets.v1.${method}`, { method: "POST", headers: { ...headers(), "Connect-Timeout-Ms": timeoutMs }, body, signal });
+    answer = reply.ok ? await reply.json() : await reply.json().catch(() => ({})); // a proxy's error may not be JSON
+  } catch (error) {
+    if (signal?.aborted) throw error;
+    connection.lost();
+    throw new CallError("lost", reply ? "The connection was interrupted during the answer." : "The server does not answer.");
+  }
   connection.reached();
-  if (reply.ok) return await body(reply, signal);
-  throw await failure(reply);
-}
-
-async function body(reply, signal) {
-  try {
-    return await reply.json();
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    connection.lost();
-    throw new CallError("lost", "The connection was interrupted during the answer.", "The page tries again.");
-  }
-}
-
-async function fetched(method, request, signal, timeoutMs) {
-  const headers = {
-    "Content-Type": "application/json",
-    "Connect-Protocol-Version": "1",
-    "Connect-Timeout-Ms": String(timeoutMs),
-  };
-  if (key) headers.Authorization = `Bearer ${key}`;
-  try {
-    return await fetch(`/facets.v1.${method}`, { method: "POST", headers, body: JSON.stringify(request), signal });
-  } catch (error) {
-    if (signal?.aborted) throw error;
-    connection.lost();
-    throw new CallError("lost", "The server does not answer.", "The page tries again once it is back.");
-  }
-}
-
-async function failure(reply) {
-  let error = {};
-  try {
-    error = await reply.json();
-  } catch {
-    // The reply of a proxy, for instance, is not JSON.
-  }
+  if (reply.ok) return answer;
   // A request that is too large must not be retried, although its code is resource_exhausted.
-  const code = reply.status === 413 ? "invalid_argument" : (error.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
-  const message = error.message || `The server answered with status ${reply.status}.`;
-  return new CallError(code, sentence(message));
+  const code = reply.status === 413 ? "invalid_argument" : (answer.code ?? (reply.status === 503 ? "unavailable" : "unknown"));
+  throw new CallError(code, sentence(answer.message || `The server answered with status ${reply.status}.`));
 }
 
 /** Adds a capital and a full stop, except to field paths. */
@@ -116,44 +79,25 @@ function sentence(message) {
   return /[.!?]$/.test(started) ? started : `${started}.`;
 }
 
-/** State of the connection: "waiting", "reached" or "lost". While lost, probes the server with growing pauses. */
+/** State of the connection: "waiting", "reached" or "lost". While lost, asks every few seconds whether the server is ready. */
 class Connection extends EventTarget {
   state = "waiting";
-  #pause = FIRST_PAUSE_MS;
   #timer = 0;
 
   reached() {
-    this.#pause = FIRST_PAUSE_MS;
-    clearTimeout(this.#timer);
+    clearInterval(this.#timer);
     this.#set("reached");
   }
 
   lost() {
-    if (this.state === "lost") return;
+    clearInterval(this.#timer);
+    this.#timer = setInterval(() => this.probe(), PROBE_MS);
     this.#set("lost");
-    this.#probeLater();
   }
 
-  /** Probes the server now. */
   async probe() {
-    clearTimeout(this.#timer);
-    try {
-      await fetch("/facets.v1.ModelService/ListModels", {
-        method: "POST",
-        headers: { "Content-Type": "application/json" },
-        body: '{"pageSize":1}',
-        signal: AbortSignal.timeout(PROBE_MS),
-      });
-      this.reached(); // an error reply also shows that the server was reached
-    } catch {
-      this.#probeLater();
-    }
-  }
-
-  #probeLater() {
-    clearTimeout(this.#timer);
-    this.#timer = setTimeout(() => this.probe(), this.#pause);
-    this.#pause = Math.min(LONGEST_PAUSE_MS, this.#pause * 2);
+    const reply = await fetch("/readyz", { signal: AbortSignal.timeout(PROBE_MS) }).catch(() => null);
+    if (reply?.ok) this.reached();
   }
 
   #set(state) {
@@ -164,4 +108,3 @@ class Connection extends EventTarget {
 }
 
 export const connection = new Connection();
-addEventListener("online", () => connection.state === "lost" && connection.probe());

@@ -1,20 +1,24 @@
 /** Models and collections of the server. */
 
 import { call } from "./api.js";
-import { count, field, h, select } from "./dom.js";
+import { command, count, field, h, select } from "./dom.js";
 
 const PAGE = 100;
 let models = null;
 
-/** All pages of a list. */
-async function listAll(method, name) {
-  const entries = [];
+/** Yields the pages of a list. */
+export async function* pages(method, request = {}) {
   let pageToken = "";
   do {
-    const reply = await call(method, { pageSize: PAGE, pageToken });
-    entries.push(...(reply[name] ?? []));
-    pageToken = reply.nextPageToken ?? "";
+    const page = await call(method, { pageSize: PAGE, ...request, pageToken });
+    yield page;
+    pageToken = page.nextPageToken ?? "";
   } while (pageToken);
+}
+
+async function listAll(method, name) {
+  const entries = [];
+  for await (const page of pages(method)) entries.push(...(page[name] ?? []));
   return entries;
 }
 
@@ -29,9 +33,8 @@ export function listModels() {
 
 /** Models of some tasks as choices of a select, in the order of the tasks. */
 export async function modelChoices(...tasks) {
-  const models = (await listModels()).filter((model) => tasks.includes(model.task));
-  models.sort((first, second) => tasks.indexOf(first.task) - tasks.indexOf(second.task));
-  return models.map(({ name }) => [name, name]);
+  const known = await listModels();
+  return tasks.flatMap((task) => known.filter((model) => model.task === task)).map(({ name }) => [name, name]);
 }
 
 /** All collections, sorted by name. */
@@ -39,23 +42,26 @@ export function listCollections() {
   return listAll("CollectionService/ListCollections", "collections");
 }
 
+/** Collections as choices of a select. */
+export function collectionChoices(collections) {
+  return collections.map(({ name, numDocuments }) => [name, `${name} (${count(numDocuments)})`]);
+}
+
 /**
  * A field for the collection: a select, or a text input if the key does not allow listing.
- * @returns {Promise<{control: HTMLElement, element: HTMLElement, count: number, hasSamples: boolean}>} `count` is the
- *   number of collections, infinite if unknown.
+ * @returns {Promise<{control: HTMLElement, element: HTMLElement, isNone: boolean, hasSamples: boolean}>}
  */
 export async function collectionField() {
   try {
     const collections = await listCollections();
     const hasSamples = collections.some(({ name }) => name === "samples");
-    const choices = collections.map(({ name, numDocuments = 0 }) => [name, `${name} (${count(numDocuments)})`]);
-    const control = select("collection", choices, hasSamples ? "samples" : "");
-    return { control, element: field("Collection", control), count: collections.length, hasSamples };
+    const control = select("collection", collectionChoices(collections), "samples");
+    return { control, element: field("Collection", control), isNone: collections.length === 0, hasSamples };
   } catch (error) {
     if (error.code !== "permission_denied") throw error;
     const control = h("input", { name: "collection", required: true, autocomplete: "off" });
     const hint = "Your key is limited to some collections: enter the name of one.";
-    return { control, element: field("Collection", control, hint), count: Infinity, hasSamples: false };
+    return { control, element: field("Collection", control, hint), isNone: false, hasSamples: false };
   }
 }
 
@@ -65,9 +71,8 @@ export function withoutCollections(root, title) {
     h("h1", {}, title),
     h("p", { class: "lede" }, "This server has no documents yet."),
     h("p", {}, h("a", { href: "#add" }, "Add files here"), ", or with a command:"),
-    h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, "facets index YOUR-FILE.csv --collection mine --create")),
+    command("facets index YOUR-FILE.csv --collection mine --create"),
   );
-  return { open: () => {}, close: () => {} };
 }
 
 /** Clears the cache, because another key may see other models. */

@@ -2,12 +2,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/**
- * Creates an HTML element.
- * @param {string} tag
- * @param {Object<string, any>} [attributes] `on` has listeners, `data` has data attributes; false and null are skipped.
- * @param {...(Node|string|number|null|false|Array)} children
- */
+/** Creates an HTML element. `on` has listeners, `data` has data attributes; false and null are skipped. */
 export function h(tag, attributes = {}, ...children) {
   return filled(document.createElement(tag), attributes, children);
 }
@@ -17,18 +12,12 @@ export function svg(tag, attributes = {}, ...children) {
   return filled(document.createElementNS(SVG, tag), attributes, children);
 }
 
-function filled(element, attributes, children) {
+function filled(element, { on = {}, data = {}, ...attributes }, children) {
+  for (const [event, listener] of Object.entries(on)) element.addEventListener(event, listener);
   for (const [name, value] of Object.entries(attributes)) {
-    if (name === "on") {
-      for (const [event, listener] of Object.entries(value)) element.addEventListener(event, listener);
-    } else if (name === "data") {
-      Object.assign(element.dataset, value);
-    } else if (value === true) {
-      element.setAttribute(name, "");
-    } else if (value !== false && value !== null && value !== undefined) {
-      element.setAttribute(name, value);
-    }
+    if (value !== false && value !== null && value !== undefined) element.setAttribute(name, value === true ? "" : value);
   }
+  Object.assign(element.dataset, data);
   element.append(...children.flat(Infinity).filter((child) => child !== null && child !== undefined && child !== false && child !== ""));
   return element;
 }
@@ -46,18 +35,26 @@ export function button(label, onClick, attributes = {}) {
   return h("button", { type: "button", class: "quiet", on: { click: onClick }, ...attributes }, label);
 }
 
+/** The button that submits a form. */
+export function submitButton(label) {
+  return h("button", { type: "submit", class: "primary" }, label);
+}
+
+/** A form that calls `submitted` instead of leaving the page. */
+export function form(attributes, submitted, ...children) {
+  const submit = (event) => {
+    event.preventDefault();
+    submitted();
+  };
+  return h("form", { ...attributes, on: { submit } }, children);
+}
+
 /** A labelled field with an optional hint below it. */
 export function field(label, control, hint = "") {
   control.id ||= uniqueId("field");
   const hintId = `${control.id}-hint`;
   if (hint) control.setAttribute("aria-describedby", hintId);
-  return h(
-    "div",
-    { class: "field" },
-    h("label", { for: control.id }, label),
-    control,
-    hint && h("p", { class: "hint", id: hintId }, hint),
-  );
+  return h("div", { class: "field" }, h("label", { for: control.id }, label), control, hint && h("p", { class: "hint", id: hintId }, hint));
 }
 
 /** A section with a heading. */
@@ -76,9 +73,14 @@ export function folded(summary, ...content) {
   return h("details", { class: "folded" }, h("summary", {}, summary), content);
 }
 
+/** A command line to copy. */
+export function command(text) {
+  return h("pre", { tabindex: 0, "aria-label": "Command" }, h("code", {}, text));
+}
+
 /** A table whose first column holds row headings; without `head`, a list of facts. */
 export function table(head, rows) {
-  const row = (cells) => h("tr", {}, cells.map((cell, place) => (place ? h("td", {}, cell) : h("th", { scope: "row" }, cell))));
+  const row = (cells) => h("tr", {}, cells.map((cell, column) => (column ? h("td", {}, cell) : h("th", { scope: "row" }, cell))));
   const columns = h("thead", {}, h("tr", {}, head.map((name) => (name ? h("th", { scope: "col" }, name) : h("td")))));
   const element = h("table", {}, head.length > 0 && columns, h("tbody", {}, rows.map(row)));
   return head.length ? h("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": head.filter(Boolean).join(", ") }, element) : element;
@@ -86,40 +88,31 @@ export function table(head, rows) {
 
 /** A select of `[value, label]` pairs. */
 export function select(name, choices, value = "") {
-  const control = h("select", { name }, choices.map(([choice, label]) => h("option", { value: choice }, label)));
-  if (choices.some(([choice]) => choice === value)) control.value = value;
-  return control;
+  return h("select", { name }, choices.map(([choice, label]) => h("option", { value: choice, selected: choice === value }, label)));
 }
 
 /** A bar from 0 to 1 with a label. */
 export function meter(share, label) {
-  const clipped = Math.min(1, Math.max(0, share));
-  const fill = h("span", { class: "fill" });
-  fill.style.width = `${(clipped * 100).toFixed(1)}%`;
-  return h("span", { class: "meter" }, h("span", { class: "track", "aria-hidden": "true" }, fill), h("span", {}, label));
+  return h("label", { class: "meter" }, h("meter", { value: share }), label);
 }
 
 /** CSS class of the colour of a facet, theme or match. */
 export function hue(index) {
-  return `hue-${((index % 8) + 8) % 8}`;
+  return `hue-${index % 8}`;
 }
 
-/**
- * A button that highlights something: calls `enter` on hover and focus, `leave` afterwards; a press keeps the highlight.
- * @param {Object} attributes `class` and more.
- */
-export function highlightButton(attributes, { enter, leave }, ...children) {
+/** A button that calls `focus(true)` on hover and focus, `focus(false)` afterwards; a press keeps the highlight. */
+export function highlightButton(attributes, focus, ...children) {
   let isPressed = false;
-  const end = () => isPressed || leave();
-  const element = h("button", { type: "button", "aria-pressed": "false", ...attributes }, children);
-  const toggle = () => {
+  const begin = () => focus(true);
+  const end = () => focus(isPressed);
+  const click = () => {
     isPressed = !isPressed;
     element.setAttribute("aria-pressed", String(isPressed));
-    if (isPressed) enter();
-    else leave();
+    focus(isPressed);
   };
-  const listeners = { pointerenter: enter, focus: enter, pointerleave: end, blur: end, click: toggle };
-  for (const [event, listener] of Object.entries(listeners)) element.addEventListener(event, () => listener());
+  const on = { pointerenter: begin, focus: begin, pointerleave: end, blur: end, click };
+  const element = h("button", { type: "button", "aria-pressed": "false", on, ...attributes }, children);
   return element;
 }
 
@@ -128,11 +121,9 @@ export function enumLabel(value, prefix) {
   return (value ?? "").replace(prefix, "").toLowerCase().replaceAll("_", " ");
 }
 
-const INTEGER = new Intl.NumberFormat("en");
-
 /** 12,345. */
 export function count(number) {
-  return INTEGER.format(Number(number));
+  return Number(number ?? 0).toLocaleString("en");
 }
 
 /** "1 document", "2 documents". */
@@ -140,15 +131,9 @@ export function plural(number, singular, many = `${singular}s`) {
   return `${count(number)} ${Number(number) === 1 ? singular : many}`;
 }
 
-/** "40 seconds", "44 minutes", "3 hours". */
-export function duration(seconds) {
-  const [size, unit] = [[3600, "hour"], [60, "minute"]].find(([size]) => seconds >= 2 * size) ?? [1, "second"];
-  return plural(Math.ceil(seconds / size), unit);
-}
-
 /** 0.123 as "12 %". */
 export function percent(share) {
-  return `${Math.round(share * 100)} %`;
+  return `${Math.round((share ?? 0) * 100)} %`;
 }
 
 /** A number with a fixed number of digits and a typographic minus sign. */

@@ -26,12 +26,7 @@ export const ACCEPT = Object.keys(SUFFIXES).map((suffix) => `.${suffix}`).join("
 /** An error that says in one sentence why a file cannot be read. */
 export class FileError extends Error {}
 
-/**
- * The rows of a file; a row is an object, or a string that says what is wrong.
- * @param {File} file
- * @param {(bytes: number) => void} [read] Told how many bytes have been read.
- * @throws {FileError}
- */
+/** The rows of a file; a row is an object, or a string that says what is wrong. `read` is told the bytes read so far. */
 export async function* rowsOf(file, read = () => {}) {
   const reader = SUFFIXES[suffixOf(file)];
   if (!reader) throw new FileError(`${file.name} has a format that this page does not read (${READABLE}). The command facets index reads PDF, HTML, Parquet and more.`);
@@ -49,25 +44,18 @@ export function isOneDocument(file) {
 
 /** Chunks of text, decoded as UTF-8, as UTF-16 with a byte order mark, or else as Windows-1252. */
 async function* chunks(file, read) {
-  const head = new Uint8Array(await file.slice(0, 65_536).arrayBuffer());
-  const decoder = new TextDecoder(encodingOf(head, file));
-  const reader = file.stream().getReader();
-  let bytes = 0;
-  while (true) {
-    const { done, value } = await reader.read();
-    if (done) break;
-    for (let start = 0; start < value.length; start += PIECE_BYTES) {
-      const piece = value.subarray(start, start + PIECE_BYTES);
-      read((bytes += piece.length));
-      yield decoder.decode(piece, { stream: true });
-    }
+  const decoder = new TextDecoder(await encodingOf(file));
+  for (let start = 0; start < file.size; start += PIECE_BYTES) {
+    yield decoder.decode(await file.slice(start, start + PIECE_BYTES).arrayBuffer(), { stream: true });
+    read(start + PIECE_BYTES);
   }
   yield decoder.decode();
 }
 
-function encodingOf(head, file) {
-  if (head[0] === 0xff && head[1] === 0xfe) return "utf-16le";
-  if (head[0] === 0xfe && head[1] === 0xff) return "utf-16be";
+async function encodingOf(file) {
+  const head = new Uint8Array(await file.slice(0, PIECE_BYTES).arrayBuffer());
+  const utf16 = { "255,254": "utf-16le", "254,255": "utf-16be" }[head.slice(0, 2)];
+  if (utf16) return utf16;
   if (head.includes(0)) throw new FileError(`${file.name} is not a text file: it has zero bytes.`);
   try {
     new TextDecoder("utf-8", { fatal: true }).decode(head, { stream: file.size > head.length });
@@ -91,11 +79,14 @@ async function* lines(file, read) {
 
 function object(line) {
   try {
-    const value = JSON.parse(line);
-    return value !== null && typeof value === "object" && !Array.isArray(value) ? value : "is not a JSON object";
+    return checked(JSON.parse(line));
   } catch {
     return "is not JSON";
   }
+}
+
+function checked(value) {
+  return value !== null && typeof value === "object" && !Array.isArray(value) ? value : "is not a JSON object";
 }
 
 async function* array(file, read) {
@@ -109,7 +100,7 @@ async function* array(file, read) {
   const items = Array.isArray(value) ? value : Object.values(value).find(Array.isArray) ?? [value];
   for (const [index, item] of items.entries()) {
     read((file.size * index) / items.length);
-    yield item !== null && typeof item === "object" && !Array.isArray(item) ? item : "is not a JSON object";
+    yield checked(item);
   }
 }
 
@@ -188,29 +179,20 @@ function delimiterOf(chunk) {
 export function guessed(rows) {
   const names = [...new Set(rows.flatMap((row) => Object.keys(row)))];
   const named = (known) => known.map((wanted) => names.find((name) => name.trim().toLowerCase() === wanted)).find(Boolean) ?? "";
-  const longest = [...names].sort((first, second) => lengthOf(rows, second) - lengthOf(rows, first))[0] ?? "";
-  const text = named(TEXTS) || longest;
-  const title = named(TITLES);
-  return { names, text, title: title === text ? "" : title, id: named(IDS) };
+  const length = (name) => rows.reduce((sum, row) => sum + String(row[name] ?? "").length, 0);
+  const text = named(TEXTS) || names.toSorted((first, second) => length(second) - length(first))[0];
+  return { names, text, title: [named(TITLES)].find((title) => title !== text) ?? "", id: named(IDS) };
 }
 
-function lengthOf(rows, name) {
-  return rows.reduce((sum, row) => sum + String(row[name] ?? "").length, 0);
-}
-
-/**
- * Converts a row to a document, or to a string that says why it is invalid.
- * @param {Object} row
- * @param {{text: string, title: string, id: string}} columns
- * @param {string} madeId Id for rows without one.
- */
+/** Converts a row to a document, or to a string that says why it is invalid. `madeId`: for rows without an id. */
 export function documentOf(row, columns, madeId) {
   const { [columns.text]: text, [columns.id]: id, ...payload } = row;
-  if (columns.title && columns.title !== "title" && payload[columns.title] !== undefined) {
-    payload.title = payload[columns.title];
+  if (payload[columns.title] !== undefined) {
+    const { [columns.title]: title } = payload;
     delete payload[columns.title];
+    payload.title = title;
   }
   if (typeof text !== "string" && typeof text !== "number") return `has no text in column ${columns.text}`;
   if (String(text).trim() === "") return "has an empty text";
-  return { id: id === undefined || id === "" ? madeId : String(id), text: String(text), payload };
+  return { id: String(id ?? "") || madeId, text: String(text), payload };
 }

@@ -1,112 +1,91 @@
 /** Filters on payloads: form rows, and the Filter message that they make. */
 
+import { call } from "./api.js";
 import { button, field, h, select, uniqueId } from "./dom.js";
 
+const NUM_SAMPLED = 100; // documents sampled for payload fields to offer
 const MAX_VALUES = 40;
-const TESTS = [
-  ["is", "is"],
-  ["is_not", "is not"],
-  ["at_least", "is at least"],
-  ["at_most", "is at most"],
-  ["contains", "contains the item"],
-  ["exists", "exists"],
-  ["missing", "is missing"],
-];
-const WITHOUT_VALUE = new Set(["exists", "missing"]);
+// Test -> its label, and the condition that it makes of a value.
+const TESTS = {
+  is: ["is", (value) => ({ equals: value })],
+  is_not: ["is not", (value) => ({ equals: value })],
+  at_least: ["is at least", (value) => ({ [rangeOf(value)]: { gte: value } })],
+  at_most: ["is at most", (value) => ({ [rangeOf(value)]: { lte: value } })],
+  contains: ["contains the item", (value) => ({ contains: value })],
+  exists: ["exists", () => ({ exists: true })],
+  missing: ["is missing", () => ({ exists: false })],
+};
 
-/**
- * Fields of some payloads with the type and samples of their values.
- * @param {Object[]} payloads
- * @returns {Map<string, {kind: string, values: string[]}>}
- */
-export function fieldsOf(payloads) {
+function rangeOf(value) {
+  return typeof value === "number" ? "range" : "stringRange";
+}
+
+/** Names of the payload fields of some documents, each with samples of its values. */
+function fieldsOf(documents) {
   const fields = new Map();
-  for (const payload of payloads) collect(fields, payload ?? {}, "");
-  for (const [name, { kind, values }] of fields) fields.set(name, { kind, values: [...values].sort() });
-  return fields;
-}
-
-function collect(fields, payload, prefix) {
-  for (const [name, value] of Object.entries(payload)) {
-    const path = prefix + name;
-    if (value !== null && typeof value === "object" && !Array.isArray(value)) {
-      collect(fields, value, `${path}.`);
-      continue;
+  const collect = (payload, prefix) => {
+    for (const [name, value] of Object.entries(payload)) {
+      const path = prefix + name;
+      if (value !== null && typeof value === "object" && !Array.isArray(value)) collect(value, `${path}.`);
+      else fields.set(path, (fields.get(path) ?? new Set()).union(new Set([value].flat())));
     }
-    const samples = Array.isArray(value) ? value : [value];
-    const known = fields.get(path) ?? { kind: typeof (samples[0] ?? ""), values: new Set() };
-    for (const sample of samples) if (known.values.size < MAX_VALUES) known.values.add(String(sample));
-    fields.set(path, known);
-  }
-}
-
-/**
- * The Filter message of some rows; undefined if there are none. Values get the type of the field in the sampled
- * documents, because "1" never equals 1.
- * @param {{field: string, test: string, value: string}[]} rows
- * @param {Map<string, {kind: string}>} fields
- */
-export function filterMessage(rows, fields) {
-  const filters = rows.filter((row) => row.field.trim()).map((row) => condition(row, fields.get(row.field.trim())));
-  return filters.length ? { allOf: { filters } } : undefined;
-}
-
-function condition(row, known) {
-  const name = row.field.trim();
-  const value = typed(row.value.trim(), known?.kind);
-  const range = typeof value === "number" ? "range" : "stringRange";
-  const tests = {
-    is: { equals: value },
-    is_not: { equals: value },
-    at_least: { [range]: { gte: value } },
-    at_most: { [range]: { lte: value } },
-    contains: { contains: value },
-    exists: { exists: true },
-    missing: { exists: false },
   };
-  const filter = { field: { field: name, ...tests[row.test] } };
-  return row.test === "is_not" ? { noneOf: { filters: [filter] } } : filter;
-}
-
-function typed(text, kind) {
-  if (kind === "boolean") return text === "true";
-  const isNumber = text !== "" && Number.isFinite(Number(text));
-  return isNumber && kind !== "string" ? Number(text) : text;
+  for (const { payload = {} } of documents) collect(payload, "");
+  return fields;
 }
 
 /** Filter rows of a form. A hidden control holds their state, so that it is part of the address. */
 export class FilterRows {
-  constructor(fields = new Map()) {
-    this.fields = fields;
-    this.state = h("input", { type: "hidden", name: "where", on: { filled: () => this.#draw(this.rows()) } });
+  #fields = new Map();
+
+  /** @param {HTMLElement} collection Control whose documents' payload fields are offered. */
+  constructor(collection) {
+    this.state = h("input", { type: "hidden", name: "where", on: { filled: () => this.#draw(this.#rows()) } });
     this.list = h("div", { class: "filters" });
     this.element = h("div", { class: "stack" }, this.state, this.list, h("div", {}, button("Add a filter", () => this.add({}))));
+    const learn = async () => {
+      if (!collection.value) return;
+      // Filters are only suggestions; the search itself reports the error.
+      const page = await call("DocumentService/ListDocuments", { collection: collection.value, pageSize: NUM_SAMPLED }).catch(() => ({}));
+      this.#fields = fieldsOf(page.documents ?? []);
+    };
+    for (const event of ["change", "filled"]) collection.addEventListener(event, learn);
+    this.ready = learn();
   }
 
-  rows() {
+  /** The Filter message; undefined without filters. */
+  message() {
+    const filters = this.#rows().filter((row) => row.field).map((row) => this.#condition(row));
+    return filters.length ? { allOf: { filters } } : undefined;
+  }
+
+  /** Adds a row; focuses it if it has no field yet. */
+  add(row) {
+    this.#draw([...this.#rows(), row]);
+    this.#save();
+    if (!row.field) this.list.lastElementChild.querySelector("input").focus();
+  }
+
+  /** A value gets the type of the field in the sampled documents, because "1" never equals 1. */
+  #condition({ field: name, test = "is", value: text = "" }) {
+    const kind = typeof this.#fields.get(name)?.values().next().value;
+    const isNumber = text !== "" && Number.isFinite(Number(text)) && kind !== "string";
+    const value = kind === "boolean" ? text === "true" : isNumber ? Number(text) : text;
+    const filter = { field: { field: name, ...TESTS[test]?.[1](value) } };
+    return test === "is_not" ? { noneOf: { filters: [filter] } } : filter;
+  }
+
+  #rows() {
     try {
-      const rows = JSON.parse(this.state.value || "[]");
-      return Array.isArray(rows) ? rows.map((row) => ({ field: "", test: "is", value: "", ...row })) : [];
+      return [JSON.parse(this.state.value || "[]")].flat().filter(Boolean);
     } catch {
       return []; // invalid address
     }
   }
 
-  message() {
-    return filterMessage(this.rows(), this.fields);
-  }
-
-  /** Adds a row; focuses it if it has no field yet. */
-  add(row) {
-    this.#draw([...this.rows(), { field: "", test: "is", value: "", ...row }]);
-    this.#save();
-    if (!row.field) this.list.lastElementChild.querySelector("input").focus();
-  }
-
   #save() {
-    const rows = [...this.list.children].map((row) =>
-      Object.fromEntries([...row.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part.value])),
-    );
+    const parts = (row) => [...row.querySelectorAll("[data-part]")].map((part) => [part.dataset.part, part.value.trim()]);
+    const rows = [...this.list.children].map((row) => Object.fromEntries(parts(row)));
     this.state.value = rows.length ? JSON.stringify(rows) : "";
   }
 
@@ -115,36 +94,32 @@ export class FilterRows {
   }
 
   #row(row) {
-    const names = h("datalist", { id: uniqueId("names") });
-    names.append(...[...this.fields.keys()].map((name) => h("option", { value: name })));
-    const values = h("datalist", { id: uniqueId("values") });
+    const options = (id, values) => h("datalist", { id }, [...values].map((value) => h("option", { value })));
+    const names = options(uniqueId("names"), this.#fields.keys());
+    const values = options(uniqueId("values"), []);
     const name = h("input", { value: row.field, list: names.id, data: { part: "field" }, autocomplete: "off" });
-    const test = select("", TESTS, row.test);
-    test.removeAttribute("name");
+    const test = select("", Object.entries(TESTS).map(([choice, [label]]) => [choice, label]), row.test);
     test.dataset.part = "test";
     const value = h("input", { value: row.value, list: values.id, data: { part: "value" }, autocomplete: "off" });
-    const changed = () => {
-      value.disabled = WITHOUT_VALUE.has(test.value);
-      const known = this.fields.get(name.value.trim())?.values ?? [];
-      values.replaceChildren(...known.map((choice) => h("option", { value: choice })));
-      this.#save();
+    const suggest = () => {
+      value.disabled = ["exists", "missing"].includes(test.value);
+      values.replaceChildren(...options("", [...(this.#fields.get(name.value.trim()) ?? [])].slice(0, MAX_VALUES).sort()).children);
     };
     const remove = () => {
       element.remove();
       this.#save();
     };
+    const input = () => {
+      suggest();
+      this.#save();
+    };
     const element = h(
       "div",
-      { class: "filter", role: "group", "aria-label": "Filter", on: { input: changed } },
-      field("Field", name),
-      field("Test", test),
-      field("Value", value),
-      button("Remove", remove, { "aria-label": "Remove this filter" }),
-      names,
-      values,
+      { class: "filter", role: "group", "aria-label": "Filter", on: { input } },
+      [field("Field", name), field("Test", test), field("Value", value)],
+      [button("Remove", remove, { "aria-label": "Remove this filter" }), names, values],
     );
-    value.disabled = WITHOUT_VALUE.has(row.test);
-    queueMicrotask(() => element.isConnected && changed());
+    suggest();
     return element;
   }
 }

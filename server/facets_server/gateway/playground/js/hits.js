@@ -32,22 +32,22 @@ export function hitList(hits, context, before = 0) {
 
 /** A card with a heading and an element beside it. */
 export function resultCard(heading, beside, ...content) {
-  return h("li", { class: "card hit" }, h("div", { class: "hit-head" }, h("h2", {}, heading), beside), content);
+  return h("li", { class: "card hit" }, h("div", { class: "row actions" }, h("h2", {}, heading), beside), content);
 }
 
 function hitCard(hit, context) {
+  const { answer } = hit;
   const text = new Text(hit.text ?? "");
   const passage = h("p", { class: "passage" });
   const evidence = (hit.evidence ?? []).map((match) => ({ ...match, span: span(match.secondSpan) }));
   const marks = hitMarks(hit, evidence);
   const draw = (part) => passage.replaceChildren(part.start > 0 ? "\u2026 " : "", ...marked(text, marks, part).flat(), part.end < text.length ? " \u2026" : "");
-  const part = excerpt(text, span(hit.answer));
+  const part = excerpt(text, span(answer));
   draw(part);
   const showAll = (event) => {
     draw({ start: 0, end: text.length });
     event.target.remove();
   };
-  const { answer } = hit;
   return resultCard(
     title(hit),
     [context.note?.(hit), confidence(hit)],
@@ -72,38 +72,30 @@ function nextButton(hit, context) {
 }
 
 /** Title of a document, or its id. */
-export function title(hit) {
-  return typeof hit.payload?.title === "string" && hit.payload.title ? hit.payload.title : hit.id;
+export function title({ id, payload }) {
+  return (typeof payload?.title === "string" && payload.title) || id;
 }
 
 function hitMarks(hit, evidence) {
   const marks = evidence.flatMap((match, facet) => (match.span ? [{ ...match.span, facet }] : []));
   const answer = span(hit.answer);
-  if (!answer) return marks;
   const words = (hit.matchedSpans ?? []).map((word) => ({ ...span(word), kind: "word" }));
-  return [{ ...answer, kind: "answer", whole: true }, ...words, ...marks];
+  return answer ? [{ ...answer, kind: "answer", whole: true }, ...words, ...marks] : marks;
 }
 
-function confidence(hit) {
-  if (hit.confidence === undefined) return h("span", { class: "small" }, `score ${decimal(hit.score)}`);
-  return meter(hit.confidence, `${percent(hit.confidence)} sure`);
+function confidence({ confidence, score }) {
+  if (confidence === undefined) return h("span", { class: "small" }, `score ${decimal(score)}`);
+  return meter(confidence, `${percent(confidence)} sure`);
 }
 
 /** A button for each pair of matching facets, which highlights the document's part of the passage. */
 function facetMatches(evidence, passage) {
   const buttons = evidence.map((match, index) => {
     const [first, second] = [match.firstWords, match.secondWords].map((words) => wordsOf(words) || "no words");
-    const label = `Matching facets: ${first} \u2192 ${second}; cosine ${decimal(match.cosine)}`;
-    return highlightButton(
-      { class: `facet ${hue(index)}`, "aria-label": label },
-      { enter: () => glow(passage, index), leave: () => glow(passage, null) },
-      h("span", {}, first),
-      h("span", { class: "arrow" }, "\u2192"),
-      h("span", {}, second),
-      h("span", { class: "number" }, decimal(match.cosine)),
-    );
+    const attributes = { class: `facet ${hue(index)}`, "aria-label": `Matching facets: ${first} \u2192 ${second}; cosine ${decimal(match.cosine)}` };
+    return highlightButton(attributes, (isOn) => glow(passage, isOn ? index : null), `${first} \u2192 ${second} `, h("span", { class: "number" }, decimal(match.cosine)));
   });
-  return h("div", { class: "met", role: "group", "aria-label": "Matching facets" }, buttons);
+  return h("div", { class: "row", role: "group", "aria-label": "Matching facets" }, buttons);
 }
 
 function payloadChips(payload, { addFilter }) {
@@ -116,11 +108,11 @@ function payloadChips(payload, { addFilter }) {
     });
 }
 
-function scores(hit) {
+function scores({ facetsScore, lexicalScore, matchedWords = [] }) {
   const parts = [
-    hit.facetsScore && `facets ${decimal(hit.facetsScore)}`,
-    hit.lexicalScore && `words ${decimal(hit.lexicalScore, 1)}`,
-    hit.matchedWords?.length && `matched: ${hit.matchedWords.join(", ")}`,
+    facetsScore && `facets ${decimal(facetsScore)}`,
+    lexicalScore && `words ${decimal(lexicalScore, 1)}`,
+    matchedWords.length > 0 && `matched: ${matchedWords.join(", ")}`,
   ];
   return h("span", { class: "scores" }, parts.filter(Boolean).join(" \u00b7 "));
 }

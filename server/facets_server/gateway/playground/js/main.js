@@ -1,50 +1,37 @@
-/** The frame of the page: navigation, API key, state of the connection. */
+/** The frame of the page: navigation, API key, theme, state of the connection. */
 
-import { connection, storedKey, setKey } from "./api.js";
+import { connection, headers, setKey, storage } from "./api.js";
 import { button, h } from "./dom.js";
 import { problem } from "./panel.js";
 import { forget, listModels } from "./catalog.js";
 
-const VIEWS = {
-  search: () => import("./views/search.js"),
-  documents: () => import("./views/documents.js"),
-  add: () => import("./views/add.js"),
-  sides: () => import("./views/sides.js"),
-  diagnose: () => import("./views/diagnose.js"),
-  status: () => import("./views/status.js"),
-  facets: () => import("./views/facets.js"),
-  similarity: () => import("./views/similarity.js"),
-  summary: () => import("./views/summary.js"),
-  relations: () => import("./views/relations.js"),
-  papers: () => import("./views/papers.js"),
-  map: () => import("./views/map.js"),
-  http: () => import("./views/http.js"),
-};
+const NAMES = ["search", "documents", "add", "sides", "diagnose", "status", "facets", "similarity", "summary", "relations", "papers", "map", "http"];
+const VIEWS = Object.fromEntries(NAMES.map((name) => [name, () => import(`./views/${name}.js`)]));
 const CONNECTION = { waiting: "Connecting", reached: "Connected", lost: "No connection" };
+const THEMES = ["auto", "light", "dark"];
 
-const main = document.getElementById("main");
-const banner = document.getElementById("banner");
-let shown = { name: "", close: () => {} };
+const [main, banner, served, keyButton, themeButton] = ["main", "banner", "served", "key-button", "theme-button"].map((id) => document.getElementById(id));
+let shown = {};
 let numRoutes = 0;
 let dropped = [];
 
 async function route({ focus = true } = {}) {
   const [name, query = ""] = location.hash.slice(1).split("?", 2);
   if (name === "main") return; // the skip link
-  const view = name in VIEWS ? name : "search";
+  const view = NAMES.includes(name) ? name : "search";
   const current = (numRoutes += 1);
-  shown.close();
+  shown.close?.();
+  shown = {};
   mark(view);
   try {
     const module = await VIEWS[view]();
     if (current !== numRoutes) return;
     const root = h("div", { class: `view ${view}` });
     main.replaceChildren(root);
-    shown = { close: () => {} };
-    const opened = await module.open(root);
-    if (current !== numRoutes) return opened.close();
+    const opened = (await module.open(root)) ?? {};
+    if (current !== numRoutes) return opened.close?.();
     shown = opened;
-    await opened.open(Object.fromEntries(new URLSearchParams(query)));
+    await opened.open?.(Object.fromEntries(new URLSearchParams(query)));
     opened.take?.(dropped.splice(0));
   } catch (error) {
     if (current === numRoutes) failed(error);
@@ -63,13 +50,10 @@ function failed(error) {
 
 function mark(name) {
   for (const link of document.querySelectorAll("#views a, #status-link, #http-link")) {
-    const current = link.hash === `#${name}`;
-    if (current) {
-      link.setAttribute("aria-current", "page");
-      document.title = `${link.textContent} \u2013 Facets playground`;
-    } else {
-      link.removeAttribute("aria-current");
-    }
+    link.toggleAttribute("aria-current", link.hash === `#${name}`);
+    if (link.hash !== `#${name}`) continue;
+    link.setAttribute("aria-current", "page");
+    document.title = `${link.textContent} \u2013 Facets playground`;
   }
 }
 
@@ -78,41 +62,41 @@ function showConnection() {
   label.dataset.state = connection.state;
   label.textContent = CONNECTION[connection.state];
   banner.hidden = connection.state !== "lost";
-  if (banner.hidden) return banner.replaceChildren();
-  banner.replaceChildren(
-    h("span", {}, "The server does not answer. The page tries again every few seconds; your input is kept."),
-    button("Try now", () => connection.probe()),
-  );
+  const text = "The server does not answer. The page tries again every few seconds; your input is kept.";
+  banner.replaceChildren(...(banner.hidden ? [] : [h("span", {}, text), button("Try now", () => connection.probe())]));
 }
 
 async function showServed() {
-  try {
-    const models = await listModels();
-    document.getElementById("served").textContent = `Models: ${models.map((model) => model.name).join(", ")}`;
-  } catch {
-    document.getElementById("served").textContent = ""; // the view shows the error
-  }
+  const models = await listModels().catch(() => []); // the view shows the error
+  served.textContent = models.length ? `Models: ${models.map((model) => model.name).join(", ")}` : "";
 }
 
 function setUpKey() {
   const dialog = document.getElementById("key-dialog");
-  const input = document.getElementById("key");
-  const keyButton = document.getElementById("key-button");
-  const label = () => {
-    keyButton.textContent = storedKey() ? "Key: set" : "Key";
-  };
+  const label = () => (keyButton.textContent = headers().Authorization ? "Key: set" : "Key");
   label();
   keyButton.addEventListener("click", () => dialog.showModal());
   dialog.addEventListener("close", () => {
-    if (dialog.returnValue === "use") setKey(input.value);
-    else if (dialog.returnValue === "forget") setKey("");
-    else return;
-    input.value = "";
-    dialog.returnValue = "";
+    if (!dialog.returnValue) return;
+    const input = document.getElementById("key");
+    setKey(dialog.returnValue === "use" ? input.value : "");
+    input.value = dialog.returnValue = "";
     label();
     forget();
     showServed();
     route();
+  });
+}
+
+function setUpTheme() {
+  const { dataset } = document.documentElement;
+  const label = () => (themeButton.textContent = `Theme: ${dataset.theme}`);
+  label();
+  themeButton.addEventListener("click", () => {
+    dataset.theme = THEMES[(THEMES.indexOf(dataset.theme) + 1) % THEMES.length];
+    storage("localStorage", "setItem", "facets-theme", dataset.theme);
+    label();
+    document.dispatchEvent(new Event("themechange"));
   });
 }
 
@@ -130,6 +114,7 @@ connection.addEventListener("change", showConnection);
 for (const kind of ["dragover", "drop"]) addEventListener(kind, receive);
 addEventListener("hashchange", () => route());
 setUpKey();
+setUpTheme();
 showServed();
 // Loads the other views in the background, so that they open even if the server becomes unavailable.
 route({ focus: false }).then(() => Promise.allSettled(Object.values(VIEWS).map((load) => load())));

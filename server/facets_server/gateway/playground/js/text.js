@@ -5,7 +5,6 @@ import { h } from "./dom.js";
 /** A text with offsets in code points. */
 export class Text {
   constructor(string) {
-    this.string = string;
     this.characters = Array.from(string);
     this.length = this.characters.length;
   }
@@ -21,34 +20,23 @@ export function span(message) {
   return end > 0 && !message.field ? { start: message.start ?? 0, end } : null;
 }
 
-/**
- * Cuts a text where marks start and end; marks may overlap.
- * @param {Text} text
- * @param {{start: number, end: number}[]} marks
- * @param {{start: number, end: number}} [part] Only this part of the text.
- * @returns {{start: number, end: number, text: string, marks: Object[]}[]} Pieces in order, with the marks on each.
- */
-export function pieces(text, marks, part = { start: 0, end: text.length }) {
+/** Cuts a part of a text where marks (`{start, end}`, may overlap) start and end; each piece has the marks on it. */
+function pieces(text, marks, part) {
   const inside = marks.filter((mark) => mark.end > part.start && mark.start < part.end);
-  const cuts = new Set([part.start, part.end]);
-  for (const mark of inside) {
-    cuts.add(Math.max(part.start, mark.start));
-    cuts.add(Math.min(part.end, mark.end));
-  }
-  const sorted = [...cuts].sort((first, second) => first - second);
+  const cuts = inside.flatMap((mark) => [Math.max(part.start, mark.start), Math.min(part.end, mark.end)]);
+  const sorted = [...new Set([part.start, part.end, ...cuts])].sort((first, second) => first - second);
   return sorted.slice(0, -1).map((start, index) => {
     const end = sorted[index + 1];
-    const over = inside.filter((mark) => mark.start < end && mark.end > start);
-    return { start, end, text: text.slice(start, end), marks: over };
+    return { start, end, text: text.slice(start, end), marks: inside.filter((mark) => mark.start < end && mark.end > start) };
   });
 }
 
 /**
- * The text as nodes. Marks with `whole`, which must not overlap, become `mark` elements around all others.
+ * A part of the text as nodes. Marks with `whole`, which must not overlap, become `mark` elements around all others.
  * @param {Text} text
  * @param {{start: number, end: number, kind?: string, facet?: number, whole?: boolean}[]} marks `kind` is a class.
  */
-export function marked(text, marks, part) {
+export function marked(text, marks, part = { start: 0, end: text.length }) {
   const rest = marks.filter((mark) => !mark.whole);
   return pieces(text, marks.filter((mark) => mark.whole), part).map((run) => {
     const nodes = pieces(text, rest, run).map(pieceNode);
@@ -63,13 +51,7 @@ function pieceNode(piece) {
   return h("span", { class: kinds.join(" "), data: facets.length ? { facets: facets.join(" ") } : {} }, piece.text);
 }
 
-/**
- * The text with a span for every token, tied to the facets that attend to it.
- * @param {Text} text
- * @param {Object[]} tokens Tokens of an explanation.
- * @param {(token: Object, index: number) => number[]} facetsOf Facets of a token.
- * @param {(token: Object) => Object} [attributes] Attributes of a token.
- */
+/** The text with a span for every token of an explanation, tied to the facets that attend to it. */
 export function tokenNodes(text, tokens, facetsOf, attributes = () => ({ class: "token" })) {
   let end = 0;
   const nodes = tokens.flatMap((token, index) => {
@@ -96,7 +78,7 @@ export function wordsOf(nearest, number = 3) {
 /** Highlights the parts inside `root` that belong to `facet`; null: none. */
 export function glow(root, facet) {
   for (const element of root.querySelectorAll("[data-facets]")) {
-    element.classList.toggle("glow", facet !== null && element.dataset.facets.split(" ").includes(String(facet)));
+    element.classList.toggle("glow", element.dataset.facets.split(" ").includes(String(facet)));
   }
 }
 
@@ -104,8 +86,7 @@ export function glow(root, facet) {
 export function excerpt(text, focus, length = 420) {
   if (text.length <= length * 1.3) return { start: 0, end: text.length };
   const center = focus ? (focus.start + Math.min(focus.end, focus.start + length)) / 2 : 0;
-  let start = Math.max(0, Math.round(Math.min(center - length / 2, text.length - length)));
-  if (focus) start = Math.min(start, focus.start);
+  let start = Math.max(0, Math.round(Math.min(center - length / 2, text.length - length, focus?.start ?? 0)));
   let end = Math.min(text.length, start + length);
   while (start > 0 && text.characters[start - 1] !== " ") start -= 1;
   while (end < text.length && text.characters[end] !== " ") end += 1;

@@ -1,6 +1,6 @@
 /** Uploads the documents of a file in batches; waits while the server is unavailable, and resumes where it stopped. */
 
-import { call, CallError, connection } from "./api.js";
+import { call, CallError, connection, storage } from "./api.js";
 import { documentOf, isOneDocument, rowsOf } from "./file_rows.js";
 
 const BATCH = 64;
@@ -12,30 +12,23 @@ const MAX_REJECTED = 100; // rejected rows to show
 
 /** Upload of one file into a collection. Dispatches "change" when its state changes. */
 export class Upload extends EventTarget {
-  read = 0;
-  /** Bytes of rows that an earlier upload stored. */
-  skipped = 0;
-  stored = 0;
+  read = 0; // bytes
   rows = 0;
+  stored = 0;
   numRejected = 0;
   /** @type {{row: number, reason: string}[]} The first rejected rows. */
   rejected = [];
   waiting = false;
-  ended = false;
   #batch = [];
-  #characters = 0;
   #stop = new AbortController();
 
-  /**
-   * @param {File} file
-   * @param {{collection: string, isNew: boolean, columns: {text: string, title: string, id: string}}} to
-   */
+  /** @param {{collection: string, isNew: boolean, columns: {text: string, title: string, id: string}}} to */
   constructor(file, { collection, isNew, columns }) {
     super();
     Object.assign(this, { file, collection, isNew, columns });
     this.key = `facets-load ${collection} ${file.name} ${file.size} ${file.lastModified} ${Object.values(columns).join(" ")}`;
     /** Rows that an earlier upload stored. */
-    this.before = Number(storage("getItem", this.key) ?? 0);
+    this.before = Number(storage("localStorage", "getItem", this.key) ?? 0);
   }
 
   stop() {
@@ -51,26 +44,24 @@ export class Upload extends EventTarget {
    * @throws {CallError|FileError}
    */
   async run() {
-    if (this.isNew) await this.#create();
-    for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
-      if (this.stopped) return;
-      this.rows += 1;
-      if (this.rows <= this.before) {
-        this.skipped = this.read;
-        continue;
+    try {
+      if (this.isNew) await this.#create();
+      for await (const row of rowsOf(this.file, (bytes) => (this.read = bytes))) {
+        this.rows += 1;
+        if (this.rows > this.before) await this.#add(row);
       }
-      await this.#add(row);
+      await this.#send();
+      storage("localStorage", "removeItem", this.key);
+    } catch (error) {
+      if (!this.stopped) throw error;
     }
-    await this.#send();
-    if (!this.stopped) storage("removeItem", this.key);
-    this.#changed();
   }
 
   async #create() {
     try {
-      await this.#retry((timeoutMs) => call("CollectionService/CreateCollection", { name: this.collection }, this.#stop.signal, timeoutMs));
+      await this.#call("CollectionService/CreateCollection", { name: this.collection });
     } catch (error) {
-      if (error.code !== "already_exists" && !this.stopped) throw error;
+      if (error.code !== "already_exists") throw error;
     }
   }
 
@@ -81,27 +72,23 @@ export class Upload extends EventTarget {
     const same = this.#batch.find(({ document: other }) => other.id === document.id);
     if (same) return this.#reject(this.rows, `has the id of row ${same.row}`);
     this.#batch.push({ row: this.rows, document });
-    this.#characters += document.text.length;
-    if (this.#batch.length >= BATCH || this.#characters >= BATCH_CHARACTERS) await this.#send();
+    const characters = this.#batch.reduce((sum, { document: { text } }) => sum + text.length, 0);
+    if (this.#batch.length >= BATCH || characters >= BATCH_CHARACTERS) await this.#send();
   }
 
   async #send() {
-    const batch = this.#batch;
-    [this.#batch, this.#characters] = [[], 0];
-    if (batch.length) await this.#store(batch);
-    if (this.stopped) return;
-    storage("setItem", this.key, String(this.rows));
+    if (this.#batch.length) await this.#store(this.#batch);
+    this.#batch = [];
+    storage("localStorage", "setItem", this.key, String(this.rows));
     this.#changed();
   }
 
   /** Stores a batch. The server stores all or nothing, so a batch is split until an invalid document is alone. */
   async #store(batch) {
     try {
-      const documents = batch.map(({ document }) => document);
-      await this.#retry((timeoutMs) => call("DocumentService/Upsert", { collection: this.collection, documents }, this.#stop.signal, timeoutMs));
+      await this.#call("DocumentService/Upsert", { collection: this.collection, documents: batch.map(({ document }) => document) });
       this.stored += batch.length;
     } catch (error) {
-      if (this.stopped) return;
       if (error.code !== "invalid_argument") throw error;
       if (batch.length === 1) return this.#reject(batch[0].row, error.message);
       const middle = Math.ceil(batch.length / 2);
@@ -110,34 +97,26 @@ export class Upload extends EventTarget {
     }
   }
 
-  async #retry(send) {
+  /** Calls until the server answers. */
+  async #call(method, request) {
     for (let timeoutMs = TIMEOUT_MS; ; ) {
       try {
-        return await send(timeoutMs);
+        return await call(method, request, this.#stop.signal, timeoutMs);
       } catch (error) {
-        if (!(error instanceof CallError) || !TRANSIENT.has(error.code) || this.stopped) throw error;
+        if (!(error instanceof CallError) || !TRANSIENT.has(error.code)) throw error;
         if (error.code === "deadline_exceeded") timeoutMs *= 2; // a text of several megabytes takes minutes
-        this.waiting = true;
-        this.#changed();
-        await this.#pause(error.code);
-        this.waiting = false;
-        this.#changed();
+        await this.#pause();
       }
     }
   }
 
-  /** Waits until the server is back, or for a moment if it is busy. */
-  #pause(code) {
-    return new Promise((resolve) => {
-      const end = () => {
-        connection.removeEventListener("change", end);
-        clearTimeout(timer);
-        resolve();
-      };
-      const timer = setTimeout(end, code === "lost" ? 10 * PAUSE_MS : PAUSE_MS);
-      connection.addEventListener("change", end);
-      this.#stop.signal.addEventListener("abort", end, { once: true });
-    });
+  async #pause() {
+    this.waiting = true;
+    this.#changed();
+    do await new Promise((resolve) => setTimeout(resolve, PAUSE_MS));
+    while (connection.state === "lost" && !this.stopped);
+    this.waiting = false;
+    this.#changed();
   }
 
   #reject(row, reason) {
@@ -147,14 +126,5 @@ export class Upload extends EventTarget {
 
   #changed() {
     this.dispatchEvent(new Event("change"));
-  }
-}
-
-/** Calls a method of the browser's storage; null if storage is disabled. */
-function storage(method, ...values) {
-  try {
-    return localStorage[method](...values);
-  } catch {
-    return null;
   }
 }

@@ -11,7 +11,7 @@ const QUESTIONS = "how do vaccines work\nwhich insects make honey\nwho painted t
 /** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.count === 0) return withoutCollections(root, "Diagnose");
+  if (collection.isNone) return withoutCollections(root, "Diagnose");
   return panel(root, {
     name: "diagnose",
     title: "Diagnose",
@@ -33,7 +33,7 @@ function show(report) {
   const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
   const nodes = [card("Findings", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
   if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
-  return { nodes, status: `${plural(report.numDocuments ?? 0, "document")}, ${plural(report.numParts ?? 0, "part")}${seen}` };
+  return { nodes, status: `${plural(report.numDocuments, "document")}, ${plural(report.numParts, "part")}${seen}` };
 }
 
 function findings({ findings: sentences = [] }) {
@@ -43,12 +43,12 @@ function findings({ findings: sentences = [] }) {
 function vectorTable(vectors) {
   const near = [["inner product", vectors.dot], ["cosine", vectors.cosine]].map(([name, neighbours = {}]) => [
     name,
-    percent(neighbours.selfFirst ?? 0),
-    percent(neighbours.unreached ?? 0),
-    `${count(neighbours.largestHub ?? 0)} of ${count(neighbours.numQueries ?? 0)}`,
+    percent(neighbours.selfFirst),
+    percent(neighbours.unreached),
+    `${count(neighbours.largestHub)} of ${count(neighbours.numQueries)}`,
   ]);
   return [
-    h("p", {}, `${count(vectors.numRows ?? 0)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates ?? 0, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
+    h("p", {}, `${count(vectors.numRows)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
     table(["By", "Find themselves", "Not near others", "Largest hub"], near),
   ];
 }
@@ -56,7 +56,7 @@ function vectorTable(vectors) {
 function recall(answer) {
   const missed = answer.missedIds ?? [];
   return [
-    h("p", {}, `The index (${answer.indexKind}) finds ${percent(answer.recall ?? 0)} of the hits of an exhaustive search.`),
+    h("p", {}, `The index (${answer.indexKind}) finds ${percent(answer.recall)} of the hits of an exhaustive search.`),
     missed.length > 0 && h("p", { class: "small" }, `Missed most often: ${missed.join(", ")}`),
   ];
 }

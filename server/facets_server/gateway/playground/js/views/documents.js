@@ -1,14 +1,13 @@
 /** Lists the documents of a collection page by page; filters, opens, deletes and restores them. */
 
 import { call } from "../api.js";
+import { collectionField, withoutCollections } from "../catalog.js";
 import { button, count, field, h, nothing, plural, select, table } from "../dom.js";
 import { FilterRows } from "../filters.js";
 import { title } from "../hits.js";
 import { panel, problem } from "../panel.js";
-import { collectionField, withoutCollections } from "../catalog.js";
 import { excerpt, Text } from "../text.js";
 import { explained } from "./facets.js";
-import { followCollection } from "./search.js";
 
 const MAX_EXPLAINED = 8_000; // characters of a text whose facets are shown
 const NUM_WORDS = 6;
@@ -16,10 +15,10 @@ const NUM_WORDS = 6;
 /** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.count === 0) return withoutCollections(root, "Documents");
-  const filters = new FilterRows();
+  if (collection.isNone) return withoutCollections(root, "Documents");
+  const filters = new FilterRows(collection.control);
   const token = h("input", { type: "hidden", name: "page" });
-  const notice = h("div", { class: "notice", role: "status" });
+  const notice = h("div", { class: "row notice", role: "status" });
   const view = panel(root, {
     name: "documents",
     title: "Documents",
@@ -30,14 +29,13 @@ export async function open(root) {
       token,
     ],
     action: "Show",
-    examples: [],
     ask: (values, signal) => ask(values, filters, signal),
     show: (answer, values) => show(answer, values, { view: () => view, token, notice }),
   });
   view.form.after(notice);
   const firstPage = () => (token.value = "");
   for (const event of ["input", "change"]) view.form.addEventListener(event, firstPage);
-  await followCollection(collection.control, filters);
+  await filters.ready;
   return { ...view, open: (values) => view.open({ collection: collection.control.value, ...values }) };
 }
 
@@ -60,20 +58,16 @@ function show({ documents, next, total }, values, { view, token, notice }) {
     return { nodes: [nothing("No documents", h("p", {}, text))], status: plural(total, "document") };
   }
   const boxes = documents.map((document) => h("input", { type: "checkbox", "aria-label": `Choose ${title(document)}` }));
-  const chosen = () => documents.filter((_, index) => boxes[index].checked);
-  const remove = button("Delete", () => deleteAll(chosen().map((document) => document.id), { collection: values.collection, view: view(), notice }), { disabled: true });
+  const chosen = () => documents.filter((_, index) => boxes[index].checked).map(({ id }) => id);
+  const remove = button("Delete", () => deleteAll(chosen(), { collection: values.collection, view: view(), notice }), { disabled: true });
   const all = h("input", { type: "checkbox", id: "all-of-page" });
-  const update = () => {
+  const change = ({ target }) => {
+    if (target === all) for (const box of boxes) box.checked = all.checked;
     const number = chosen().length;
     remove.disabled = number === 0;
     remove.textContent = number ? `Delete ${plural(number, "document")}` : "Delete";
     all.checked = number === documents.length;
   };
-  for (const box of boxes) box.addEventListener("change", update);
-  all.addEventListener("change", () => {
-    for (const box of boxes) box.checked = all.checked;
-    update();
-  });
   const bar = h(
     "div",
     { class: "row actions" },
@@ -82,7 +76,7 @@ function show({ documents, next, total }, values, { view, token, notice }) {
   );
   const items = documents.map((document, index) => h("li", { class: "card document" }, boxes[index], documentDetails(document, values.collection)));
   return {
-    nodes: [bar, h("ol", { class: "hits plain" }, items)],
+    nodes: [h("div", { class: "stack", on: { change } }, bar, h("ol", { class: "hits" }, items))],
     status: `${plural(total, "document")}; this page has ${count(documents.length)}, ${documents[0].id} to ${documents.at(-1).id}`,
   };
 }
@@ -91,28 +85,20 @@ function show({ documents, next, total }, values, { view, token, notice }) {
 function documentDetails(document, collection) {
   const text = document.text ?? "";
   const part = excerpt(new Text(text.slice(0, 400)), null, 160);
-  const details = h(
-    "details",
-    {},
-    h("summary", {}, h("strong", {}, title(document)), " ", h("span", { class: "small" }, text.slice(0, part.end), text.length > part.end && " \u2026")),
-  );
-  details.addEventListener("toggle", async () => {
-    if (!details.open || details.childElementCount > 1) return;
+  const summary = [h("strong", {}, title(document)), " ", h("span", { class: "small" }, text.slice(0, part.end), text.length > part.end && " \u2026")];
+  const toggle = async ({ target }) => {
+    if (!target.open || target.childElementCount > 1) return;
     const content = h("div", { class: "stack" }, h("p", { class: "status" }, "Asking the server"));
-    details.append(content);
-    try {
-      content.replaceChildren(...(await documentContent(document, collection)));
-    } catch (error) {
-      content.replaceChildren(problem(error));
-    }
-  });
-  return details;
+    target.append(content);
+    content.replaceChildren(...(await documentContent(document, collection).catch((error) => [problem(error)])));
+  };
+  return h("details", { on: { toggle } }, h("summary", {}, summary));
 }
 
 async function documentContent(document, name) {
   const { collection } = await call("CollectionService/GetCollection", { name });
   const text = document.text ?? "";
-  const facts = [["Id", document.id], ["Revision", count(document.revision ?? 0)], ["Parts", document.parts?.length ?? 1]];
+  const facts = [["Id", document.id], ["Revision", count(document.revision)], ["Parts", document.parts?.length ?? 1]];
   for (const [name, value] of Object.entries(document.payload ?? {})) facts.push([name, typeof value === "object" ? JSON.stringify(value) : String(value)]);
   if (!text.trim()) return [table([], facts)];
   const read = Array.from(text).slice(0, MAX_EXPLAINED).join("");
@@ -142,7 +128,7 @@ async function deleteAll(ids, { collection, view, notice }) {
 async function restore(documents, { collection, view, notice }) {
   try {
     await call("DocumentService/Upsert", { collection, documents: documents.map(({ id, text, payload }) => ({ id, text, payload })) });
-    notice.replaceChildren(h("span", {}, `${plural(documents.length, "document")} restored.`));
+    notice.replaceChildren(`${plural(documents.length, "document")} restored.`);
     await view.run();
   } catch (error) {
     notice.prepend(problem(error));

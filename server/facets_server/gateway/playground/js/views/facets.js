@@ -49,30 +49,31 @@ export async function open(root) {
 
 /** A text with its facets as cards that highlight their words. */
 export function explained({ facets: messages = [], tokens = [], tokenStats = {} }, string) {
-  const facets = messages.map((facet) => ({ ...facet, facet: facet.facet ?? 0 }));
+  const facets = messages.map((facet) => ({ facet: 0, ...facet }));
   const maxAttention = Math.max(...tokens.map((token) => token.attention ?? 0), Number.EPSILON);
-  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, { minCosine: MIN_COSINE })).map((facet) => facet.facet);
+  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, { minCosine: MIN_COSINE })).map(({ facet }) => facet);
   const attributes = (token) => ({
     class: `token attention-${Math.round((4 * (token.attention ?? 0)) / maxAttention)}`,
     title: token.known ? `attention ${decimal(token.attention)}` : "not in the vocabulary",
   });
-  const passage = h("p", { class: "passage large" }, tokenNodes(new Text(string), tokens, facetsOf, attributes));
+  const passage = h("p", { class: "passage" }, tokenNodes(new Text(string), tokens, facetsOf, attributes));
+  const legend = ["none", "little", "some", "much", "most"].map((label, level) => [h("span", { class: `token attention-${level}` }, label), " "]);
   const nodes = [
-    h("section", { class: "card", "aria-label": "The text" }, passage, legend()),
-    h("ul", { class: "facet-grid" }, facets.map((facet) => h("li", {}, facetCard(facet, tokens, passage)))),
+    h("section", { class: "card stack", "aria-label": "The text" }, passage, h("p", { class: "small" }, "Attention: ", legend)),
+    h("div", { class: "columns" }, facets.map((facet) => facetCard(facet, tokens, passage))),
   ];
   const truncated = tokenStats.truncated ? `; only the first ${tokenStats.numTokens} of at least ${tokenStats.numTokensInText} tokens were read` : "";
   const unknown = tokenStats.numUnknownTokens ? `; ${plural(tokenStats.numUnknownTokens, "unknown word")}` : "";
   return { nodes, status: `${plural(facets.length, "facet")}${truncated}${unknown}` };
 }
 
-function facetCard(facet, tokens, passage) {
-  const attended = (facet.tokens ?? []).slice(0, 4).map((attention) => tokens[attention.token ?? 0]?.text);
+function facetCard({ facet, tokens: attentions = [], words = [] }, tokens, passage) {
+  const attended = attentions.slice(0, 4).map((attention) => tokens[attention.token ?? 0]?.text);
   return highlightButton(
-    { class: `facet-card ${hue(facet.facet)}` },
-    { enter: () => glow(passage, facet.facet), leave: () => glow(passage, null) },
-    h("span", { class: "facet-number" }, h("span", { class: "swatch" }), `Facet ${facet.facet + 1}`),
-    h("span", { class: "facet-words" }, (facet.words ?? []).map(nearWord)),
+    { class: `facet facet-card ${hue(facet)}` },
+    (isOn) => glow(passage, isOn ? facet : null),
+    h("span", { class: "small" }, `Facet ${facet + 1}`),
+    h("span", { class: "facet-words" }, words.map(nearWord)),
     attended.length > 0 && h("span", { class: "small" }, `attends to ${attended.join(", ")}`),
   );
 }
@@ -80,9 +81,4 @@ function facetCard(facet, tokens, passage) {
 function nearWord({ word, cosine }) {
   const size = cosine >= 0.6 ? "near-1" : cosine >= 0.45 ? "near-2" : "near-3";
   return h("span", { class: size, title: `cosine ${decimal(cosine)}` }, `${word} `);
-}
-
-function legend() {
-  const levels = ["none", "little", "some", "much", "most"].map((label, level) => h("span", { class: `token attention-${level}` }, label));
-  return h("p", { class: "legend small" }, "Attention: ", levels);
 }

@@ -1,12 +1,12 @@
 /** A map of a collection: similar documents are close together, colours are themes. */
 
 import { call } from "../api.js";
+import { collectionField, withoutCollections } from "../catalog.js";
 import { Chart } from "../chart.js";
 import { button, count, field, h, highlightButton, hue, plural, select } from "../dom.js";
 import { title } from "../hits.js";
 import { panel } from "../panel.js";
-import { collectionField, withoutCollections } from "../catalog.js";
-import { excerpt, Text } from "../text.js";
+import { excerpt, Text, wordsOf } from "../text.js";
 
 const SIZES = [["2000", "2,000"], ["10000", "10,000"], ["100000", "100,000"]];
 const TIMEOUT_MS = 300_000; // large collections take minutes
@@ -16,7 +16,7 @@ const HOVER_MS = 120; // delay before the title of a point is fetched
 /** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.count === 0) return withoutCollections(root, "Map");
+  if (collection.isNone) return withoutCollections(root, "Map");
   let atlas = null;
   const view = panel(root, {
     name: "map",
@@ -29,7 +29,7 @@ export async function open(root) {
     show: (drawn, values) => {
       atlas?.close();
       atlas = new Atlas(values.collection, drawn);
-      return { nodes: atlas.nodes, status: summary(drawn) };
+      return { nodes: [atlas.element], status: summary(drawn) };
     },
   });
   const close = () => {
@@ -39,30 +39,37 @@ export async function open(root) {
   return { ...view, close };
 }
 
-function summary(drawn) {
-  const sample = drawn.ids.length < Number(drawn.numDocuments) ? `, a random sample of ${count(drawn.numDocuments)}` : "";
-  return `${plural(drawn.ids.length, "document")} drawn${sample}, by ${drawn.method}`;
+function summary({ ids, numDocuments, method }) {
+  const sample = ids.length < Number(numDocuments) ? `, a random sample of ${count(numDocuments)}` : "";
+  return `${plural(ids.length, "document")} drawn${sample}, by ${method}`;
 }
 
 /** The map, its legend, and the documents being read. */
 class Atlas {
   constructor(collection, { ids, points, documentThemes = [], themes }) {
-    this.collection = collection;
-    this.names = themes.map((theme) => (theme.words ?? []).map((near) => near.word));
-    this.read = new Map(); // id -> fetched document
-    this.chart = new Chart("Map of the collection. Arrow keys move between documents, plus and minus zoom, 0 shows all, S lists the visible documents.");
-    this.reading = h("section", { class: "card reading", "aria-live": "polite", "aria-label": "Document" });
-    this.reading.append(h("p", { class: "hint" }, "Press a point, or use the arrow keys on the map, to read a document. To list an area, press \u201cSelect\u201d and draw a line around it."));
-    this.tip = h("span", { class: "tip", "aria-hidden": "true" });
-    const legend = h("div", { class: "legend-list", role: "group", "aria-label": "Themes" }, themes.map((theme, index) => this.#themeButton(index, theme)));
-    this.nodes = [h("div", { class: "map-grid" }, this.#stage(), h("div", { class: "stack" }, legend, this.reading))];
     const numbers = floats(points);
     const dots = ids.map((id, index) => ({ x: numbers[2 * index], y: numbers[2 * index + 1], key: id, hue: documentThemes[index] ?? 0 }));
-    this.chart.show(dots);
-    this.chart.name(this.names.map((words, theme) => label(theme, words, dots)).filter(Boolean));
+    const labels = themes.map(({ words = [] }, theme) => label(theme, words, dots)).filter(Boolean);
+    const keys = "Arrow keys move between documents, plus and minus zoom, 0 shows all, S lists the visible documents.";
+    this.collection = collection;
+    this.themes = themes;
+    this.read = new Map(); // id -> fetched document
+    this.chart = new Chart(`Map of the collection. ${keys}`, dots, labels);
+    this.reading = h("section", { class: "card stack reading", "aria-live": "polite", "aria-label": "Document" });
+    this.reading.append(h("p", { class: "hint" }, "Press a point, or use the arrow keys on the map, to read a document. \u201cList\u201d lists the visible documents."));
+    this.tip = h("span", { class: "tip", "aria-hidden": "true" });
+    const tools = [
+      ["List", "List the visible documents", () => this.chart.list()],
+      ["+", "+ Zoom in", () => this.chart.zoom(1.5)],
+      ["\u2212", "\u2212 Zoom out", () => this.chart.zoom(1 / 1.5)],
+      ["All", "All of the map", () => this.chart.reset()],
+    ].map(([text, name, onClick]) => button(text, onClick, { "aria-label": name }));
+    const legend = h("div", { class: "row", role: "group", "aria-label": "Themes" }, themes.map((theme, index) => this.#themeButton(index, theme)));
+    const stage = h("div", { class: "card stage" }, this.chart.canvas, this.tip, h("div", { class: "row zoom" }, tools));
+    this.element = h("div", { class: "map-grid" }, stage, h("div", { class: "stack" }, legend, this.reading));
     this.chart.addEventListener("choose", (event) => this.#open(event.detail));
     this.chart.addEventListener("hover", (event) => this.#showTip(event.detail));
-    this.chart.addEventListener("area", (event) => this.#list(event.detail));
+    this.chart.addEventListener("list", (event) => this.#list(event.detail));
   }
 
   close() {
@@ -70,29 +77,9 @@ class Atlas {
     this.chart.close();
   }
 
-  #stage() {
-    const tool = (label, text, onClick) => button(text, onClick, { "aria-label": label });
-    const area = tool("Select an area", "Select", () => this.chart.selectArea());
-    this.chart.addEventListener("mode", (event) => area.setAttribute("aria-pressed", String(event.detail)));
-    const buttons = h(
-      "div",
-      { class: "zoom" },
-      area,
-      tool("+ Zoom in", "+", () => this.chart.zoom(1.5)),
-      tool("\u2212 Zoom out", "\u2212", () => this.chart.zoom(1 / 1.5)),
-      tool("All of the map", "All", () => this.chart.reset()),
-    );
-    return h("div", { class: "card stage" }, this.chart.canvas, this.tip, buttons);
-  }
-
-  #themeButton(index, theme) {
-    return highlightButton(
-      { class: `facet ${hue(index)}` },
-      { enter: () => this.chart.focusTheme(index), leave: () => this.chart.focusTheme(null) },
-      h("span", { class: "swatch" }),
-      h("span", {}, this.names[index].join(", ") || "\u2026"),
-      h("span", { class: "number" }, count(theme.numDocuments ?? 0)),
-    );
+  #themeButton(index, { words, numDocuments }) {
+    const focus = (isOn) => this.chart.focusTheme(isOn ? index : null);
+    return highlightButton({ class: `facet ${hue(index)}` }, focus, `${wordsOf(words, Infinity) || "\u2026"} `, h("span", { class: "number" }, count(numDocuments)));
   }
 
   /** Documents by id, each fetched once. */
@@ -122,23 +109,22 @@ class Atlas {
     const part = excerpt(text, null, 500);
     return this.reading.replaceChildren(
       h("h2", {}, title(document)),
-      h("p", { class: "passage" }, text.slice(part.start, part.end), part.end < text.length && " \u2026"),
-      h("p", { class: `small ${hue(point.hue)}` }, h("span", { class: "swatch" }), " ", this.names[point.hue].join(", ")),
+      h("p", { class: "passage" }, text.slice(part.start, part.end), part.end < text.length ? " \u2026" : ""),
+      h("p", { class: `small ${hue(point.hue)}` }, h("span", { class: "swatch" }), wordsOf(this.themes[point.hue].words, Infinity)),
     );
   }
 
-  /** Lists the documents of an area. */
   async #list(points) {
     const shown = points.slice(0, MAX_LISTED);
     const documents = await this.#documents(shown.map((point) => point.key));
     const entry = (document) => {
       const point = points.find(({ key }) => key === document.id);
-      return h("li", {}, button([h("span", { class: "swatch" }), " ", title(document)], () => this.chart.choose(point), { class: `quiet ${hue(point.hue)}` }));
+      return h("div", {}, button([h("span", { class: "swatch" }), title(document)], () => this.chart.choose(point), { class: `quiet ${hue(point.hue)}` }));
     };
     this.reading.replaceChildren(
-      h("h2", {}, points.length ? plural(points.length, "document") : "No document in this area"),
-      h("ul", { class: "plain-list" }, documents.map(entry)),
-      points.length > shown.length && h("p", { class: "hint" }, `The first ${MAX_LISTED} are listed.`),
+      h("h2", {}, `${plural(points.length, "document")} visible`),
+      ...documents.map(entry),
+      points.length > shown.length ? h("p", { class: "hint" }, `The first ${MAX_LISTED} are listed.`) : "",
     );
   }
 }
@@ -148,7 +134,7 @@ function label(theme, words, dots) {
   const members = dots.filter((dot) => dot.hue === theme);
   if (!members.length || !words.length) return null;
   const median = (axis) => members.map((dot) => dot[axis]).sort((a, b) => a - b)[Math.floor(members.length / 2)];
-  return { x: median("x"), y: median("y"), hue: theme, text: words.slice(0, 2).join(", ") };
+  return { x: median("x"), y: median("y"), hue: theme, text: wordsOf(words, 2) };
 }
 
 /** The numbers of a FacetArray message. */

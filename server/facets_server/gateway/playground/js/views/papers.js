@@ -73,7 +73,7 @@ function candidateCard(candidate) {
   const papers = nearestPapers.map((paper) => h("li", {}, paper.title || paper.id, h("span", { class: "number" }, ` ${paper.id}, cosine ${decimal(paper.cosine)}`)));
   return resultCard(
     candidate.name || candidate.id,
-    meter(candidate.score ?? 0, `score ${decimal(candidate.score)}`),
+    meter(candidate.score, `score ${decimal(candidate.score)}`),
     nearestWords.length > 0 && h("p", { class: `reason ${hue(facet)}` }, h("span", { class: "swatch" }), `Best facet of the paper (${facet + 1}): `, h("em", {}, wordsOf(nearestWords, 5))),
     papers.length > 0 && folded(`Closest work (${papers.length})`, h("ul", { class: "plain-list" }, papers)),
     h("span", { class: "scores" }, `facets ${decimal(candidate.facetScore)} \u00b7 documents ${decimal(candidate.documentScore)}`),

@@ -2,13 +2,11 @@
 
 import { call } from "../api.js";
 import { collectionField, modelChoices, withoutCollections } from "../catalog.js";
-import { decimal, field, folded, h, nothing, plural, select } from "../dom.js";
-import { FilterRows, fieldsOf } from "../filters.js";
+import { decimal, field, folded, h, nothing, plural, select, submitButton } from "../dom.js";
+import { FilterRows } from "../filters.js";
 import { hitList, hitLists, unlikely } from "../hits.js";
-import { intro } from "../intro.js";
 import { panel } from "../panel.js";
 
-const NUM_SAMPLED = 100; // documents sampled for payload fields to offer as filters
 const NUM_TOPICS = 5;
 const MAX_TOPIC_CHARACTERS = 4_000; // at the end of a text, from which topics are suggested
 export const MODES = [
@@ -31,14 +29,14 @@ const EXAMPLES = [
 /** The question with its submit button. */
 export function questionField(action) {
   const query = h("input", { name: "query", type: "search", required: true, autocomplete: "off" });
-  return h("div", { class: "ask" }, field("Question", query), h("button", { type: "submit", class: "primary" }, action));
+  return h("div", { class: "ask" }, field("Question", query), submitButton(action));
 }
 
 /** Fills `root` with the view. */
 export async function open(root) {
   const collection = await collectionField();
-  if (collection.count === 0) return withoutCollections(root, "Search");
-  const filters = new FilterRows();
+  if (collection.isNone) return withoutCollections(root, "Search");
+  const filters = new FilterRows(collection.control);
   const canSuggest = (await modelChoices("sentences")).length > 0;
   const view = panel(root, {
     name: "search",
@@ -57,7 +55,6 @@ export async function open(root) {
       filters.element,
     ],
     examples: collection.hasSamples ? EXAMPLES : [],
-    before: intro,
     ask: (values, signal) => call("DocumentService/Search", request(values, filters), signal),
     show: (answer, values) => show(answer, values, { addFilter, next: canSuggest && next }),
   });
@@ -72,37 +69,19 @@ export async function open(root) {
     const reply = await call("TopicService/SuggestTopics", { texts: [hit.text.slice(-MAX_TOPIC_CHARACTERS)], numTopics: NUM_TOPICS });
     const topics = (reply.texts?.[0]?.topics ?? []).map((topic) => distinct(topic.words.map((near) => near.word)).join(" "));
     if (!topics.length) return { topics };
-    const request = { collection: collection.control.value, queries: topics.map((text) => ({ text })), topK: 3, where: filters.message() };
-    const { results = [] } = await call("DocumentService/Search", request);
-    const ask = (words) => () => {
-      view.form.elements.query.value = words;
-      view.run();
-    };
+    const queries = topics.map((text) => ({ text }));
+    const { results = [] } = await call("DocumentService/Search", { collection: collection.control.value, queries, topK: 3, where: filters.message() });
+    const ask = (words) => () => view.open({ query: words });
     const isAnswered = (_, index) => results[index]?.hits?.some((other) => other.id !== hit.id && !unlikely(other));
     return { topics: topics.filter(isAnswered).map((words) => ({ words, ask: ask(words) })) };
   }
-  await followCollection(collection.control, filters);
+  await filters.ready;
   return view;
 }
 
 /** Words without repeated stems: "cell", not "cell cells cellular". */
 function distinct(words) {
   return words.filter((word, index) => !words.slice(0, index).some((other) => other.slice(0, 4) === word.slice(0, 4)));
-}
-
-/** Offers the payload fields of the chosen collection as filters. */
-export async function followCollection(control, filters) {
-  const learn = async () => {
-    if (!control.value) return;
-    try {
-      const page = await call("DocumentService/ListDocuments", { collection: control.value, pageSize: NUM_SAMPLED });
-      filters.fields = fieldsOf((page.documents ?? []).map((document) => document.payload));
-    } catch {
-      filters.fields = new Map(); // filters are only suggestions; the search itself reports the error
-    }
-  };
-  for (const event of ["change", "filled"]) control.addEventListener(event, learn);
-  await learn();
 }
 
 function request({ collection, query, top_k, mode, combine }, filters) {
@@ -121,7 +100,7 @@ function request({ collection, query, top_k, mode, combine }, filters) {
 function show(answer, values, context) {
   const hits = answer.results?.[0]?.hits ?? [];
   const { nodes, likely } = hitLists(hits, context);
-  const how = `${answer.exhaustive ? "every document compared" : "index"} (${answer.indexKind}), ${decimal(answer.timings?.totalMs ?? 0, 0)} ms`;
+  const how = `${answer.exhaustive ? "every document compared" : "index"} (${answer.indexKind}), ${decimal(answer.timings?.totalMs, 0)} ms`;
   if (likely.length) return { nodes, status: `${plural(likely.length, "hit")}; ${how}` };
   const noHits = values.where ? "No document matches these filters and words." : "No document has these words, or the collection is empty.";
   const reason = hits.length ? "No document seems to answer this." : noHits;

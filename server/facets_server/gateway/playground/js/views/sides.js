@@ -12,7 +12,7 @@ const TOP_K = 10;
 /** Fills `root` with the view. */
 export async function open(root) {
   const [left, right, models] = await Promise.all([collectionField(), collectionField(), modelChoices("passages", "sentences")]);
-  if (left.count === 0) return withoutCollections(root, "Side by side");
+  if (left.isNone) return withoutCollections(root, "Side by side");
   const side = (name, legend, collection, mode) => {
     collection.control.name = `${name}_collection`;
     return h(
@@ -24,7 +24,7 @@ export async function open(root) {
       field("Model", select(`${name}_model`, [["", "Default"], ...models])),
     );
   };
-  const example = { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" };
+  const values = { query: "how vaccines protect against disease", left_collection: "samples", right_collection: "samples" };
   return panel(root, {
     name: "sides",
     title: "Side by side",
@@ -33,7 +33,7 @@ export async function open(root) {
       questionField("Compare"),
       h("div", { class: "halves" }, side("left", "Left", left, ""), side("right", "Right", right, "SEARCH_MODE_LEXICAL")),
     ],
-    examples: left.hasSamples ? [{ label: "facets and words, words alone", values: example }] : [],
+    examples: left.hasSamples ? [{ label: "facets and words, words alone", values }] : [],
     ask: (values, signal) => Promise.all(["left", "right"].map((name) => searched(values, name, signal))),
     show,
   });
@@ -64,7 +64,7 @@ function show(sides) {
       "section",
       { class: "stack", "aria-label": index ? "Right" : "Left" },
       h("h2", {}, `${collection}: ${plural(likely.length, "hit")}`),
-      h("p", { class: "small" }, `${answer.model?.name ?? ""}, ${decimal(answer.timings?.totalMs ?? 0, 0)} ms`),
+      h("p", { class: "small" }, `${answer.model?.name ?? ""}, ${decimal(answer.timings?.totalMs, 0)} ms`),
       nodes.length ? nodes : h("p", { class: "card nothing" }, "Nothing relevant."),
     );
   });

@@ -1,8 +1,8 @@
-/** Two texts side by side, with lines between matching facets. */
+/** Two texts side by side, and their matching facets with bars between them. */
 
 import { call } from "../api.js";
 import { modelChoices } from "../catalog.js";
-import { decimal, enumLabel, field, h, highlightButton, hue, meter, percent, select, svg } from "../dom.js";
+import { card, decimal, enumLabel, field, h, highlightButton, hue, meter, percent, select } from "../dom.js";
 import { panel } from "../panel.js";
 import { attendsTo, glow, Text, tokenNodes, wordsOf } from "../text.js";
 
@@ -47,7 +47,7 @@ export async function open(root) {
   return panel(root, {
     name: "similarity",
     title: "Similarity",
-    lede: "How similar two texts are, and through which facets. Each line is a match; thicker lines explain more of the score.",
+    lede: "How similar two texts are, and through which facets. Thicker bars explain more of the score.",
     controls: [
       h("div", { class: "halves" }, text("First text", "first"), text("Second text", "second")),
       h("div", { class: "columns" }, field("Method", select("method", METHODS)), field("Model", select("model", models))),
@@ -61,8 +61,7 @@ export async function open(root) {
 
 async function ask({ first, second, method, model }, signal) {
   const scored = await score({ pairs: [{ first, second }], method, model, explain: true, numWords: 4 }, signal);
-  const texts = { texts: [first, second], model: scored.model.name, numWords: 5 };
-  const { explanations } = await call("EmbeddingService/Explain", texts, signal);
+  const { explanations } = await call("EmbeddingService/Explain", { texts: [first, second], model: scored.model.name, numWords: 5 }, signal);
   return { scored, explanations };
 }
 
@@ -76,29 +75,25 @@ async function score(request, signal) {
   }
 }
 
-function show({ scored, explanations }, values) {
+function show({ scored, explanations }, { first, second }) {
   const pair = scored.scores[0];
+  const passages = [first, second].map((string, index) => textPassage(string, explanations[index]));
   const matches = (pair.explanation?.matches ?? []).slice(0, MAX_MATCHES).map((match) => ({ firstFacet: 0, secondFacet: 0, contribution: 0, ...match }));
-  const sides = [
-    new Side(values.first, explanations[0], matches.map((match) => [match.firstFacet, match.firstWords])),
-    new Side(values.second, explanations[1], matches.map((match) => [match.secondFacet, match.secondWords])),
-  ];
-  const lines = svg("svg", { class: "lines", "aria-hidden": "true" });
-  const stage = h("section", { class: "pair card", "aria-label": "The two texts" }, lines, sides.map((side) => side.element));
-  const focus = (index) => {
-    stage.classList.toggle("focused", index !== null);
-    for (const path of lines.children) path.classList.toggle("chosen", index !== null && Number(path.dataset.match) === index);
-    sides[0].focus(matches[index]?.firstFacet ?? null);
-    sides[1].focus(matches[index]?.secondFacet ?? null);
-  };
-  const rows = matches.map((match, index) => h("li", {}, matchButton(match, index, focus)));
-  const list = h("section", { class: "stack tight", "aria-labelledby": "matches" }, h("h2", { id: "matches" }, "Matching facets"), h("ol", { class: "matches" }, rows));
+  const maxContribution = Math.max(...matches.map((match) => match.contribution), Number.EPSILON);
+  const rows = matches.map((match, index) => h("li", {}, matchButton(match, index, { passages, maxContribution })));
   return {
-    nodes: [verdict(pair, scored.method), stage, list],
+    nodes: [
+      verdict(pair, scored.method),
+      h("section", { class: "card halves", "aria-label": "The two texts" }, passages),
+      card("Matching facets", h("ol", { class: "matches" }, rows)),
+    ],
     status: `${methodName(scored.method)} by ${scored.model?.name}`,
-    redraw: () => drawLines(lines, stage, sides, matches),
-    stage,
   };
+}
+
+function textPassage(string, { tokens = [], facets = [] }) {
+  const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, ATTENDED)).map(({ facet = 0 }) => facet);
+  return h("p", { class: "passage" }, tokenNodes(new Text(string), tokens, facetsOf));
 }
 
 function verdict(pair, method) {
@@ -108,7 +103,7 @@ function verdict(pair, method) {
   );
   return h(
     "section",
-    { class: "card verdict", "aria-label": "Score" },
+    { class: "card row verdict", "aria-label": "Score" },
     h("span", { class: "big" }, calibrated === undefined ? decimal(pair.score) : percent(calibrated)),
     calibrated === undefined ? h("span", {}, "score") : meter(calibrated, "similar, on a human scale"),
     h("span", { class: "small" }, `${methodName(method)}: ${decimal(pair.score, 3)}`),
@@ -121,50 +116,19 @@ function methodName(method) {
   return enumLabel(method, "SIMILARITY_METHOD_");
 }
 
-/** One of the texts, and below it its matching facets, shown by their nearest words. */
-class Side {
-  constructor(string, { tokens = [], facets = [] }, matched) {
-    const facetsOf = (token, index) => facets.filter((facet) => attendsTo(facet, token, index, ATTENDED)).map((facet) => facet.facet ?? 0);
-    this.nodes = new Map(matched.map(([facet, nearest]) => [facet, h("span", { class: "node" }, wordsOf(nearest, 2))]));
-    this.passage = h("p", { class: "passage" }, tokenNodes(new Text(string), tokens, facetsOf));
-    this.element = h("div", { class: "side" }, this.passage, h("div", { class: "nodes", "aria-hidden": "true" }, [...this.nodes.values()]));
-  }
-
-  focus(facet) {
-    glow(this.passage, facet);
-    for (const [number, node] of this.nodes) node.classList.toggle("dim", facet !== null && number !== facet);
-  }
-}
-
-function drawLines(lines, stage, [first, second], matches) {
-  const frame = stage.getBoundingClientRect();
-  const maxContribution = Math.max(...matches.map((match) => match.contribution), Number.EPSILON);
-  lines.setAttribute("viewBox", `0 0 ${frame.width} ${frame.height}`);
-  const paths = matches.map((match, index) => {
-    const from = first.nodes.get(match.firstFacet).getBoundingClientRect();
-    const to = second.nodes.get(match.secondFacet).getBoundingClientRect();
-    const path = svg("path", { class: `line ${hue(index)}`, d: curve(from, to, frame), "data-match": index });
-    path.style.strokeWidth = `${1.5 + (6 * match.contribution) / maxContribution}px`;
-    return path;
-  });
-  lines.replaceChildren(...paths);
-}
-
-/** A line from the right edge of one box to the left edge of another. */
-function curve(from, to, frame) {
-  const [x1, y1] = [from.right - frame.left, from.top + from.height / 2 - frame.top];
-  const [x2, y2] = [to.left - frame.left, to.top + to.height / 2 - frame.top];
-  const middle = (x1 + x2) / 2;
-  return `M${x1} ${y1} C${middle} ${y1} ${middle} ${y2} ${x2} ${y2}`;
-}
-
-function matchButton(match, index, focus) {
+function matchButton(match, index, { passages, maxContribution }) {
+  const bond = h("span", { class: "bond" });
+  bond.style.height = `${2 + (8 * match.contribution) / maxContribution}px`;
+  const focus = (isOn) => {
+    glow(passages[0], isOn ? match.firstFacet : null);
+    glow(passages[1], isOn ? match.secondFacet : null);
+  };
   return highlightButton(
-    { class: `match ${hue(index)}` },
-    { enter: () => focus(index), leave: () => focus(null) },
-    h("span", { class: "side-words" }, wordsOf(match.firstWords)),
-    h("span", { class: "arrow" }, "\u2194"),
-    h("span", { class: "side-words" }, wordsOf(match.secondWords)),
+    { class: `facet match ${hue(index)}` },
+    focus,
+    h("span", {}, wordsOf(match.firstWords)),
+    bond,
+    h("span", {}, wordsOf(match.secondWords)),
     h("span", { class: "number" }, `cosine ${decimal(match.cosine)}`),
     h("span", { class: "number", title: "share of the score" }, percent(match.contribution)),
   );

@@ -1,7 +1,7 @@
 /** Summaries: the sentences that cover a text, and how much each covers. */
 
 import { call } from "../api.js";
-import { field, h, hue, percent, plural, select } from "../dom.js";
+import { card, field, h, hue, percent, plural, select } from "../dom.js";
 import { panel } from "../panel.js";
 import { modelChoices } from "../catalog.js";
 import { marked, Text } from "../text.js";
@@ -68,9 +68,9 @@ function show(summary, values) {
     (summary.hasProse ? "" : "; the text has no prose: these are list items, headings and similar");
   return {
     nodes: [
-      h("section", { class: "card", "aria-labelledby": "covered" }, h("h2", { id: "covered" }, `${percent(covered)} covered`), bar(picked)),
-      h("ol", { class: "hits plain" }, sentences.map((sentence) => sentenceItem(sentence))),
-      h("section", { class: "card", "aria-label": "The whole text" }, h("h2", {}, "In the text"), h("p", { class: "passage" }, marked(text, marks))),
+      card(`${percent(covered)} covered`, bar(picked)),
+      h("ol", { class: "hits" }, sentences.map(sentenceItem)),
+      card("In the text", h("p", { class: "passage" }, marked(text, marks))),
     ],
     status,
   };
