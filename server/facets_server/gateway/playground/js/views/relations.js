@@ -54,7 +54,7 @@ function show({ pairs = [], entities = [] }, string) {
   const reason = entities.length < 2 ? "The text names fewer than two entities." : "The text asserts no relation that the model knows.";
   const rows = relations.map((found, index) => relationRow(found, index, (isOn) => focus(index, isOn)));
   return {
-    nodes: [stage, rows.length ? h("ol", { class: "card rows" }, rows) : nothing("No relation", h("p", {}, reason)), ...notAsserted(pairs)],
+    nodes: [stage, rows.length ? h("div", { class: "card" }, h("ol", { class: "matches" }, rows)) : nothing("No relation", h("p", {}, reason)), ...notAsserted(pairs)],
     status: `${plural(relations.length, "relation")} between ${plural(entities.length, "entity", "entities")}`,
   };
 }
