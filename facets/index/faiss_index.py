@@ -101,17 +101,9 @@ class FaissIndex(FacetIndex):
         """Trains an empty index on facets of a collection of about ``num_documents``."""
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
         num_lists = max(1, min(2 * math.isqrt(num_documents * num_facets), len(sample) // _TRAIN_PER_LIST))
-        quantizer = faiss.IndexFlatIP(sample.shape[1])
-        index = faiss.IndexIVFScalarQuantizer(
-            quantizer,
-            sample.shape[1],
-            num_lists,
-            faiss.ScalarQuantizer.QT_8bit,
-            faiss.METRIC_INNER_PRODUCT,
-            False,
-        )
-        quantizer.this.disown()  # type: ignore[attr-defined]  # the index owns it now
-        index.own_fields = True
+        index = faiss.index_factory(sample.shape[1], f"IVF{num_lists},SQ8", faiss.METRIC_INNER_PRODUCT)
+        assert isinstance(index, faiss.IndexIVFScalarQuantizer)
+        index.by_residual = False
         index.cp.niter = _TRAIN_STEPS
         index.cp.seed = _LISTS_SEED
         index.cp.min_points_per_centroid = 1

@@ -53,11 +53,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
         self.words = words
         self.tokenizer = _tokenizer()
         self.revision = revision
-
-    @property
-    def space(self) -> str:
-        """Name of the vector space, which is unique to this revision of the model."""
-        return f"{self.name}@{self.revision}"
+        self.space = f"{self.name}@{revision}"
 
     @staticmethod
     def _nonempty(rows: list[RowT]) -> list[RowT]:

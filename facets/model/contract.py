@@ -42,29 +42,16 @@ class ModelSettings(Protocol):
 class ModelInfo(ModelSettings, Protocol):
     """A model's description of itself."""
 
-    @property
-    def revision(self) -> str:
-        """Content hash: models with equal revisions give equal results."""
-
-    @property
-    def space(self) -> str:
-        """Name of the vector space: vectors of two models can be compared when these names are equal."""
-
-    @property
-    def vocabulary_size(self) -> int:
-        """Words the model knows, not counting pieces of words."""
+    revision: str  # content hash: models with equal revisions give equal results
+    space: str  # name of the vector space: vectors of two models can be compared when these names are equal
+    vocabulary_size: int  # words the model knows, not counting pieces of words
 
 
 class Model(ModelInfo, Protocol):
     """A model of any task; ``facets.load`` returns one."""
 
-    @property
-    def words(self) -> WordVectors:
-        """Vocabulary and word vectors."""
-
-    @property
-    def tokenizer(self) -> Tokenizer:
-        """Splits texts into sentences and tokens."""
+    words: WordVectors
+    tokenizer: Tokenizer  # splits texts into sentences and tokens
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""
@@ -83,13 +70,9 @@ class TextEncoder(Protocol):
 class TextModel(Model, TextEncoder, Protocol):
     """What text tasks need from a model."""
 
-    @property
-    def common_components(self) -> Mapping[str, NDArray[np.float32]]:
-        """Unit directions ``[D]`` that SIF removes, under the keys ``plain`` and ``attention``; may be empty."""
-
-    @property
-    def score_curves(self) -> Mapping[str, NDArray[np.float64]]:
-        """Calibration curve ``[2, N]`` of each method, see ``score_curves.apply_curve``; may be empty."""
+    # Unit directions `[D]` that SIF removes, under the keys `plain` and `attention`; may be empty.
+    common_components: Mapping[str, NDArray[np.float32]]
+    score_curves: Mapping[str, NDArray[np.float64]]  # `[2, N]` by method, see `score_curves.apply_curve`; may be empty
 
 
 class SentenceModel(TextModel, Protocol):

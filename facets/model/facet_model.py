@@ -3,7 +3,7 @@
 Shape suffixes: B texts, L tokens, K facets, D dimensions, H hidden width.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Self
 
@@ -43,13 +43,13 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         *,
         config: CheckpointConfig,
         revision: str = "unsaved",
-        common_components: dict[str, NDArray[np.float32]] | None = None,
+        common_components: Mapping[str, NDArray[np.float32]] | None = None,
         score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(network, words, config=config, revision=revision, device=device)
-        self.common_components = dict(common_components or {})
-        self.score_curves = dict(score_curves or {})
+        self.common_components: Mapping[str, NDArray[np.float32]] = common_components or {}
+        self.score_curves: ScoreCurves = score_curves or {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]`` float32 of texts, in order, magnitudes kept; unknown words count.

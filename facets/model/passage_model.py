@@ -147,19 +147,11 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         super().__init__(network, words, config=config, revision=revision, device=device, precision=fastest_precision)
         if wants_int8(self._device):
             self.network.encoder.use_int8()
+        self.space = config.space
         self.pieces = pieces
-        self.score_curves = dict(score_curves or {})
+        self.common_components: Mapping[str, NDArray[np.float32]] = {}  # SIF applies to word vectors only
+        self.score_curves: ScoreCurves = score_curves or {}
         self._encoder = PassageEncoder(self.network, pieces, config=config, device=self._device)
-
-    @property
-    def space(self) -> str:
-        """Name of the vector space; models with the same space can search each other's collections."""
-        return self.config.space
-
-    @property
-    def common_components(self) -> dict[str, NDArray[np.float32]]:
-        """Empty, because SIF applies to word vectors only."""
-        return {}
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.

@@ -336,13 +336,6 @@ class PassageNetwork(nn.Module):
         self.encoder = SentenceEncoder(config.encoder)
         self.pooling = FacetPooling(config)
 
-    def forward(self, batch: RaggedBatch) -> tuple[Tensor, Tensor, Tensor]:
-        """Facets ``[B, K, W]``, their weights over tokens ``[B, K, L]``, and text vectors ``[B, W]``."""
-        states_TW = self.encoder(batch)
-        vectors_BW = average_states(states_TW, batch)
-        facets_BKW, weights_BKL = self.pooling(states_TW, vectors_BW, batch)
-        return facets_BKW, weights_BKL, vectors_BW
-
 
 def _round_up(size: int) -> int:
     """The next power of two."""

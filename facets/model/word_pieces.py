@@ -1,12 +1,10 @@
 """Splits texts into word pieces: ids for the encoder, and the characters of each piece."""
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, dataclass
 from functools import cached_property
-from weakref import WeakValueDictionary
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +22,6 @@ _SPACE = re.compile(r"\s")
 # UTF-16 surrogates, which UTF-8 cannot encode.
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _REPLACEMENT = "\ufffd"
-_loaded: "WeakValueDictionary[bytes, WordPieces]" = WeakValueDictionary()
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,16 +52,12 @@ class WordPieces:
 
     @classmethod
     def from_json(cls, content: bytes) -> "WordPieces":
-        """Reads ``tokenizer.json``; models with equal content share one object. Raises CheckpointError."""
-        key = hashlib.sha256(content).digest()
-        if (loaded := _loaded.get(key)) is not None:
-            return loaded
+        """Reads ``tokenizer.json``; raises CheckpointError if it is damaged or not a word-piece tokenizer."""
         try:
             tokenizer = Tokenizer.from_str(content.decode("utf-8"))
         except Exception as error:  # the library raises nothing more specific
             raise CheckpointError(f"expected a tokenizer, it is damaged: {error}") from error
-        _loaded[key] = loaded = cls(tokenizer)
-        return loaded
+        return cls(tokenizer)
 
     def to_json(self) -> bytes:
         """The content of ``tokenizer.json``."""

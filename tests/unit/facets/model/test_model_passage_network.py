@@ -8,7 +8,14 @@ import pytest
 import torch
 
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
-from facets.model.passage_network import PassageNetwork, RaggedBatch, SentenceEncoder, average_states, sentence_slots
+from facets.model.passage_network import (
+    PassageNetwork,
+    RaggedBatch,
+    SentenceEncoder,
+    Slots,
+    average_states,
+    sentence_slots,
+)
 
 ENCODER = SentenceEncoderConfig(
     num_layers=1, width=32, num_heads=4, feedforward_dim=48, vocabulary_size=50, max_tokens=64
@@ -30,9 +37,16 @@ def _batch(lengths: list[int]) -> RaggedBatch:
     return RaggedBatch.of([rng.integers(0, 50, length) for length in lengths])
 
 
+def _run(network: PassageNetwork, batch: RaggedBatch, slots: Slots | None = None) -> tuple[torch.Tensor, ...]:
+    """Facets, their weights over tokens, and the vectors of the texts."""
+    states = network.encoder(batch)
+    vectors = average_states(states, batch)
+    return *network.pooling(states, vectors, batch, slots=slots), vectors
+
+
 @torch.no_grad()
 def test_a_text_has_a_facet_for_so_many_tokens_up_to_all(network: PassageNetwork) -> None:
-    facets, weights, vectors = network(_batch(LENGTHS))
+    facets, weights, vectors = _run(network, _batch(LENGTHS))
     assert facets.shape == (5, 4, 32) and weights.shape == (5, 4, 40) and vectors.shape == (5, 32)
     norms = facets.norm(dim=2)
     assert (norms > 0).sum(dim=1).tolist() == [1, 1, 2, 4, 4]
@@ -41,7 +55,7 @@ def test_a_text_has_a_facet_for_so_many_tokens_up_to_all(network: PassageNetwork
 
 @torch.no_grad()
 def test_weights_add_up_to_one_over_the_tokens_of_the_text(network: PassageNetwork) -> None:
-    facets, weights, _ = network(_batch(LENGTHS))
+    facets, weights, _ = _run(network, _batch(LENGTHS))
     for length, facet, weight in zip(LENGTHS, facets, weights, strict=True):
         used = facet.norm(dim=1) > 0
         torch.testing.assert_close(weight[used, :length].sum(dim=1), torch.ones(int(used.sum())))
@@ -52,9 +66,9 @@ def test_weights_add_up_to_one_over_the_tokens_of_the_text(network: PassageNetwo
 def test_a_text_has_the_same_facets_alone_and_in_a_batch(network: PassageNetwork) -> None:
     rng = np.random.default_rng(2)
     rows = [rng.integers(0, 50, length) for length in LENGTHS]
-    together = network(RaggedBatch.of(rows))[0]
+    together = _run(network, RaggedBatch.of(rows))[0]
     for row, facets in zip(rows, together, strict=True):
-        torch.testing.assert_close(network(RaggedBatch.of([row]))[0][0], facets, atol=1e-5, rtol=1e-4)
+        torch.testing.assert_close(_run(network, RaggedBatch.of([row]))[0][0], facets, atol=1e-5, rtol=1e-4)
 
 
 @torch.no_grad()
@@ -64,10 +78,10 @@ def test_the_own_vector_counts_in_every_facet_as_in_the_score() -> None:
     mixed = PassageNetwork(CONFIG.replaced(own_vector_weight=0.5)).eval()
     mixed.load_state_dict(alone.state_dict())
     batch = _batch(LENGTHS)
-    facets, _, vectors = alone(batch)
+    facets, _, vectors = _run(alone, batch)
     expected = torch.nn.functional.normalize(facets + 0.5 * vectors[:, None], dim=2)
     expected[facets.norm(dim=2) == 0] = 0
-    torch.testing.assert_close(mixed(batch)[0], expected)
+    torch.testing.assert_close(_run(mixed, batch)[0], expected)
 
 
 ENCODER_ALONE = SentenceEncoderConfig(
@@ -93,9 +107,7 @@ def test_facets_of_sentences_look_at_their_sentence_alone(network: PassageNetwor
     sentences = np.array([[3, 15, 2], [20, 0, 0]])
     slots, of_sentence = sentence_slots(sentences, CONFIG)
     assert slots.used.tolist() == [[True] * 4, [True] * 4] and of_sentence.tolist() == [[0, 1, 1, 2], [0] * 4]
-    batch = _batch([20, 20])
-    states = network.encoder(batch)
-    _, weights = network.pooling(states, average_states(states, batch), batch, slots=slots)
+    _, weights, _ = _run(network, _batch([20, 20]), slots)
     ends = np.cumsum(sentences, axis=1)
     for text in range(2):
         for facet, sentence in enumerate(of_sentence[text]):
