@@ -26,7 +26,7 @@ from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
 from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, EntailmentWeights
 from facets.relations.wording import Wording, read_wording
-from facets.scoring.facets import unit_facets
+from facets.scoring import unit_facets
 
 
 class EntailmentLabel(StrEnum):

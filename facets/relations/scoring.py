@@ -17,7 +17,7 @@ from facets.relations.entities import EntityType
 from facets.relations.model import RelationModel
 from facets.relations.tables import RelationTable
 from facets.relations.thresholds import Confidence
-from facets.scoring.facets import unit_facets
+from facets.scoring import unit_facets
 
 COSINES_AT_A_TIME = 16_000_000  # 64 MB
 

@@ -5,7 +5,7 @@ import pytest
 
 from facets.language.sentences import Sentence
 from facets.model.contract import TextModel
-from facets.scoring.coverage import added_coverage
+from facets.scoring import added_coverage
 from facets.texts import coverage
 from facets.texts.coverage import SentenceCoverageConfig, coverages_of
 from facets.texts.summarization import summarize

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
-from facets.scoring.coverage import added_coverage
+from facets.scoring import added_coverage
 from facets.texts import coverage, summarization
 from facets.texts.coverage import CoverageConfig, Covered, block_coverage, words_to_cover
 from facets.texts.summarization import select_sentences, summarize
