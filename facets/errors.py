@@ -24,13 +24,8 @@ class FacetsError(Exception):
 class InvalidInputError(FacetsError, ValueError):
     """The caller's input breaks a documented rule. Permanent: change the input.
 
-    A layer that has other names for the input changes the path with ``at``.
-
-    Attributes:
-        rule: The rule and the value, as the predicate of a sentence whose subject is the path
-            (``must be >= 1, got 0``); a whole sentence without a path.
-        path: Place in the arguments of the call, such as ``("papers", 3, "title")``; empty if the error concerns
-            several.
+    ``rule``: the predicate of a sentence whose subject is the path (``must be >= 1, got 0``); a whole sentence without
+    a path. ``path``: place in the arguments of the call; empty if the error concerns several.
 
     Example:
         >>> print(InvalidInputError("has no words, expected at least one", path=("papers", 3, "title")))
@@ -57,17 +52,12 @@ class ConfigError(FacetsError, ValueError):
 
 
 class NotFoundError(FacetsError, LookupError):
-    """A model, collection or document of that name does not exist.
-
-    Attributes:
-        resource_type: ``model``, ``collection`` or ``document``.
-        resource_name: The name that was asked for.
-    """
+    """A model, collection or document of that name does not exist."""
 
     def __init__(self, message: str, *, resource_type: str = "", resource_name: str = "") -> None:
         super().__init__(message)
-        self.resource_type = resource_type
-        self.resource_name = resource_name
+        self.resource_type = resource_type  # `model`, `collection` or `document`
+        self.resource_name = resource_name  # the name that was asked for
 
 
 class ConflictError(FacetsError):
@@ -102,11 +92,7 @@ class DamagedError(StorageError):
 
 
 class DamagedDocumentsError(DamagedError):
-    """Some documents are damaged on disk. Store them again, or delete them.
-
-    Attributes:
-        damaged: Ids of the documents, by row in the store.
-    """
+    """Some documents, row -> id, are damaged on disk. Store them again, or delete them."""
 
     def __init__(self, what: str, damaged: Mapping[int, str]) -> None:
         self.damaged = dict(damaged)

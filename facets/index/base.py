@@ -10,6 +10,7 @@ D dimensions.
 import threading
 import zlib
 from abc import ABC, abstractmethod
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from copy import copy
@@ -266,34 +267,36 @@ def first_places(rows_S: NDArray[np.int64]) -> NDArray[np.int64]:
 
 
 class ReadWriteLock:
-    """Many readers or one writer; not reentrant.
+    """Many readers or one writer, in the order in which they come; not reentrant.
 
-    A waiting writer precedes new readers, and readers that waited for a writer precede the next writer. So a thread
-    that writes repeatedly blocks no reader for longer than one write.
+    So a thread that writes repeatedly blocks no reader for longer than one write.
     """
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
         self._num_readers = 0
-        self.num_waiting_readers = 0
-        self._num_waiting_writers = 0
-        self._writing = False
-        self._readers_first = False  # those that waited for the last writer
+        self.waiting = deque[object]()  # a writer stays first until it is done
+
+    @contextmanager
+    def _wait(self, is_free: Callable[[], bool]) -> Iterator[None]:
+        """Waits for this thread's turn, then runs the block with the condition held."""
+        me = object()
+        with self._changed:
+            self.waiting.append(me)
+            try:
+                self._changed.wait_for(lambda: self.waiting[0] is me and is_free())
+                yield
+            except BaseException:
+                self.waiting.remove(me)
+                raise
+            finally:
+                self._changed.notify_all()
 
     @contextmanager
     def read(self) -> Iterator[None]:
         """Holds the lock together with other readers."""
-        with self._changed:
-            self.num_waiting_readers += 1
-            try:
-                self._changed.wait_for(
-                    lambda: not self._writing and (self._readers_first or not self._num_waiting_writers)
-                )
-            finally:
-                self.num_waiting_readers -= 1
-                if self._readers_first and not self.num_waiting_readers:
-                    self._readers_first = False
-                    self._changed.notify_all()
+        with self._wait(lambda: True):
+            self.waiting.popleft()
             self._num_readers += 1
         try:
             yield
@@ -305,17 +308,11 @@ class ReadWriteLock:
     @contextmanager
     def write(self) -> Iterator[None]:
         """Holds the lock exclusively."""
-        with self._changed:
-            self._num_waiting_writers += 1
-            try:
-                self._changed.wait_for(lambda: not (self._writing or self._num_readers or self._readers_first))
-            finally:
-                self._num_waiting_writers -= 1
-            self._writing = True
+        with self._wait(lambda: not self._num_readers):
+            pass
         try:
             yield
         finally:
             with self._changed:
-                self._writing = False
-                self._readers_first = self.num_waiting_readers > 0
+                self.waiting.popleft()
                 self._changed.notify_all()

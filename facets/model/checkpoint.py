@@ -107,10 +107,8 @@ def read_weights(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str,
     path = folder / "model.safetensors"
     try:
         tensors = load(read(path))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: expected the model's weights, the file is missing") from error
     except (SafetensorError, OSError, ValueError) as error:
-        raise CheckpointError(f"{path}: expected a safetensors file, it is damaged: {error}") from error
+        raise CheckpointError(f"{path}: expected the weights of the model: {error}") from error
     for name, tensor in tensors.items():
         if tensor.is_floating_point() and not bool(torch.isfinite(tensor).all()):
             raise CheckpointError(f"{path}: tensor {name} has NaN or infinite values, expected finite ones")
@@ -183,12 +181,10 @@ def read_settings(folder: Path, *, read: ReadFile = Path.read_bytes) -> dict[str
         raise NotFoundError(f"no model folder at {folder}", resource_type="model", resource_name=str(folder))
     path = folder / "config.json"
     try:
-        values = json.loads(read(path).decode("utf-8"))
-    except FileNotFoundError as error:
-        raise CheckpointError(f"{path}: expected the model's configuration, the file is missing") from error
+        values = json.loads(read(path))
     except OSError as error:
-        raise CheckpointError(f"{path}: expected a readable file: {error.strerror}") from error
-    except (json.JSONDecodeError, UnicodeDecodeError) as error:
+        raise CheckpointError(f"{path}: expected the model's configuration: {error.strerror}") from error
+    except ValueError as error:
         raise CheckpointError(f"{path}: expected JSON, got {error}") from error
     if not isinstance(values, dict) or values.get("format") != _FORMAT:
         got = values.get("format") if isinstance(values, dict) else type(values).__name__

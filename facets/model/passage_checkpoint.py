@@ -98,10 +98,8 @@ def read_word_pieces(folder: Path, config: PassageModelConfig, *, read: ReadFile
     path = folder / "tokenizer.json"
     try:
         pieces = WordPieces.from_json(read(path))
-    except OSError as error:
-        raise CheckpointError(f"{path}: expected the model's word pieces: {error.strerror}") from error
-    except CheckpointError as error:
-        raise CheckpointError(f"{path}: {error}") from error
+    except (OSError, CheckpointError) as error:
+        raise CheckpointError(f"{path}: expected the model's word pieces: {error}") from error
     expected = config.network.encoder.vocabulary_size
     if len(pieces) != expected:
         raise CheckpointError(f"{path}: has {len(pieces)} word pieces, the network expects {expected}")

@@ -3,11 +3,7 @@
 Passage networks run in bfloat16 where the CPU supports it. On other CPUs (AVX2, or AVX-512 without BF16) their
 encoder multiplies 7-bit and 8-bit integers (:class:`Int8Linear`) in little more than half the time of float32. The
 weights of other checkpoints are half precision anyway, so they are packed for FBGEMM (:class:`HalfWeightLinear`)
-without loss; products and sums stay float32. PyTorch's own float32 products use MKL, which takes twice as long on AMD,
-and four times as long for a single text.
-
-For a single text most of the time would be spent in Python, so :class:`Traced` records the network's operations and
-lets PyTorch's interpreter run them.
+without loss; PyTorch's own float32 products take twice as long on AMD, and four times as long for a single text.
 
 Shape suffixes: T rows, X inputs, Y outputs.
 """
@@ -52,10 +48,7 @@ def _has_packed_products() -> bool:
 
 
 class PackedLinear(nn.Linear):
-    """An ``nn.Linear`` with the same weights, which multiplies by packed copies where no gradients are needed.
-
-    Weights are packed again after a change.
-    """
+    """An ``nn.Linear`` that multiplies by packed copies of its weights without gradients; packs them after a change."""
 
     def __init__(self, linear: nn.Linear) -> None:
         """Wraps a layer and shares its weights."""
@@ -101,14 +94,11 @@ class Int8Linear(PackedLinear):
     """Integer products: 127 levels for each row of inputs, 255 for each row of weights, exact sums.
 
     Each row has its own scale, so a text gives the same result alone and in a batch. Inputs have seven bits because
-    AVX2 adds products in 16 bits, which 8-bit inputs would overflow; with seven, every CPU computes the same sums.
+    AVX2 adds products in 16 bits, which 8-bit inputs would overflow.
     """
 
     def __init__(self, linear: nn.Linear, *, least: float | None = None) -> None:
-        """Wraps a layer and shares its weights.
-
-        ``least``: lower bound of the inputs, below 0, as after GELU; None: inputs are symmetric around 0.
-        """
+        """``least``: lower bound of the inputs, below 0, as after GELU; None: inputs are symmetric around 0."""
         super().__init__(linear)
         self._zero = 64 if least is None else 12
         self._least = least
@@ -155,9 +145,9 @@ def _is_half(weight: Tensor) -> bool:
 class Traced:
     """A function of tensors and a network's weights, recorded on its first small call and then run without Python.
 
-    Results are bit-identical, a single text takes a third of the time, and other threads can run Python.
-    On a GPU, in training, in mixed precision and with gradients the function itself is called. It is recorded again
-    after a weight has changed. Its control flow may depend on which arguments are None, but not on values or sizes.
+    Results are bit-identical, a single text takes a third of the time, and other threads can run Python. On a GPU, in
+    training, in mixed precision and with gradients the function itself is called. It is recorded again after a weight
+    has changed. Its control flow may depend on which arguments are None, but not on values or sizes.
     """
 
     def __init__(self, network: nn.Module, function: Callable[..., Any], *, small: int) -> None:

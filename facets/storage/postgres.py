@@ -78,17 +78,14 @@ def _register_types(connection: "psycopg.Connection[Any]") -> None:
     from psycopg.adapt import Dumper
     from psycopg.pq import Format
 
-    class JsonbText(Dumper):
-        format, oid = Format.BINARY, 3802
-
-        def dump(self, obj: str) -> bytes:
-            return b"\x01" + obj.encode()
-
     class TextOrBytes(Dumper):
-        format, oid = Format.BINARY, 17
+        format, oid, prefix = Format.BINARY, 17, b""
 
         def dump(self, obj: str | bytes) -> bytes:
-            return obj.encode() if isinstance(obj, str) else obj
+            return self.prefix + (obj.encode() if isinstance(obj, str) else obj)
+
+    class JsonbText(TextOrBytes):
+        oid, prefix = 3802, b"\x01"
 
     connection.adapters.register_dumper(None, JsonbText)
     connection.adapters.register_dumper(None, TextOrBytes)
@@ -142,8 +139,7 @@ class PostgresDatabase:
         from psycopg_pool import ConnectionPool
 
         self._title = schema.title
-        conninfo, self.address = _conninfo(url)
-        self._conninfo = conninfo
+        self._conninfo, self.address = _conninfo(url)
         self._identity: tuple[str, ...] | None = None
         self._renewal = schema.renewal
         self._refused: tuple[float, StorageError] | None = None  # when and why the last connection was rejected
@@ -152,7 +148,7 @@ class PostgresDatabase:
         with self._clear_errors("open"):
             self._prepare(schema, filling, create)
         self._pool: ConnectionPool[Any] = ConnectionPool(
-            conninfo,
+            self._conninfo,
             min_size=1,
             max_size=_MAX_CONNECTIONS,
             kwargs={"autocommit": True},
@@ -336,17 +332,17 @@ class PostgresDatabase:
         """A connection in a transaction; replaces connections that broke while idle."""
         import psycopg
 
-        for last in (False, True):
+        for is_last in (False, True):
             connection = self._pool.getconn()
             try:
                 connection.execute(begin)
-                return connection
+                break
             except psycopg.OperationalError:
                 self._pool.putconn(connection)
-                if last:
+                if is_last:
                     raise
                 self._pool.check()
-        raise AssertionError("the last attempt returns or raises")
+        return connection
 
     def _name(self) -> str:
         return f"PostgreSQL {self._title} {self.address}"
@@ -386,8 +382,10 @@ _CAUSES: dict[str, tuple[type[StorageError], str]] = {
 
 # While connecting, libpq reports some errors only as text.
 _MESSAGES = {
-    **{"password authentication failed": "28P01", "no pg_hba.conf entry": "28000", 'FATAL:  role "': "28000"},
-    **{"does not exist": "3D000"},
+    "password authentication failed": "28P01",
+    "no pg_hba.conf entry": "28000",
+    'FATAL:  role "': "28000",
+    "does not exist": "3D000",
 }
 
 
@@ -396,11 +394,9 @@ def _explained(error: Exception) -> tuple[type[StorageError], str]:
     import psycopg
 
     state = getattr(error, "sqlstate", None)
-    if state in _CAUSES:
-        return _CAUSES[state]
-    for words, code in _MESSAGES.items():
-        if words in str(error):
-            return _CAUSES[code]
+    code = state if state in _CAUSES else next((code for words, code in _MESSAGES.items() if words in str(error)), None)
+    if code is not None:
+        return _CAUSES[code]
     if state[:2] in ("08", "57") if state else not isinstance(error, psycopg.DataError):
         return StoreAwayError, "it does not answer; a running write was stored completely or not at all"
     return StorageError, f"PostgreSQL reports {state} ({type(error).__name__})"
@@ -422,6 +418,5 @@ def _conninfo(url: str) -> tuple[str, str]:
     hosts, ports = str(given.get("host", "localhost")).split(","), str(given.get("port", 5432)).split(",")
     ports = ports * len(hosts) if len(ports) == 1 else ports
     places = ",".join(f"{host}:{port}" for host, port in zip(hosts, ports, strict=False))
-    return make_conninfo(
-        **(_LIBPQ_SETTINGS | {key: str(value) for key, value in given.items()})
-    ), f"{places}/{given.get('dbname', '')}"
+    settings = _LIBPQ_SETTINGS | {key: str(value) for key, value in given.items()}
+    return make_conninfo(**settings), f"{places}/{given.get('dbname', '')}"

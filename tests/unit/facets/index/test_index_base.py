@@ -60,7 +60,7 @@ def test_readers_that_waited_for_a_writer_go_before_its_next_write() -> None:
     with lock.write():
         for reader in readers:
             reader.start()
-        wait_until(lambda: lock.num_waiting_readers == 2)
+        wait_until(lambda: len(lock.waiting) == 3)
     with lock.write():
         order.append("write")
     for reader in readers:
