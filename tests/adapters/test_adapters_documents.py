@@ -8,17 +8,16 @@ from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
-from facets_client.adapters import MODULES
 from integration.server_process import ROOT
 
 PAGE = (ROOT / "docs" / "use" / "adapters.md").read_text(encoding="utf-8")
 EXAMPLES = dict(re.findall(r"^## ([^\n]+)\n\n```python\n(.*?)```", PAGE, re.DOTALL | re.MULTILINE))
 IMPORTS = {
-    "LangChain": MODULES["langchain"],
-    "LlamaIndex": MODULES["llama-index"],
-    "Haystack": MODULES["haystack"],
+    "LangChain": "langchain_core",
+    "LlamaIndex": "llama_index",
+    "Haystack": "haystack",
     "txtai": "txtai",
-    "Parquet": MODULES["parquet"],
+    "Parquet": "pyarrow",
     "sentence-transformers": "sentence_transformers",
 }
 SAYS = {

@@ -8,12 +8,12 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
-from facets_client.adapters import require
 from facets_client.adapters.parquet import read_parquet, write_parquet
+from facets_client.core.extras import require_extra
 from facets_client.documents.encoding import EncodedBy
 from facets_client.documents.messages import DocumentMessage
 from facets_client.generated.types import Document
@@ -23,7 +23,7 @@ from facets_client.load.runner import Settled
 from facets_client.load.source import InputError
 from facets_client.load.state import Place, whole_file
 
-require("parquet")
+require_extra("parquet", "pyarrow")
 import pyarrow as pa  # noqa: E402
 
 _VERSION = 1
@@ -33,18 +33,10 @@ _HALF_PRECISION_BYTES = 16 * 2**20  # larger facets are sent in half precision, 
 
 
 class EncodedFolder:
-    """Writer of the folder, one part per batch.
-
-    Args:
-        path: The folder, created if it does not exist.
-        encoded_by: The model that encodes, and its fields.
+    """Writer of the folder, one part per batch; InputError when the folder holds something else.
 
     Attributes:
         state_path: File that holds the saved position of the run.
-
-    Raises:
-        InputError: The folder holds something else.
-        OSError: It cannot be written.
     """
 
     def __init__(self, path: Path, encoded_by: EncodedBy) -> None:
@@ -65,14 +57,13 @@ class EncodedFolder:
     def write(self, records: Sequence[Record[DocumentMessage]], encoded: Sequence[Document | str]) -> Settled:
         """Writes a part; documents that could not be read are rejected."""
         self._num_parts += 1
-        write_parquet(
-            _part(self._path, self._num_parts), [document for document in encoded if isinstance(document, Document)]
-        )
         rejections = [
             record.rejected("unreadable_text", f"text {rule}")
             for record, rule in zip(records, encoded, strict=True)
             if isinstance(rule, str)
         ]
+        documents = [document for document in encoded if isinstance(document, Document)]
+        write_parquet(_part(self._path, self._num_parts), documents)
         return Settled(rejections, {"num_parts": 1})
 
     def finish(self) -> None:
@@ -87,11 +78,7 @@ class EncodedFolder:
 
 
 class EncodedDocuments:
-    """A complete folder as an input of the bulk runner (a ``BulkSource``).
-
-    Raises:
-        InputError: It is not such a folder, or not complete.
-    """
+    """A complete folder as an input of the bulk runner (a ``BulkSource``); InputError if it is none."""
 
     files: tuple[InputFile, ...] = ()
 
@@ -126,7 +113,7 @@ class EncodedDocuments:
                         yield Record(document, document.id, line, excerpt, file=index, name=part.name)
             self.position = self._ends[index]
 
-    def __enter__(self) -> "EncodedDocuments":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:

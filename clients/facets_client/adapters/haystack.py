@@ -8,9 +8,9 @@ Example:
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self, cast
 
-from facets_client.adapters import require
+from facets_client.core.extras import require_extra
 
-require("haystack")
+require_extra("haystack", "haystack")
 from haystack import Document as HaystackDocument  # noqa: E402
 from haystack import component, default_from_dict, default_to_dict  # noqa: E402
 from haystack.utils import Secret, deserialize_secrets_inplace  # noqa: E402
@@ -30,8 +30,7 @@ class FacetsRetriever:
         collection: Name of the collection.
         target: ``HOST:PORT`` of the server; the first run connects to it.
         api_key: Key of the server.
-        top_k, mode, min_confidence, diversify: See ``FacetsClient.search``; None: the server's default.
-        filters: Haystack's filters on ``meta``; None: all documents.
+        filters: Haystack's filters on ``meta``; None: all documents. Other arguments: see ``FacetsClient.search``.
     """
 
     def __init__(
@@ -61,16 +60,15 @@ class FacetsRetriever:
         if self._client is None:
             key = self._api_key.resolve_value() if self._api_key else None
             self._client = FacetsClient(self._target, api_key=key)
-        settings: dict[str, Any] = {**self._settings, **({} if top_k is None else {"top_k": top_k})}
         chosen = self._filters if filters is None else filters
-        where = from_haystack_filters(chosen) if chosen else None
-        settings = {name: value for name, value in settings.items() if value is not None}
-        hits = self._client.search(self._collection, [query], where=where, **settings)[0].hits
-        return {
-            "documents": [
-                HaystackDocument(id=hit.id, content=hit.text, meta=metadata_of(hit), score=hit.score) for hit in hits
-            ]
-        }
+        settings: dict[str, Any] = {**self._settings, "where": from_haystack_filters(chosen) if chosen else None}
+        if top_k is not None:
+            settings["top_k"] = top_k
+        hits = self._client.search(self._collection, [query], **settings)[0].hits
+        documents = [
+            HaystackDocument(id=hit.id, content=hit.text, meta=metadata_of(hit), score=hit.score) for hit in hits
+        ]
+        return {"documents": documents}
 
     def to_dict(self) -> dict[str, object]:
         """The component in the form that a pipeline stores."""
@@ -97,14 +95,9 @@ _BOUNDS = {">": "gt", ">=": "gte", "<": "lt", "<=": "lte"}
 
 
 def from_haystack_filters(filters: Mapping[str, object]) -> Filter:
-    """Converts Haystack's filters.
+    """Converts Haystack's filters: comparisons, and ``AND``, ``OR``, ``NOT`` over ``conditions``.
 
-    Args:
-        filters: A comparison (``field``, ``operator``, ``value``) or ``AND``, ``OR``, ``NOT`` over ``conditions``; a
-            field is named ``meta.NAME`` or ``NAME``.
-
-    Raises:
-        ValueError: It is neither, or its operator cannot compare the value.
+    A field is named ``meta.NAME`` or ``NAME``. ValueError for another filter, or a value that cannot be compared.
 
     Example:
         >>> from_haystack_filters({"field": "meta.year", "operator": ">=", "value": 1990})

@@ -10,9 +10,9 @@ Example:
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from facets_client.adapters import require
+from facets_client.core.extras import require_extra
 
-require("langchain")
+require_extra("langchain", "langchain_core")
 from langchain_core.callbacks import AsyncCallbackManagerForRetrieverRun, CallbackManagerForRetrieverRun  # noqa: E402
 from langchain_core.documents import Document as LangChainDocument  # noqa: E402
 from langchain_core.retrievers import BaseRetriever  # noqa: E402

@@ -10,9 +10,9 @@ Example:
 from collections.abc import Iterable, Iterator
 from typing import Unpack
 
-from facets_client.adapters import require
+from facets_client.core.extras import require_extra
 
-require("llama-index")
+require_extra("llama-index", "llama_index")
 from llama_index.core.retrievers import BaseRetriever  # noqa: E402
 from llama_index.core.schema import BaseNode, MetadataMode, NodeWithScore, QueryBundle, TextNode  # noqa: E402
 

@@ -17,11 +17,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from facets_client.adapters import require
+from facets_client.core.extras import require_extra
 from facets_client.generated.types import Document, Span, TokenStats
 from facets_client.load.state import whole_file
 
-require("parquet")
+require_extra("parquet", "pyarrow")
 import pyarrow as pa  # noqa: E402
 import pyarrow.parquet as pq  # noqa: E402
 
@@ -42,15 +42,9 @@ _ROWS_PER_GROUP = 256  # documents held in memory
 
 
 def write_parquet(path: str | Path, documents: Iterable[Document], *, metadata: Mapping[str, str] | None = None) -> int:
-    """Writes documents with the schema ``SCHEMA``. The file appears when it is complete.
+    """Writes documents, with or without facets, with the schema ``SCHEMA`` and returns their number.
 
-    Args:
-        path: The file; an existing one is replaced.
-        documents: With or without facets: ``client.list_documents(name, include_facets=True)``.
-        metadata: Stored in the file's footer.
-
-    Returns:
-        The number of documents.
+    The file appears when it is complete and replaces an existing one. ``metadata`` is stored in its footer.
     """
     remaining = iter(documents)
     num_documents = 0
@@ -63,11 +57,7 @@ def write_parquet(path: str | Path, documents: Iterable[Document], *, metadata: 
 
 
 def read_parquet(path: str | Path) -> Iterator[Document]:
-    """Yields the documents of a file that ``write_parquet`` wrote, bit for bit.
-
-    Raises:
-        ValueError: The file lacks a column.
-    """
+    """Yields the documents of a file that ``write_parquet`` wrote, bit for bit; ValueError if it lacks a column."""
     with pq.ParquetFile(path) as file:
         missing = [name for name in SCHEMA.names if name not in file.schema_arrow.names]
         if missing:

@@ -8,7 +8,7 @@ from typing import Annotated, Any, TypeVar
 import typer
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
-from facets_client.cli.options import ProgressOption, given
+from facets_client.cli.options import ProgressOption
 from facets_client.cli.output import count_of, progress_bar
 from facets_client.cli.settings import Settings
 from facets_client.errors import FacetsClientError
@@ -42,9 +42,8 @@ class BulkOptions(RunOptions):
 
     def settings(self, *, batch_size: int | None = None, **others: Any) -> BulkSettings:
         """The settings of a run; ``batch_size`` is the default of the command."""
-        return BulkSettings(
-            **given(batch_size=self.batch_size or batch_size, max_wait_s=self.max_wait_s), **given(**others)
-        )
+        others |= {"batch_size": self.batch_size or batch_size, "max_wait_s": self.max_wait_s}
+        return BulkSettings(**{name: value for name, value in others.items() if value is not None})
 
 
 class BulkInput:

@@ -140,7 +140,6 @@ def _global(
     Examples:
       facets index articles.jsonl.gz --collection news --create
       facets search "who won the cup" --collection news --top-k 10
-      facets --target search.example.org:50051 --json similarity "a dog" "a cat"
     """
     if version:
         typer.echo(f"facets {version_of(DISTRIBUTION) or '(not installed)'}")

@@ -81,11 +81,6 @@ def expand_options(command: Callable[..., None]) -> Callable[..., None]:
     return expanded
 
 
-def given(**options: Any) -> dict[str, Any]:
-    """The options that the user has set. The server has defaults for the others."""
-    return {name: value for name, value in options.items() if value is not None}
-
-
 def parse_search_fields(options: Sequence[str] | None) -> dict[str, float] | None:
     """Fields and weights; None if the option is not set."""
     if options is None:
@@ -100,14 +95,10 @@ def parse_search_fields(options: Sequence[str] | None) -> dict[str, float] | Non
     return weights
 
 
-USE_CONTENT = '"$(cat {0})" gives its text'
-USE_FILE_OPTION = "give it as --file {0}"
-
-
-def check_is_text(text: str, hint: str) -> str:
+def check_is_text(text: str) -> str:
     """Returns the text; rejects the name of a file and says what to do instead."""
     if os.path.isfile(text):  # unlike Path.is_file, it takes a name of any length
-        raise typer.BadParameter(f"{text!r} is a file: {hint.format(shlex.quote(text))}")
+        raise typer.BadParameter(f'{text!r} is a file: "$(cat {shlex.quote(text)})" gives its text')
     return text
 
 
@@ -116,7 +107,7 @@ def texts_from(texts: list[str] | None, file: str | None) -> Iterator[str]:
     if bool(texts) == (file is not None):
         raise typer.BadParameter("expected texts, or --file FILE")
     if texts:
-        return (check_is_text(text, f"{USE_FILE_OPTION}, a text a line; {USE_CONTENT}") for text in texts)
+        return map(check_is_text, texts)
     return (line.strip() for _, line in _lines(file or "-"))
 
 
@@ -124,7 +115,7 @@ def document_from(text: str | None, file: str | None) -> str:
     """The text from the command line or a file."""
     if (text is None) == (file is None):
         raise typer.BadParameter("expected one text, or --file FILE")
-    return text_of_file(file or "-") if text is None else check_is_text(text, USE_FILE_OPTION)
+    return text_of_file(file or "-") if text is None else check_is_text(text)
 
 
 def text_of_file(name: str) -> str:
@@ -146,7 +137,7 @@ def pairs_from(first: str | None, second: str | None, file: str | None) -> list[
     if file is None:
         if first is None or second is None:
             raise typer.BadParameter("expected two texts, or --file FILE")
-        return [(check_is_text(first, USE_CONTENT), check_is_text(second, USE_CONTENT))]
+        return [(check_is_text(first), check_is_text(second))]
     if first is not None:
         raise typer.BadParameter("expected two texts or --file FILE, got both")
     return [_pair(where, line) for where, line in _lines(file, blanks=" ")]

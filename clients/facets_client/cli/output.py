@@ -28,7 +28,6 @@ from facets_client.generated.types import Document, FacetMatch, NearestWord, Tok
 from facets_client.texts.results import Explanation
 
 _PIPED_WIDTH = 120
-_SHADES = ("", "on grey11", "on grey23", "on dark_green", "on green4", "black on green3", "black on green1")
 
 
 class _Console(Console):
@@ -123,7 +122,7 @@ def print_explanations(explanations: Iterable[Explanation]) -> None:
     """Prints tokens shaded by attention, then the facets with their words."""
     console = stdout()
     for explanation in explanations:
-        console.print(shaded(explanation.tokens, console))
+        console.print(with_attention(explanation.tokens))
         stats = explanation.token_stats
         truncated = ", the end of the text was not read" if stats.truncated else ""
         note = f"{count_of(stats.num_tokens, 'token')}, {stats.num_unknown_tokens} unknown{truncated}"
@@ -139,36 +138,28 @@ def print_explanations(explanations: Iterable[Explanation]) -> None:
         print_table(("facet", "nearest words (cosine)", "attends to"), rows, right=("facet",))
 
 
-def shaded(tokens: Sequence[TokenAttention], console: Console) -> Text:
-    """Tokens shaded by their attention or their weight in a score; without colour, each is followed by a digit."""
-    in_color = console.color_system is not None and not console.no_color
+def with_attention(tokens: Sequence[TokenAttention]) -> Text:
+    """Tokens, each with its attention or its weight in a score relative to the strongest one, 0 to 9."""
     strengths = [token.attention if token.weight is None else token.weight for token in tokens]
     strongest = max(strengths, default=0.0) or 1.0
-    line = Text()
-    for token, strength in zip(tokens, strengths, strict=True):
-        share = max(0.0, strength / strongest)
-        shade = _SHADES[min(len(_SHADES) - 1, int(share * len(_SHADES)))] if in_color else ""
-        digit = "" if in_color else f"/{min(9, int(share * 10))}" if token.known else "/-"
-        line.append(clean(token.text) + digit, style=shade).append(" ")
-    return line
+    shares = [min(9, int(10 * max(0.0, strength / strongest))) for strength in strengths]
+    digits = [str(share) if token.known else "-" for token, share in zip(tokens, shares, strict=True)]
+    return Text(" ".join(f"{clean(token.text)}/{digit}" for token, digit in zip(tokens, digits, strict=True)))
 
 
 def progress_bar(*, shown: bool | None, counted: str) -> Progress:
-    """A progress bar on standard error.
+    """A progress bar on standard error; None: only on a terminal.
 
-    Args:
-        shown: Whether to show the bar; None: only on a terminal.
-        counted: What is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
+    ``counted`` is what is counted, e.g. ``texts``; ``percent`` shows a share of the total and a description.
     """
     console = Console(stderr=True, highlight=False)
-    columns: list[ProgressColumn] = [SpinnerColumn("line"), BarColumn()]
+    columns: list[ProgressColumn] = [MofNCompleteColumn(), TextColumn(counted)]
     if counted == "percent":
-        columns += [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
-    else:
-        columns += [MofNCompleteColumn(), TextColumn(counted)]
-    columns += [TimeElapsedColumn(), TimeRemainingColumn()]
-    shown = console.is_terminal if shown is None else shown
-    return Progress(*columns, console=console, disable=not shown, transient=True)
+        columns = [TextColumn("{task.percentage:>3.0f}%"), TextColumn("{task.description}", markup=False)]
+    columns = [SpinnerColumn("line"), BarColumn(), *columns, TimeElapsedColumn(), TimeRemainingColumn()]
+    return Progress(
+        *columns, console=console, disable=not (console.is_terminal if shown is None else shown), transient=True
+    )
 
 
 def count_of(number: int, singular: str, plural: str = "") -> str:

@@ -14,13 +14,10 @@ from rich.text import Text
 
 from facets_client.cli.bulk import BulkInput, BulkOptions, JsonLinesArgument, ResumeOption, WindowOption
 from facets_client.cli.options import (
-    USE_CONTENT,
-    USE_FILE_OPTION,
     TopKOption,
     WhereOption,
     check_is_text,
     expand_options,
-    given,
     names_of_file,
     parse_where,
     text_of_file,
@@ -61,7 +58,6 @@ def recommend() -> None:
     Examples:
       facets recommend authors "Neural machine translation of rare words" --abstract @abstract.txt
       facets recommend citations --file paper.json --top-k 20
-      facets recommend papers --author "Ada Lovelace" --collection submissions
     """
 
 
@@ -86,38 +82,21 @@ class CandidateOptions:
     model: PapersModelOption = ""
 
 
-@app.command()
+@app.command("authors")
+@app.command("citations")
 @expand_options
-def authors(context: typer.Context, options: CandidateOptions) -> None:
-    """Find authors for papers: reviewers, experts.
+def authors_or_citations(context: typer.Context, options: CandidateOptions) -> None:
+    """Find authors for papers (reviewers, experts), or papers that would cite them.
 
-    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of an author's papers.
+    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of an author's papers, or
+    of the citing papers.
 
     \b
     Examples:
       facets recommend authors "Neural machine translation of rare words" --exclude "Ada Lovelace"
       facets recommend authors --file papers.jsonl --top-k 20 --from-year 2018
-      facets --json recommend authors "A title" --abstract @abstract.txt --like "Ada Lovelace"
     """
-    _recommend(context, "authors", options)
-
-
-@app.command()
-@expand_options
-def citations(context: typer.Context, options: CandidateOptions) -> None:
-    """Find papers that would cite papers.
-
-    With --json: one object per line for each paper, {"paper", "candidates"}. Years are those of the citing papers.
-
-    \b
-    Examples:
-      facets recommend citations "Neural machine translation of rare words"
-      facets recommend citations --file papers.jsonl --top-k 20 --to-year 2014
-    """
-    _recommend(context, "citations", options)
-
-
-def _recommend(context: typer.Context, kind: CandidateKind, options: CandidateOptions) -> None:
+    kind = context.info_name
     settings = settings_of(context)
     asked = _asked_papers(options)
     same = ("top_k", "from_year", "to_year", "facet_weight", "evidence", "diversify")
@@ -160,7 +139,7 @@ def _asked_papers(options: CandidateOptions) -> list[Paper]:
             raise typer.BadParameter("--abstract belongs to a title, got --file")
         return _papers_of_file(options.file)
     abstract = text_of_file(options.abstract[1:]) if options.abstract.startswith("@") else options.abstract
-    title = check_is_text(options.title or "", f"{USE_FILE_OPTION}, JSONL of papers; {USE_CONTENT}")
+    title = check_is_text(options.title or "")
     return [paper_of({"title": title, "abstract": abstract})]
 
 
@@ -218,7 +197,7 @@ def papers(
     exclude: ExcludeOption = None,
     facet_weight: FacetWeightOption = None,
     evidence: EvidenceOption = True,
-    min_revision: Annotated[int | None, typer.Option(help="Wait for this index revision.")] = None,
+    min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", show_default=False)] = 0,
     model: PapersModelOption = "",
 ) -> None:
     """Rank the papers of a collection, or of a file, for an author or a citing paper.
@@ -252,7 +231,7 @@ def papers(
             from_year=from_year,
             to_year=to_year,
             facet_weight=facet_weight,
-            **given(min_revision=min_revision),
+            min_revision=min_revision,
         )
     console = stdout()
     for name, ranking in zip(ids, found.rankings, strict=True):
@@ -329,7 +308,6 @@ def bulk(
     Examples:
       facets recommend bulk submissions.jsonl --candidates reviewers.txt --out scores.csv
       facets recommend bulk submissions.jsonl.xz --conflicts conflicts.csv --top-k 100 --out scores.csv
-      facets recommend bulk papers.jsonl --kind citations --out citing.csv
     """
     settings = settings_of(context)
     if file == candidates == "-":

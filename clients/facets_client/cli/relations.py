@@ -82,9 +82,6 @@ def relations(
     Examples:
       facets relations "Marie Curie was born in Warsaw."
       facets relations "Marie Curie was born in Warsaw." -e "Marie Curie" -e Warsaw
-      facets relations "Marie Curie was born in Warsaw." --span 0:11 --span 24:30 --evidence
-      facets relations --file news.txt --gazetteer names.txt -r birthPlace -r spouse
-      facets relations --file news.txt --gazetteer names.txt --head "Marie Curie" -r birthPlace
     """
     patterns = pattern or []
     if threshold is not None and add is None:

@@ -31,7 +31,6 @@ def models(
     Examples:
       facets models
       facets models facets-en
-      facets --json models
     """
     settings = settings_of(context)
     with settings.connect() as client:
@@ -84,7 +83,7 @@ def health(context: typer.Context) -> None:
 
 
 def status(context: typer.Context) -> None:
-    """Show version, load, models, collections and disk.
+    """Show version, load, disk and last backup.
 
     \b
     Examples:
@@ -93,27 +92,11 @@ def status(context: typer.Context) -> None:
     """
     settings = settings_of(context)
     with settings.connect() as client:
-        found, models, collections = client.status(), client.models(), client.list_collections()
-        services = client.health()
+        found, services = client.status(), client.health()
     if settings.json:
-        lists = {"services": services, "models": models, "collections": collections}
-        print_json({"target": settings.target, **asdict(found), **lists})
-        return
-    print_table(("server", settings.target), list(_overview(found, services)))
-    model_rows = [
-        (_label(model), model.task, model.revision[:12], found.model_queues.get(model.name, 0)) for model in models
-    ]
-    print_table(("model", "task", "revision", "waiting"), model_rows, right=("waiting",))
-    if collections:
-        columns = ("collection", "model", "index", "documents", "vectors", "index on disk", "damaged")
-        collection_rows = [
-            (
-                *(item.name, item.model, item.index_kind, item.num_documents, item.num_vectors),
-                *(decimal(item.snapshot_bytes), item.num_damaged),
-            )
-            for item in collections
-        ]
-        print_table(columns, collection_rows, right=columns[3:])
+        print_json({"target": settings.target, "services": services, **asdict(found)})
+    else:
+        print_table(("server", settings.target), list(_overview(found, services)))
 
 
 def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tuple[str, str]]:
@@ -123,6 +106,8 @@ def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tupl
     yield "version", found.version
     yield "up for", _duration(now - found.start_time)
     yield "calls now", f"{found.num_running} running, {found.num_queued} waiting, {found.num_streams} streams"
+    waiting = ", ".join(f"{model} {number}" for model, number in found.model_queues.items() if number)
+    yield "waiting", waiting or "nothing"
     yield "calls so far", ", ".join(f"{number} {code}" for code, number in found.request_counts.items()) or "none"
     yield "disk", ", ".join(f"{part} {decimal(number)}" for part, number in found.disk_uses.items() if number)
     yield "disk left", decimal(found.free_bytes) if found.free_bytes else "unknown"
@@ -182,7 +167,6 @@ def serve(context: typer.Context) -> None:
     Examples:
       facets serve
       facets serve --port 50052 --data-dir ~/facets-data
-      facets serve --model facets-passages-en
     """
     if importlib.util.find_spec("facets_server") is None:
         message = f"the server is not installed: {INSTALL_SERVER}"

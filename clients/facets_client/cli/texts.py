@@ -27,9 +27,9 @@ from facets_client.cli.output import (
     print_json,
     print_table,
     progress_bar,
-    shaded,
     shortened,
     stdout,
+    with_attention,
 )
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.values import FacetsArray
@@ -57,7 +57,6 @@ def embed(
     Examples:
       facets embed "The striker scored in extra time."
       facets --json embed "first text" "second text" > facets.jsonl
-      facets embed --file sentences.txt --out sentences.npy
     """
     settings = settings_of(context)
     if out and out.suffix != ".npy":
@@ -102,7 +101,7 @@ def explain(
 ) -> None:
     """Show tokens by attention, and facets with their words.
 
-    Without colour, each token carries its attention relative to the strongest one, 0 to 9.
+    Each token carries its attention relative to the strongest one, 0 to 9.
 
     \b
     Examples:
@@ -145,7 +144,6 @@ def similarity(
     Examples:
       facets similarity "A dog barks." "A puppy makes noise."
       facets similarity --method sif --attention "A dog barks." "A puppy makes noise."
-      facets similarity --explain "A dog barks." "A puppy makes noise."
     """
     pairs = pairs_from(first, second, file)
 
@@ -153,8 +151,8 @@ def similarity(
         _print_scores(pairs, found.pairs)
         console = stdout()
         for score in found.pairs if explain else ():
-            console.print(shaded(score.first_tokens, console))
-            console.print(shaded(score.second_tokens, console))
+            console.print(with_attention(score.first_tokens))
+            console.print(with_attention(score.second_tokens))
             for match in score.matches[:_MATCHES_SHOWN]:
                 console.print(Text(f"{match.contribution:>4.0%}  ").append_text(match_line(match, "1st", "2nd")))
             console.print()
@@ -210,7 +208,6 @@ def summarize(
     Examples:
       facets summarize --file article.txt --sentences 3
       facets summarize --file article.txt --words 100 --query "effect on prices"
-      curl -s https://example.org/a.txt | facets --json summarize --file -
     """
     if sentences is not None and words is not None:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")

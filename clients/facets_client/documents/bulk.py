@@ -14,13 +14,12 @@ from facets_client.documents.files import DocumentRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 from facets_client.generated.session import UpsertSession
-from facets_client.generated.types import ModelVersion, TruncatedDocument
+from facets_client.generated.types import ModelVersion
 from facets_client.load.rows import Record, Rejection
 from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 from facets_client.load.state import Place
 
 _DUPLICATE_WINDOW = 100_000  # ids remembered to find duplicates, in bounded memory
-_TRUNCATED_SHOWN = 3
 _TOKEN_REFUSED = (NotFoundError, InvalidArgumentError, FailedPreconditionError)
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
@@ -43,8 +42,6 @@ class IndexTask:
 
     Attributes:
         index_revision: Revision that holds everything stored; pass it as min_revision to search it.
-        truncated: The first documents of this run that were stored without being read to their end. The saved
-            position counts all of them as ``num_truncated``.
     """
 
     def __init__(
@@ -66,7 +63,6 @@ class IndexTask:
         self._busy_since = 0.0  # when the server started on the oldest batch in flight
         self.resume_token = ""
         self.index_revision = 0
-        self.truncated: list[TruncatedDocument] = []
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
         """The batches after a position, within the server's limits."""
@@ -101,7 +97,6 @@ class IndexTask:
             raise ServerError(grpc.StatusCode.INTERNAL, message)
         self._adapt_batch_size(batch.num_bytes)
         self.index_revision = ack.index_revision
-        self.truncated += ack.truncated[: _TRUNCATED_SHOWN - len(self.truncated)]
         if any(item.position >= len(batch.records) for item in ack.rejected):
             message = f"the server rejected a document that is not among the {len(batch.records)} of its batch"
             raise ServerError(grpc.StatusCode.INTERNAL, message)

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.generated.types import Document
@@ -28,7 +28,6 @@ _MAX_COLUMNS_SHOWN = 20
 _FIRST_ROWS = 100
 _FIRST_CHARS = 2**16
 _FIRST_STREAM_CHARS = 2**12
-_MAX_FIRST_REJECTIONS = 1_000
 
 DocumentRecord = Record[Document] | Rejection
 
@@ -70,9 +69,6 @@ class DocumentFiles:
         files: At least one.
         columns: Use of the table columns.
         options: Options for reading the files.
-
-    Attributes:
-        files: As given.
     """
 
     def __init__(self, files: Sequence[InputFile], columns: Columns, options: ReadOptions) -> None:
@@ -101,7 +97,7 @@ class DocumentFiles:
     def digest(self) -> str:
         """Digest of the only file's first bytes, else of the names, sizes and times of all files."""
         if len(self.files) == 1:
-            return self._open_first().source.digest
+            return self._open(self.files[0]).source.digest
         stats = ((os.path.abspath(file.path), os.stat(file.path)) for file in self.files)
         listed = "\0".join(f"{path}\0{stat.st_size}\0{stat.st_mtime_ns}" for path, stat in stats)
         return hashlib.sha256(listed.encode("utf-8", "surrogateescape")).hexdigest()
@@ -123,7 +119,7 @@ class DocumentFiles:
             if form:
                 form.require_reader()
         try:
-            self._open_first().decide(self._columns, self._note_columns)
+            self._open(self.files[0]).decide(self._columns, self._note_columns)
         except InputError as error:
             if len(self.files) == 1 or isinstance(error, ColumnError):
                 raise
@@ -150,21 +146,22 @@ class DocumentFiles:
             if source:
                 source.close()
 
-    def __enter__(self) -> "DocumentFiles":
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *exc_info: object) -> None:
         self.close()
 
-    def _open_first(self) -> "_OpenFile":
-        """The first file, which stays open: standard input can be opened only once."""
-        if self._first is None:
-            self._first = _OpenFile(self.files[0], self._options)
+    def _open(self, file: InputFile) -> "_OpenFile":
+        """A file; the first one stays open, because standard input can be opened only once."""
+        if file is not self.files[0]:
+            return _OpenFile(file, self._options)
+        self._first = self._first or _OpenFile(file, self._options)
         return self._first
 
     def _read_file(self, file: InputFile) -> Iterator[DocumentRecord]:
         try:
-            opened = self._open_first() if file is self.files[0] else _OpenFile(file, self._options)
+            opened = self._open(file)
             with opened.source as self._source:
                 opened.decide(self._columns, self._note_columns)
                 yield from opened.documents()
@@ -188,7 +185,7 @@ class _OpenFile:
 
     def __init__(self, file: InputFile, options: ReadOptions) -> None:
         self.source = Source(file.path)
-        self._file = file
+        self._label = file.label
         self._options = options
         self._form: Format | None = None
         self._rows: Rows = iter(())
@@ -211,14 +208,14 @@ class _OpenFile:
             items = list(self._take_first())
             self._rows = itertools.chain(items, self._rows)
             rows = [item for item in items if isinstance(item, Row)]
-            fault = next((item.message for item in items if isinstance(item, Rejection)), "")
             if rows:
                 self._columns = _choose_columns(self.source.name, rows, asked, form)
                 if (self._columns.text, self._columns.id) != (("text",), "id"):
                     note(self.source.name, _describe_columns(self._columns, rows))
-            elif fault and form.name == "jsonl":  # every line is rejected with its own reason
+            elif items and form.name == "jsonl":  # every line is rejected with its own reason
                 self._columns = replace(asked, text=asked.text or ("text",), id=asked.id or "id")
             else:
+                fault = next((item.message for item in items if isinstance(item, Rejection)), "")
                 why = f"none of its rows can be read: {fault}" if fault else "is empty: it has no rows"
                 raise InputError(f"{self.source.name}: {why}")
         self._form = form
@@ -230,66 +227,51 @@ class _OpenFile:
             if isinstance(row, Rejection):
                 yield row
             else:
-                generated_id = f"{self._file.label}#{row.line}" if is_numbered else self._file.label
-                yield to_document_record(row, self._columns, generated_id)
+                yield to_document_record(
+                    row, self._columns, f"{self._label}#{row.line}" if is_numbered else self._label
+                )
 
     def _take_first(self) -> Iterator[Row | Rejection]:
         """The first rows, and the rejections between them."""
-        max_chars = _FIRST_STREAM_CHARS if self.source.size is None else _FIRST_CHARS
-        num_rows = num_rejections = num_chars = 0
-        while num_rows < _FIRST_ROWS and num_chars < max_chars and num_rejections < _MAX_FIRST_REJECTIONS:
-            item = next(self._rows, None)
-            if item is None:
-                return
-            if isinstance(item, Row):
-                num_rows += 1
-                num_chars += sum(len(value) for value in item.fields.values() if isinstance(value, str))
-            else:
-                num_rejections += 1
+        num_chars = 0
+        for item in itertools.islice(self._rows, _FIRST_ROWS):
             yield item
+            if isinstance(item, Row):
+                num_chars += sum(len(value) for value in item.fields.values() if isinstance(value, str))
+            if num_chars >= (_FIRST_STREAM_CHARS if self.source.size is None else _FIRST_CHARS):
+                return
 
 
 def to_document_record(row: Row, columns: Columns, generated_id: str) -> DocumentRecord:
-    """The document of a row, or its rejection.
-
-    Args:
-        row: The row; its id and text are removed from it.
-        columns: Use of the columns.
-        generated_id: Id of the document if no column holds one and ids are not made from texts.
-    """
+    """The document of a row, or its rejection; ``generated_id`` is its id if no column holds one."""
     fields = row.fields
-    document_id = ""
+    document_id: Any = ""
 
     def reject(reason: str, message: str) -> Rejection:
-        return Rejection(row.line, reason, message, document_id, row.excerpt)
+        known_id = document_id if isinstance(document_id, str) else ""
+        return Rejection(row.line, reason, message, known_id, row.excerpt)
 
     if columns.id:
-        value = fields.pop(columns.id, None) if columns.id in fields else ...
-        if value is ...:
+        if columns.id not in fields:
             return reject("missing_id", f"field {columns.id!r} is missing")
-        if isinstance(value, int) and not isinstance(value, bool):
-            value = str(value)
-        if not isinstance(value, str):
-            return reject("invalid_id", f"field {columns.id!r} must be a string, got {type_name(value)}")
-        if not value:
+        document_id = fields.pop(columns.id)
+        if isinstance(document_id, int) and not isinstance(document_id, bool):
+            document_id = str(document_id)
+        if not isinstance(document_id, str):
+            return reject("invalid_id", f"field {columns.id!r} must be a string, got {type_name(document_id)}")
+        if not document_id:
             return reject("invalid_id", f"field {columns.id!r} is empty")
-        document_id = value
-    is_joined = len(columns.text) > 1
-    shown = " and ".join(map(repr, columns.text))
-    if not any(name in fields for name in columns.text):
-        return reject("missing_text", f"fields {shown} are missing" if is_joined else f"field {shown} is missing")
-    texts = []
-    for name in columns.text:
-        value = fields.get(name)
-        if is_joined and value is None:
-            continue
-        if not isinstance(value, str):
-            return reject("invalid_text", f"field {name!r} must be a string, got {type_name(value)}")
-        if value.strip():
-            texts.append(value)
-    if not texts:
-        return reject("empty_text", f"fields {shown} have no text" if is_joined else f"field {shown} has no text")
-    text = "\n\n".join(texts)
+    shown = f"field{'s' if len(columns.text) > 1 else ''} {' and '.join(map(repr, columns.text))}"
+    values = [fields[name] for name in columns.text if name in fields]
+    if not values:
+        return reject("missing_text", f"{shown}: missing, expected a text")
+    texts = [value for value in values if value is not None or len(columns.text) == 1]
+    wrong = [value for value in texts if not isinstance(value, str)]
+    if wrong:
+        return reject("invalid_text", f"{shown}: must be a string, got {type_name(wrong[0])}")
+    text = "\n\n".join(filter(str.strip, texts))
+    if not text:
+        return reject("empty_text", f"{shown}: no text, expected at least one word")
     if not document_id and columns.generated_ids == "content":
         document_id = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     document = Document(document_id or generated_id, text, _payload(fields, columns))
@@ -299,18 +281,15 @@ def to_document_record(row: Row, columns: Columns, generated_id: str) -> Documen
 def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
     """The payload, title first, without empty cells if the format is untyped."""
     title = fields.get(columns.title) if columns.title else None
-    names = columns.payload
-    if names is None:
-        names = tuple(name for name in fields if name not in (*columns.text, columns.title))
     payload: dict[str, object] = {} if title in (None, "") else {"title": title}
-    for name in names:
+    names = columns.payload
+    for name in [name for name in fields if name not in (*columns.text, columns.title)] if names is None else names:
         if name in fields and not (name == "title" and "title" in payload):
             value = fields[name]
-            if name in columns.converters and isinstance(value, str):
-                value = columns.converters[name](value)
-                if value is None:
-                    continue
-            payload[name] = value
+            is_untyped = name in columns.converters and isinstance(value, str)
+            value = columns.converters[name](value) if is_untyped else value
+            if value is not None or not is_untyped:
+                payload[name] = value
     return payload
 
 

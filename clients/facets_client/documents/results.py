@@ -32,7 +32,7 @@ class WriteResult:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult(Listed[SearchHit]):
-    """Hits of one query, best first: ``for hit in result``."""
+    """Hits of one query, best first."""
 
     hits: tuple[SearchHit, ...]
 

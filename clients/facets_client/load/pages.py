@@ -24,15 +24,7 @@ def read_text(source: Source, options: ReadOptions) -> Rows:
     if isinstance(text, Rejection):
         yield text
         return
-    if _looks_like_table(text):
-        options.note(f"{source.name}: is read as one text; if it is a table, use --format csv")
     yield _document(text, "")
-
-
-def _looks_like_table(text: str) -> bool:
-    """Whether the first lines have equally many semicolons, tabs or bars."""
-    lines = text.splitlines()[:4]
-    return len(lines) > 2 and any(len({line.count(mark) for line in lines}) == 1 for mark in ";\t|" if mark in text)
 
 
 _FRONT_MATTER = re.compile(r"\A---\r?\n(.*?)\r?\n(?:---|\.\.\.)\r?\n", re.DOTALL)

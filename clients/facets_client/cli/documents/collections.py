@@ -36,7 +36,6 @@ def collections(context: typer.Context) -> None:
     Examples:
       facets collections
       facets collections create news --model facets-en
-      facets collections show news
     """
     if context.invoked_subcommand is None:
         list_collections(context)
@@ -67,7 +66,6 @@ def create_collection(
     Examples:
       facets collections create news
       facets collections create papers --search-field title --search-field authors:1
-      facets collections create news --model facets-en
     """
     note, search_fields = settings_of(context).note, parse_search_fields(search_field)
     ask(
@@ -105,7 +103,6 @@ def reindex_collection(
     Examples:
       facets collections reindex news
       facets collections reindex news --model facets-minilm-en
-      facets collections reindex news --search-field title:2 --search-field authors:1
     """
     settings = settings_of(context)
     search_fields = parse_search_fields(search_field)

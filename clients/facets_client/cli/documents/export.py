@@ -45,7 +45,6 @@ def export(
     Examples:
       facets export news news.jsonl.gz
       facets export news recent.csv --where 'year>=2024'
-      facets export news - | jq .title
     """
     settings = settings_of(context)
     suffix = _suffix_of(file, facets=facets, force=force)

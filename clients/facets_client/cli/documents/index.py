@@ -133,7 +133,6 @@ def index(
     Examples:
       facets index articles.csv --collection news --create --text body --title headline
       facets index articles.csv -c news --dry-run
-      facets index handbook/ 'reports/*.pdf' -c docs --create
     """
     settings = settings_of(context)
     bulk_settings = bulk.settings(window=window, limit=columns.limit, strict=columns.strict)
@@ -175,12 +174,8 @@ def index(
             )
     num_truncated = report.place.totals.get("num_truncated", 0)
     if num_truncated:
-        first = ", ".join(
-            f"{item.id} ({item.token_stats.num_tokens} of {item.token_stats.num_tokens_in_text} tokens)"
-            for item in task.truncated
-        )
         documents = count_of(num_truncated, "document is", "documents are")
-        settings.note(f"{documents} stored but not read to the end: {first or '...'}")
+        settings.note(f"{documents} stored but not read to the end")
     more: dict[str, Any] = {"num_truncated": num_truncated, "num_reconnects": report.num_reconnects, "dry_run": False}
     _end(bulk_input, report, "indexed", "stored", index_revision=task.index_revision, **more)
 
@@ -290,7 +285,6 @@ def encode(
     Examples:
       facets encode articles.csv --out articles.encoded
       facets encode handbook/ --out handbook.encoded --workers 4
-      facets encode part-*.jsonl.gz --out all.encoded --ray auto
     """
     settings = settings_of(context)
     require_extra("parquet", "pyarrow")

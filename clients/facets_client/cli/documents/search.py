@@ -1,5 +1,7 @@
 """``facets search`` and ``facets rerank``."""
 
+from collections.abc import Sequence
+from functools import partial
 from typing import Annotated, Literal
 
 import typer
@@ -8,7 +10,6 @@ from rich.padding import Padding
 from rich.text import Text
 
 from facets_client.cli.options import (
-    USE_CONTENT,
     CollectionOption,
     FileOption,
     ModelOption,
@@ -17,15 +18,14 @@ from facets_client.cli.options import (
     WhereOption,
     WordsOption,
     check_is_text,
-    given,
     parse_where,
     texts_from,
 )
 from facets_client.cli.output import clean, count_of, match_line, print_json, print_table, shortened, stdout
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import ask, settings_of
 from facets_client.core.html import pieces
 from facets_client.documents.results import SearchResults, field_line, in_text, is_sure, path_of, shown_part
-from facets_client.generated.types import SearchHit, SearchMode
+from facets_client.generated.types import RerankedTexts, SearchHit, SearchMode
 
 _ANSWER_STYLE, _WORD_STYLE = "yellow", "bold"
 _TEXT_CHARS = 300
@@ -57,7 +57,7 @@ def search(
     full: Annotated[bool, typer.Option("--full", help="Show whole texts and payloads.")] = False,
     parts: Annotated[bool, typer.Option("--parts", help="Return parts of long documents as separate hits.")] = False,
     model: Annotated[str, typer.Option(help="Model for the query, from the collection's embedding space.")] = "",
-    min_revision: Annotated[int | None, typer.Option(help="Wait for this index revision.")] = None,
+    min_revision: Annotated[int, typer.Option(help="Wait for this index revision.", show_default=False)] = 0,
 ) -> None:
     """Find the documents that answer a query, and show why.
 
@@ -65,29 +65,25 @@ def search(
     Examples:
       facets search "who won the cup" --collection news --top-k 10
       facets search "rate cuts" -c news --where 'year>=2020' --where 'language=en'
-      facets search 'error AB-1234 "out of memory"' -c tickets --mode lexical
     """
     settings = settings_of(context)
-    check_is_text(query, USE_CONTENT)
-    options = given(
-        top_k=top_k,
-        mode=mode,
-        combine=combine,
-        min_confidence=min_confidence,
-        diversify=diversify,
-        num_words=num_words,
-        min_revision=min_revision,
-    )
+    check_is_text(query)
     with settings.connect() as client:
         found = client.search(
             collection,
             [query],
+            top_k=top_k,
+            mode=mode,
+            combine=combine or "",
             where=parse_where(where),
             exact=exact,
+            min_revision=min_revision,
             evidence=evidence or explain,
+            num_words=num_words,
+            min_confidence=min_confidence,
+            diversify=diversify,
             group=not parts,
             model=model,
-            **options,
         )
     if settings.json:
         names = ("index_revision", "exhaustive", "index_kind", "recall", "left_out", "model", "timings", "warnings")
@@ -188,19 +184,23 @@ def rerank(
     Examples:
       facets rerank "how fast can a camel run" "Camels reach 65 km/h." "Camels live in deserts."
       facets rerank "rate cuts" --file candidates.txt --top-k 10
-      facets --json rerank "rate cuts" --file - < candidates.txt
     """
-    settings = settings_of(context)
-    check_is_text(query, USE_CONTENT)
+    check_is_text(query)
     asked = list(texts_from(texts, file))
     if top_k is not None:
         top_k = min(top_k, len(asked))  # the server rejects a larger value
-    with settings.connect() as client:
-        found = client.rerank(query, asked, model=model, **given(top_k=top_k, mode=mode))
-    if settings.json:
-        about = {name: getattr(found, name) for name in ("results", "model", "timings", "num_tokens")}
-        print_json({"query": query, **about})
-        return
+    ask(
+        context,
+        lambda client: client.rerank(query, asked, model=model, top_k=top_k, mode=mode),
+        partial(_print_reranked, asked),
+        lambda found: {
+            "query": query,
+            **{name: getattr(found, name) for name in ("results", "model", "timings", "num_tokens")},
+        },
+    )
+
+
+def _print_reranked(asked: Sequence[str], found: RerankedTexts) -> None:
     measure = "score" if any(result.confidence is None for result in found.results) else "confidence"
     rows = []
     for rank, result in enumerate(found.results, start=1):

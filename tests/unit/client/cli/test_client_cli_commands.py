@@ -288,20 +288,10 @@ def test_text_from_elsewhere_cannot_command_the_terminal():
     assert shortened(" a\n b ", 10) == "a b"
 
 
-def test_status_is_one_screen(facets, filled, server):
+def test_status_is_one_screen(facets, server):
     shown = facets("status").stdout
-    for part in (
-        "0.1.0",
-        "42 OK",
-        "documents 3.1 MB",
-        "5.4 GB",
-        "2023-11-14 23:13 UTC",
-        "fake (default)",
-        "7",
-        "news",
-    ):
+    for part in ("0.1.0", "42 OK", "documents 3.1 MB", "5.4 GB", "2023-11-14 23:13 UTC", "fake 7"):
         assert part in shown
-    assert len(shown.splitlines()) < 40
     found = json.loads(facets("--json", "status").stdout)
     assert (found["version"], found["request_counts"], found["disk_uses"]) == (
         "0.1.0",
@@ -309,7 +299,6 @@ def test_status_is_one_screen(facets, filled, server):
         {"documents": 3 * 2**20},
     )
     assert found["target"] == server.target
-    assert [one["name"] for one in found["collections"]] == ["news"]
 
 
 def test_serve_replaces_itself_by_the_server(facets, monkeypatch):
