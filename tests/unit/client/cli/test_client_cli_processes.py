@@ -7,9 +7,10 @@ import subprocess
 import sys
 import threading
 
+import grpc
 import pytest
 from facets_client.cli.main import interrupt_again
-from fake_world import Pace
+from fake_world import Pace, status_of
 from waiting import wait_until
 
 COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
@@ -70,31 +71,6 @@ def test_interrupted_load_goes_on(start, world, tmp_path):
     assert stored < 200
 
 
-def test_restart_and_changed_inputs_start_over(start, world, tmp_path):
-    path = tmp_path / "in.jsonl"
-
-    def interrupted():
-        path.write_text("".join(rows(200)))
-        world.pace = Pace(10)
-        before = world.num_streams
-        process = start("index", "in.jsonl", "-c", "news", "--batch-size", "4")
-        wait_until(lambda: world.num_streams > before)
-        world.pace.wait_until_used_up()
-        process.send_signal(signal.SIGINT)
-        assert finish(process)[0] == 130
-        world.pace.release(10_000)
-
-    interrupted()
-    code, out, err = finish(start("index", "in.jsonl", "-c", "news", "--restart"))
-    assert (code, "continuing" in err) == (0, False)
-    interrupted()
-    path.write_text("".join(rows(201)))
-    code, out, err = finish(start("index", "in.jsonl", "-c", "news"))
-    assert code == 0
-    assert "changed since the interrupted run" in err
-    assert "201 records: 201 stored" in out
-
-
 def test_an_interrupt_that_hits_a_finalizer_is_not_lost(monkeypatch):
     class Dropped:
         def __del__(self):
@@ -145,3 +121,12 @@ def test_a_closed_standard_output_is_reported(server, environment, tmp_path):
     done = subprocess.run(shell, stderr=subprocess.PIPE, env=environment, cwd=tmp_path, timeout=60, check=False)
     assert done.returncode == 2
     assert done.stderr == b"facets: standard output is closed, expected somewhere to write to\n"
+
+
+def test_a_changed_input_starts_over(facets, world, tmp_path):
+    (tmp_path / "in.jsonl").write_text("".join(rows(8)))
+    world.faults["UpsertStream"].append(status_of(grpc.StatusCode.INTERNAL, "broken"))
+    facets("index", "in.jsonl", "-c", "news", code=4)
+    (tmp_path / "in.jsonl").write_text("".join(rows(9)))
+    done = facets("index", "in.jsonl", "-c", "news")
+    assert "changed since the interrupted run" in done.stderr and "9 stored" in done.stdout

@@ -37,15 +37,6 @@ def test_nothing_relevant_is_said(facets, answered, world):
     assert "nothing relevant: no document has confidence 0.5" in out
 
 
-def test_programs_get_every_hit_with_offsets(facets, answered):
-    hits = {hit["id"]: hit for hit in json.loads(facets("--json", "search", "x", "-c", "news").stdout)["hits"]}
-    answer = hits["cup"]["answer"]
-    assert ANSWER[answer["start"] : answer["end"]] == "Ajax of Amsterdam"
-    (word,) = hits["cup"]["matched_spans"]
-    assert (word["start"], word["end"]) == (answer["start"], answer["start"] + 4)
-    assert hits["far"]["confidence"] == 0.04
-
-
 def hit(text, answer=None, words=()):
     spans = tuple(Span(text.index(word), text.index(word) + len(word)) for word in words)
     where = None if answer is None else Span(text.index(answer), text.index(answer) + len(answer))

@@ -6,7 +6,6 @@ import re
 import subprocess
 import sys
 from pathlib import Path
-from typing import get_args
 
 import facets_client
 import pytest
@@ -14,13 +13,11 @@ from facets_client import AsyncFacetsClient, FacetsClient
 from facets_client.cli.documents.search import search
 from facets_client.core.channel import SERVICES, SLOW_RPCS, rpc_of
 from facets_client.documents.files import ID_NAMES, TEXT_NAMES, TITLE_NAMES
-from facets_client.filters import Equals
-from facets_proto.v1 import documents_pb2, filters_pb2, papers_pb2
+from facets_proto.v1 import documents_pb2
 from google.protobuf.message_factory import GetMessageClass
 from proto_files import SERVICES as DESCRIPTORS
 
 ROOT = Path(__file__).parents[4]
-FILTER = filters_pb2.Filter.DESCRIPTOR
 PROBE = """
 import json, sys, socket
 def refuse(*args, **kwargs):
@@ -84,15 +81,6 @@ def test_fields_of_a_search_have_one_name_in_every_layer():
         assert {"where", "top_k"} <= names <= rpc, names ^ rpc
 
 
-def test_conditions_are_called_where():
-    files = (documents_pb2.DESCRIPTOR, papers_pb2.DESCRIPTOR)
-    messages = [message for file in files for message in file.message_types_by_name.values()]
-    in_rpcs = [field.name for message in messages for field in message.fields if field.message_type is FILTER]
-    taken = [parameter for method in BLOCKING.values() for parameter in inspect.signature(method).parameters.values()]
-    in_python = [parameter.name for parameter in taken if Equals in get_args(parameter.annotation)]
-    assert in_rpcs == in_python == ["where"] * 5
-
-
 def test_the_page_and_the_command_know_the_same_columns():
     names = r"const {} = (\[.*?\]);"
     page = (ROOT / "server/facets_server/gateway/playground/js/file_rows.js").read_text(encoding="utf-8")
@@ -106,8 +94,3 @@ def test_importing_the_client_is_light_and_opens_no_connection(environment):
     assert not loaded & {"torch", "faiss", "spacy", "scipy", "transformers", "facets", "facets_server"}
     assert "facets_client" in loaded
     assert sorted(facets_client.__all__) == facets_client.__all__
-
-
-def test_a_client_shows_its_target():
-    with FacetsClient("localhost:1") as client:
-        assert repr(client) == "FacetsClient('localhost:1')"

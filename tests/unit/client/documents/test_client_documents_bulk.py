@@ -206,17 +206,6 @@ def test_interruption_keeps_the_place_and_the_rejections(loader, world, monkeypa
     assert len(world.documents["news"]) == 56
 
 
-def test_limit_counts_over_interruptions(loader, world):
-    loader.write(lines(60))
-    assert counts(loader.run(limit=10))[1] == 10
-    world.break_after_acks.extend([1] + [0] * 100)
-    with pytest.raises(UnavailableError):
-        loader.run(limit=10, max_wait_s=0.05)
-    world.break_after_acks.clear()
-    assert counts(loader.run(limit=10)) == (10, 10, 0)
-    assert len(world.documents["news"]) == 10
-
-
 def test_the_window_bounds_what_is_read_ahead(loader, world):
     world.pace = Pace(5)
     loader.write(lines(1_000))
@@ -227,9 +216,3 @@ def test_the_window_bounds_what_is_read_ahead(loader, world):
     world.pace.release(10_000)
     thread.join(timeout=30)
     assert len(world.documents["news"]) == 1_000
-
-
-def test_ids_that_come_up_twice_in_the_neighbourhood(loader, world):
-    loader.write([*lines(300), *lines(30)])
-    assert counts(loader.run(batch_size=16)) == (330, 300, 30)
-    assert [item["line"] for item in loader.rejections()] == list(range(301, 331))

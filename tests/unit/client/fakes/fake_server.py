@@ -6,13 +6,7 @@ from concurrent import futures
 
 import grpc
 import numpy as np
-from facets_proto.v1 import (
-    common_pb2,
-    diagnosis_pb2,
-    documents_pb2,
-    models_pb2,
-    results_pb2,
-)
+from facets_proto.v1 import common_pb2, diagnosis_pb2, documents_pb2, models_pb2, results_pb2
 from fake_papers import PaperService
 from fake_texts import Embedding, Similarity, Summarization, Topics
 from fake_world import (
@@ -54,22 +48,10 @@ class Collections(Service):
         return documents_pb2.ListCollectionsResponse(collections=page, next_page_token=token)
 
     def DiagnoseCollection(self, request, context):
-        """As many queries as were asked, and a facet that pays by each."""
         near = diagnosis_pb2.Neighbours(num_queries=4, self_first=1.0, unreached=0.25, largest_hub=3)
-        reply = diagnosis_pb2.DiagnoseCollectionResponse(
-            num_documents=4,
-            num_parts=5,
-            num_parts_seen=5,
-            num_queries=len(request.queries),
-            vectors=diagnosis_pb2.VectorReport(
-                num_rows=9, dim=4, dot=near, cosine=near, findings=["nothing stands out"]
-            ),
-            model=MODEL,
-        )
-        if request.queries:
-            reply.recall, reply.index_kind = 0.9, "faiss-ivf-int8"
-            reply.missed_ids.append("d7")
-        return reply
+        vectors = diagnosis_pb2.VectorReport(num_rows=9, dim=4, dot=near, cosine=near, findings=["nothing stands out"])
+        recall = 0.9 if request.queries else None
+        return diagnosis_pb2.DiagnoseCollectionResponse(num_documents=4, num_parts=5, vectors=vectors, recall=recall)
 
     def ReindexCollection(self, request, context):
         """Encodes two documents a call."""

@@ -114,16 +114,15 @@ def test_compressed_data_that_is_cut_off_or_damaged_ends_with_a_rejection(tmp_pa
     assert rows_of("a.jsonl", bytes(damaged), tmp_path)[-1].reason == "damaged_input"
 
 
-@pytest.mark.parametrize(("suffix", "opened"), [("gz", gzip.open), ("xz", lzma.open)])
-def test_a_line_that_unpacks_to_much_is_rejected_without_being_held(tmp_path, environment, suffix, opened):
-    path = tmp_path / f"line.jsonl.{suffix}"
-    with opened(path, "wb") as stream:
+def test_a_line_that_unpacks_to_much_is_rejected_without_being_held(tmp_path, environment):
+    path = tmp_path / "line.jsonl.gz"
+    with gzip.open(path, "wb", 1) as stream:
         stream.write(b'{"id": "a", "text": "')
-        for _ in range(160):
+        for _ in range(120):
             stream.write(b"a" * MEGABYTE)
         stream.write(b'"}\n{"id": "b", "text": "good"}\n')
     megabytes, found = read_in_process(path, environment)
-    assert found == ["line_too_long", "good"] and megabytes < 120
+    assert found == ["line_too_long", "good"] and megabytes < 110
 
 
 @pytest.mark.parametrize("name", ["nope.jsonl", "."])

@@ -18,7 +18,7 @@ from facets_client.generated.types import (
     TokenStats,
 )
 from facets_client.texts.results import Explanation, PairScore, Scores, Summary
-from fake_world import DIM, NUM_FACETS, fake_facets
+from fake_world import NUM_FACETS, fake_facets
 
 in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 TOKENS = (
@@ -33,13 +33,8 @@ def parsed(html):
     return ElementTree.fromstring(html.replace("&harr;", "-"))
 
 
-def test_one_vector_per_text(client):
-    vectors = client.embed_vectors([f"text {i}" for i in range(9)])
-    assert vectors.shape == (9, DIM)
-    assert np.allclose(vectors[7], fake_facets("text 7").mean(0))
-
-
 def test_embeddings_in_half_precision_belong_to_the_caller(client):
+    assert np.allclose(client.embed_vectors(["a", "b"])[1], fake_facets("b").mean(0))
     embeddings = client.embed(["a", "b"], dtype="float16")
     assert embeddings.facet_embeddings.dtype == np.float16 and len(embeddings) == 2
     np.testing.assert_allclose(embeddings[1], fake_facets("b"), rtol=1e-3)
@@ -52,20 +47,6 @@ def test_a_stream_of_embeddings_keeps_the_order(client, world):
     np.testing.assert_array_equal(np.stack(arrays), np.stack([fake_facets(text) for text in texts]))
     assert world.count("EmbedStream.request") == 17
     assert list(client.embed_stream([])) == []
-
-
-def test_a_stream_reads_no_further_than_its_window(client, world):
-    taken = []
-
-    def source():
-        for i in range(1_000):
-            taken.append(i)
-            yield f"text {i}"
-
-    stream = client.embed_stream(source(), batch_size=2)
-    next(stream)
-    assert len(taken) <= 2 * (world.window + 1)
-    stream.close()
 
 
 def test_errors_of_a_stream_and_of_its_input(make_client, world):
@@ -147,7 +128,5 @@ def test_a_score_shows_which_facets_matched():
 
 def test_a_summary_shows_its_sentences_with_their_place():
     summary = Summary((SummarySentence("A < B.", 2, 10, 16, 0, 0.5),), 7, 3, has_prose=True)
-    text = "".join(parsed(in_notebook(summary)).itertext())
-    assert "A < B. sentence 3 of 7, gain 0.500" in text
+    assert "A < B. sentence 3 of 7, gain 0.500" in "".join(parsed(in_notebook(summary)).itertext())
     assert str(summary) == "A < B."
-    assert "no sentence" in in_notebook(Summary((), 0, 0, has_prose=True))
