@@ -21,15 +21,7 @@ from playwright.sync_api import Browser, Page, expect, sync_playwright  # noqa: 
 from server_process import ServerProcess, free_port, make_toy_checkpoint  # noqa: E402
 
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome")
-FLAGS = (
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
+FLAGS = ("--no-sandbox", "--disable-gpu", "--disable-background-networking")
 PAGE = os.environ.get("FACETS_PAGE", "")  # address of a running page with the samples
 MODELS = ("facets-en", "facets-passages-small-en", "facets-relations-en", "facets-papers-en")
 WAIT_MS = 60_000  # for busy machines
@@ -43,11 +35,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 class WebServer(ServerProcess):
-    """A server process with its page.
-
-    Attributes:
-        url: Address of the page.
-    """
+    """A server process with its page at ``url``."""
 
     def __init__(
         self, data_dir: Path, models: tuple[Path, ...], *, http_port: int | None = None, **settings: object
@@ -83,14 +71,9 @@ def sample_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WebServe
         with FacetsClient(server.target, timeout_s=120) as client:
             client.create_collection("samples")
             lines = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()
-            records = [json.loads(line) for line in lines]
-            client.upsert("samples", [document(record) for record in records])
+            records = map(json.loads, lines)
+            client.upsert("samples", [Document(record.pop("id"), record.pop("text"), record) for record in records])
         yield server
-
-
-def document(record: dict[str, object]) -> Document:
-    rest = {name: value for name, value in record.items() if name not in ("id", "text")}
-    return Document(id=str(record["id"]), text=str(record["text"]), payload=rest)
 
 
 @pytest.fixture(scope="session")
@@ -122,12 +105,10 @@ def open_page(browser: Browser, errors: list[str]) -> Iterator[Callable[..., Pag
         contexts.append(context)
         page = context.new_page()
         page.set_default_timeout(WAIT_MS)
+        own = url.partition("#")[0]
         page.on("pageerror", lambda error: errors.append(str(error)))
         page.on("console", lambda message: errors.append(message.text) if message.type == "error" else None)
-        page.on(
-            "request",
-            lambda request: None if request.url.startswith(url.partition("#")[0]) else errors.append(request.url),
-        )
+        page.on("request", lambda request: None if request.url.startswith(own) else errors.append(request.url))
         page.goto(url)
         return page
 

@@ -1,8 +1,8 @@
 """The distributions: each holds its package and nothing else; and they work where they are installed."""
 
-import importlib.util
 import os
 import re
+import runpy
 import shutil
 import subprocess
 import sys
@@ -11,7 +11,6 @@ import tomllib
 import venv
 import zipfile
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 from toys import toy_model
@@ -39,28 +38,20 @@ def project(name: str = "multifacet") -> dict:
 
 
 @pytest.fixture(scope="module")
-def builder() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("script_build_packages", ROOT / "scripts" / "build_packages.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
-
-
-@pytest.fixture(scope="module")
-def wheels(builder: ModuleType, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def wheels(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Those of code, and of two toy models of which one borrows the other's words."""
     work = tmp_path_factory.mktemp("models")
     toy_model().save(work / "toy-words")
     shutil.copytree(work / "toy-words", work / "toy")
     config = (work / "toy" / "config.json").read_text()
     (work / "toy" / "config.json").write_text(config.replace('"words": "."', '"words": "../toy-words"'))
+    stage_model = runpy.run_path(str(ROOT / "scripts" / "build_packages.py"))["stage_model"]
     sources = {name: folder for name, (folder, _, _) in DISTRIBUTIONS.items()}
     for model in ("toy", "toy-words"):
         (work / model / "README.md").write_text("A toy.")
         for file in ("vocabulary.tsv", "vectors.safetensors") if model == "toy" else ():
             (work / model / file).unlink()
-        sources[model] = builder.stage_model(work / model, work / "staged" / model)
+        sources[model] = stage_model(work / model, work / "staged" / model)
     return {name: _built(source, tmp_path_factory.mktemp("dist")) for name, source in sources.items()}
 
 
@@ -71,57 +62,20 @@ def _built(source: Path, out: Path) -> Path:
     return wheel
 
 
-def environment(folder: Path, *wheels: Path) -> Path:
-    """An environment with wheels; packages of others are borrowed from the running one."""
-    venv.create(folder, with_pip=False, symlinks=True)
-    python = folder / "bin" / "python"
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet", "--no-deps", "--no-index"]
-    subprocess.run([*pip, *map(str, wheels)], check=True, capture_output=True)
-    (site,) = folder.glob("lib/python*/site-packages")
-    # Only the folder, not its .pth files: an editable install of the checkout must not come along.
-    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
-    return folder
-
-
-@pytest.fixture(scope="module")
-def installed(wheels: dict[str, Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Folder of an environment with everything."""
-    return environment(tmp_path_factory.mktemp("environment"), *wheels.values())
-
-
-def run(folder: Path, *command: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
-    program, *arguments = command
-    return subprocess.run(
-        [str(folder / "bin" / program), *arguments],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-
-
 @pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_wheel_holds_its_packages_and_nothing_else(name: str, wheels: dict[str, Path]) -> None:
+def test_wheel_holds_its_packages_and_programs_and_nothing_else(name: str, wheels: dict[str, Path]) -> None:
     names = zipfile.ZipFile(wheels[name]).namelist()
     folders = {path.split("/")[0] for path in names}
-    packages = DISTRIBUTIONS[name][1]
+    _, packages, programs = DISTRIBUTIONS[name]
     assert {folder for folder in folders if not folder.endswith(".dist-info")} == packages
     assert {f"{package}/py.typed" for package in packages} <= set(names)
     assert {Path(path).name for path in names if ".dist-info/licenses/" in path} == {"LICENSE", "NOTICE"}
-
-
-def test_the_client_s_wheel_is_small_and_brings_the_protos(wheels: dict[str, Path]) -> None:
-    names = zipfile.ZipFile(wheels["multifacet-client"]).namelist()
-    assert any(name.endswith("facets_proto/v1/documents.proto") for name in names)
-    assert any(name.endswith("facets_proto/google/rpc/status.proto") for name in names)
-    assert wheels["multifacet-client"].stat().st_size < MAX_CLIENT_WHEEL_BYTES
-
-
-@pytest.mark.parametrize("name", ["multifacet", "multifacet-client"])
-def test_base_requirements_are_light(name: str) -> None:
-    assert not {canonical(requirement) for requirement in project(name)["dependencies"]} & HEAVY
+    assert set(project(name).get("scripts", ())) == programs
+    if name == "multifacet-client":
+        assert {"facets_proto/v1/documents.proto", "facets_proto/google/rpc/status.proto"} <= set(names)
+        assert wheels[name].stat().st_size < MAX_CLIENT_WHEEL_BYTES
+    if name in ("multifacet", "multifacet-client"):
+        assert not {canonical(requirement) for requirement in project(name)["dependencies"]} & HEAVY
 
 
 def test_every_requirement_is_pinned() -> None:
@@ -181,20 +135,19 @@ def hinting_files() -> list[Path]:
     return [path for path in paths if "node_modules" not in path.parts]
 
 
-def test_installed_library_finds_models_of_packages_and_what_they_borrow(installed: Path) -> None:
-    code = "import facets; model = facets.load('toy'); print(facets.__file__, model.encode(['a dog']).shape)"
-    done = run(installed, "python", "-c", code)
-    assert str(installed) in done.stdout
-    assert "(1, 3, 32)" in done.stdout
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", DISTRIBUTIONS)
-def test_programs_of_a_distribution_that_is_installed_alone_start_or_say_what_they_need(
-    name: str, wheels: dict[str, Path], tmp_path: Path
+def test_installed_library_finds_models_of_packages_and_what_they_borrow(
+    wheels: dict[str, Path], tmp_path: Path
 ) -> None:
-    needs = {"multifacet-server": ["multifacet", "multifacet-client"], "multifacet-lab": ["multifacet"]}.get(name, [])
-    alone = environment(tmp_path, *(wheels[one] for one in [name, *needs]))
-    assert set(project(name).get("scripts", ())) == DISTRIBUTIONS[name][2]
-    for program in DISTRIBUTIONS[name][2]:
-        assert "usage" in run(alone, program, "--help").stdout.lower()
+    folder = tmp_path / "environment"
+    venv.create(folder, with_pip=False, symlinks=True)
+    python = str(folder / "bin" / "python")
+    pip = [sys.executable, "-m", "pip", "--python", python, "install", "--quiet", "--no-deps", "--no-index"]
+    installed = [str(wheels[name]) for name in ("multifacet", "toy", "toy-words")]
+    subprocess.run([*pip, *installed], check=True, capture_output=True)
+    (site,) = folder.glob("lib/python*/site-packages")
+    # Other packages come from the running environment; only its folder, not its .pth files, which name the checkout.
+    (site / "borrowed.pth").write_text(sysconfig.get_path("purelib") + "\n")
+    code = "import facets; model = facets.load('toy'); print(facets.__file__, model.encode(['a dog']).shape)"
+    clean = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "PYTHONHOME")}
+    done = subprocess.run([python, "-c", code], cwd=folder, env=clean, capture_output=True, text=True, check=True)
+    assert str(folder) in done.stdout and "(1, 3, 32)" in done.stdout

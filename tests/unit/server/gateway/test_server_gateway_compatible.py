@@ -77,11 +77,8 @@ def test_openai_embeddings():
     }
     one = client().post("/v1/embeddings", json={"input": "cat", "user": "me", "dimensions": DIM}).json()
     assert (one["model"], len(one["data"])) == ("long", 1)  # models of passages come first
-
-
-def test_openai_embeddings_as_base64():
-    reply = client().post("/v1/embeddings", json={"input": "cat", "encoding_format": "base64"}).json()
-    vector = np.frombuffer(base64.b64decode(reply["data"][0]["embedding"]), dtype="<f4")
+    packed = client().post("/v1/embeddings", json={"input": "cat", "encoding_format": "base64"}).json()
+    vector = np.frombuffer(base64.b64decode(packed["data"][0]["embedding"]), dtype="<f4")
     assert vector.tolist() == [1, 0, 0, 0]
 
 
@@ -91,19 +88,16 @@ def test_openai_facets_without_unused_ones():
     assert data[1]["facet_spans"] == [[0, 3]]
 
 
-def test_openai_models():
+def test_openai_models_and_tei_info():
     assert [model["id"] for model in client().get("/v1/models").json()["data"]] == ["long", "short"]
+    info = client().get("/info").json()
+    assert (info["model_id"], info["max_input_length"], info["max_client_batch_size"]) == ("long", 256, 512)
 
 
 def test_tei_embed():
     texts = {"inputs": ["cat", "dog"], "truncate": True, "truncation_direction": "Right", "prompt_name": None}
     assert client().post("/embed", json=texts).json() == [[1, 0, 0, 0], [1, 0, 0, 0]]
     assert client().post("/embed", json={**texts, "normalize": False}).json() == [[1, 0, 0, 0], [2, 0, 0, 0]]
-
-
-def test_tei_info():
-    info = client().get("/info").json()
-    assert (info["model_id"], info["max_input_length"], info["max_client_batch_size"]) == ("long", 256, 512)
 
 
 def test_tei_rerank():
@@ -128,26 +122,20 @@ def test_cohere_rerank():
     ("path", "body", "field"),
     [
         ("/v1/embeddings", {}, "input"),
-        ("/v1/embeddings", {"input": []}, "input"),
         ("/v1/embeddings", {"input": None}, "input"),
-        ("/v1/embeddings", {"input": {"a": 1}}, "input"),
         ("/v1/embeddings", {"input": 5}, "input"),
         ("/v1/embeddings", {"input": [[1, 2]]}, "input"),
         ("/v1/embeddings", {"input": ["a", 1.5]}, "input[1]"),
         ("/v1/embeddings", {"input": "a", "model": 3}, "model"),
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, "encoding_format"),
         ("/v1/embeddings", {"input": "a", "dimensions": 3}, "dimensions"),
-        ("/v1/embeddings", {"input": "a", "dimensions": "3"}, "dimensions"),
         ("/v1/embeddings", {"input": "a", "facets": "yes"}, "facets"),
         ("/v1/embeddings", {"input": "a", "voice": "low"}, "voice"),
         ("/embed", {"inputs": "a", "prompt_name": "query"}, "prompt_name"),
-        ("/embed", {"inputs": "a", "truncation_direction": "Left"}, "truncation_direction"),
         ("/embed", {"inputs": "a", "dimensions": 3}, "dimensions"),
         ("/rerank", {"query": "cat"}, "texts"),
-        ("/rerank", {"query": 3, "texts": ["a"]}, "query"),
         ("/rerank", {"query": "cat", "texts": ["a"], "raw_scores": 1}, "raw_scores"),
         ("/v1/rerank", {"query": "cat", "documents": []}, "documents"),
-        ("/v1/rerank", {"query": "cat", "documents": "cat"}, "documents"),
         ("/v1/rerank", {"query": "cat", "documents": ["a", {"title": "b"}]}, "documents[1]"),
         ("/v1/rerank", {"query": "cat", "documents": ["a"], "top_n": 0}, "top_n"),
     ],
@@ -164,7 +152,7 @@ def test_invalid_fields_are_named_in_the_format_of_the_route(path, body, field):
     assert error.get("message", error.get("error")).startswith(f"{field}: ")
 
 
-def test_errors_of_the_server_name_the_field_of_the_route():
+def test_errors_of_the_server_have_the_format_of_the_route():
     error = CallError.of_facets(InvalidInputError("has no words, expected at least one", path=("texts", 1)))
     openai = client(error).post("/v1/embeddings", json={"input": ["a", ""]}).json()["error"]
     assert (openai["param"], openai["message"]) == ("input[1]", "input[1] has no words, expected at least one")
@@ -172,21 +160,15 @@ def test_errors_of_the_server_name_the_field_of_the_route():
     assert tei["error"].startswith("texts[1] has no words")
     cohere = client(error).post("/v1/rerank", json={"query": "cat", "documents": ["a", ""]}).json()
     assert cohere["message"].startswith("documents[1] has no words")
-
-
-def test_unknown_model_is_404():
-    error = CallError(grpc.StatusCode.NOT_FOUND, "model 'gpt' is not served")
-    reply = client(error).post("/v1/embeddings", json={"input": "a", "model": "gpt"})
-    assert reply.status_code == 404
-    assert (reply.json()["error"]["param"], reply.json()["error"]["code"]) == ("model", "model_not_found")
-
-
-def test_overload_has_retry_after_and_the_format_of_the_route():
-    error = CallError.of_facets(OverloadedError("full", retry_after_s=1.5))
-    reply = client(error).post("/v1/embeddings", json={"input": "a"})
+    missing = CallError(grpc.StatusCode.NOT_FOUND, "model 'gpt' is not served")
+    reply = client(missing).post("/v1/embeddings", json={"input": "a", "model": "gpt"})
+    error_body = reply.json()["error"]
+    assert (reply.status_code, error_body["param"], error_body["code"]) == (404, "model", "model_not_found")
+    full = client(CallError.of_facets(OverloadedError("full", retry_after_s=1.5)))
+    reply = full.post("/v1/embeddings", json={"input": "a"})
     assert (reply.status_code, reply.headers["retry-after"]) == (429, "2")
     assert reply.json()["error"]["type"] == "rate_limit_error"
-    assert client(error).post("/embed", json={"inputs": "a"}).json() == {"error": "full", "error_type": "Overloaded"}
+    assert full.post("/embed", json={"inputs": "a"}).json() == {"error": "full", "error_type": "Overloaded"}
 
 
 def test_invalid_json_large_bodies_and_other_content_types_have_the_format_of_the_route():

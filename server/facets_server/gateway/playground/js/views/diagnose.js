@@ -31,7 +31,7 @@ export async function open(root) {
 function show(report) {
   const vectors = report.vectors ?? {};
   const seen = Number(report.numPartsSeen ?? 0) < Number(report.numParts ?? 0) ? `, a random sample of ${count(report.numPartsSeen)} examined` : "";
-  const nodes = [card("Findings", findings(vectors)), card("Vectors", ...vectorTable(vectors))];
+  const nodes = [card("Findings", findings(vectors)), card("Vectors", vectorTable(vectors))];
   if (report.indexKind) nodes.push(card("Recall of the index", ...recall(report)));
   return { nodes, status: `${plural(report.numDocuments, "document")}, ${plural(report.numParts, "part")}${seen}` };
 }
@@ -41,16 +41,14 @@ function findings({ findings: sentences = [] }) {
 }
 
 function vectorTable(vectors) {
-  const near = [["inner product", vectors.dot], ["cosine", vectors.cosine]].map(([name, neighbours = {}]) => [
-    name,
-    percent(neighbours.selfFirst),
-    percent(neighbours.unreached),
-    `${count(neighbours.largestHub)} of ${count(neighbours.numQueries)}`,
+  const { selfFirst, unreached, largestHub, numQueries } = vectors.cosine ?? {};
+  return table([], [
+    ["Facets", `${count(vectors.numRows)} of ${vectors.dim ?? 0} dimensions; effective rank ${decimal(vectors.effectiveRank, 0)}`],
+    ["Duplicates", count(vectors.numDuplicates)],
+    ["Find themselves first", percent(selfFirst)],
+    ["Not near others", percent(unreached)],
+    ["Largest hub", `near ${count(largestHub)} of ${count(numQueries)}`],
   ]);
-  return [
-    h("p", {}, `${count(vectors.numRows)} facets of ${vectors.dim ?? 0} dimensions; ${plural(vectors.numDuplicates, "duplicate")}; effective rank ${decimal(vectors.effectiveRank, 0)}.`),
-    table(["By", "Find themselves", "Not near others", "Largest hub"], near),
-  ];
 }
 
 function recall(answer) {
