@@ -122,13 +122,15 @@ def backup(
     Without a folder, the copy goes into the folder that the setting backup_dir names; backup_keep limits the copies.
     Exit code 1 when the copy is damaged.
     """
-
-    def work(upkeep: ModuleType, settings: "ServerConfig") -> bool:
-        if destination is None:
-            return not upkeep.take_backup(settings, typer.echo).problems
-        return bool(upkeep.back_up_directory(settings.data_dir, destination, typer.echo))
-
-    _upkeep(work, data_dir, config)
+    _upkeep(
+        lambda upkeep, settings: (
+            upkeep.back_up_directory(settings.data_dir, destination, typer.echo)
+            if destination is not None
+            else not upkeep.take_backup(settings, typer.echo).problems
+        ),
+        data_dir,
+        config,
+    )
 
 
 @app.command()
@@ -219,7 +221,6 @@ def _serve(config: "ServerConfig") -> None:
 
     bound_heaps()
     shutdown = _Shutdown(config.drain_s)
-    shutdown.install()
     for warning in exposure(config):
         logger.warning("%s", warning)
     with CollectionEngine.open(config.data_dir, config.engine_on_device) as engine:
@@ -227,14 +228,13 @@ def _serve(config: "ServerConfig") -> None:
         models = load_models(config, BatchMetrics(registry), engine.shared_database)
         server = FacetsServer(models, engine, config, registry=registry)
         try:
-            if config.metrics_port >= 0:
-                server.serve_metrics(config.metrics_port, host=config.host, allowed_hosts=config.http.allowed_hosts)
-                logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             server.start()
             names = ", ".join(f"{info.name} ({info.revision[:12]})" for info in server.served_models())
             logger.info("serving %s on %s:%d", names, config.host, server.port)
             if server.http_port is not None:
                 logger.info("HTTP on port %d of %s", server.http_port, config.host)
+            if server.metrics_port is not None:
+                logger.info("metrics on http://%s:%s/metrics", config.host, server.metrics_port)
             shutdown.wait()
             logger.info("shutting down: at most %.0f s for running calls", config.drain_s)
         finally:
@@ -244,32 +244,24 @@ def _serve(config: "ServerConfig") -> None:
 
 
 class _Shutdown:
-    """Waits for SIGTERM or SIGINT; from then on the process ends within ``drain_s`` seconds.
+    """Waits for SIGTERM or SIGINT; then the process ends within ``drain_s`` seconds, whatever still runs.
 
-    After that it is killed, whatever still runs: acknowledged writes are on disk, indexes catch up at the next start.
     The kernel may deliver a signal to any thread, which does not wake the main thread, the only one that runs Python's
     handlers. So a thread reads what the interpreter writes for each signal, whichever thread gets it.
     """
 
     def __init__(self, drain_s: float) -> None:
+        """Handles the signals; called by the main thread."""
         self._drain_s = max(drain_s, _MIN_DRAIN_S)
         self._signalled = threading.Event()
         self._deadline = float("inf")
         self._read, self._written = socket.socketpair()
-
-    def install(self) -> None:
-        """Handles the signals; called by the main thread."""
         self._written.setblocking(False)
         signal.set_wakeup_fd(self._written.fileno(), warn_on_full_buffer=False)
         for number in _SIGNALS:
             signal.signal(number, lambda number, frame: None)
         # Started now: later the system may refuse another thread.
         threading.Thread(target=self._watch, name="shutdown", daemon=True).start()
-
-    @property
-    def is_signalled(self) -> bool:
-        """True once a signal has arrived."""
-        return self._signalled.is_set()
 
     def wait(self) -> None:
         """Waits for a signal."""
@@ -279,11 +271,11 @@ class _Shutdown:
     def grace_s(self) -> float:
         """Seconds left for running calls; some time is reserved for closing files."""
         closing_s = min(_MAX_CLOSING_S, self._drain_s / 4)
-        return max(0.0, self._deadline - closing_s - time.monotonic()) if self.is_signalled else 0.0
+        return max(0.0, self._deadline - closing_s - time.monotonic()) if self._signalled.is_set() else 0.0
 
     def end(self) -> None:
         """Ends the process once everything is closed: the interpreter's own shutdown may take seconds."""
-        if self.is_signalled:
+        if self._signalled.is_set():
             logging.shutdown()
             sys.stdout.flush()
             os._exit(0)
@@ -301,7 +293,7 @@ class _Shutdown:
 
 
 def _check_port(config: "ServerConfig") -> None:
-    """Finds a busy port before data and models are loaded; only the later bind is conclusive."""
+    """Finds a busy port before data and models are loaded, and before gRPC logs it in its own words."""
     family = socket.AF_INET6 if ":" in config.host else socket.AF_INET
     with socket.socket(family, socket.SOCK_STREAM) as probe:
         probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

@@ -8,7 +8,9 @@ from pathlib import Path
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
+from relation_toys import make_toy_relation_checkpoint
 from server_process import SHIPPED_MODEL, ServerProcess, make_toy_checkpoint, wait_until_serving
+from toy_papers import toy_paper_model
 
 TARGET = os.environ.get("FACETS_TARGET", "")
 
@@ -23,6 +25,30 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def toy_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A checkpoint that loads and runs in no time."""
     return make_toy_checkpoint(tmp_path_factory.mktemp("models") / "toy")
+
+
+@pytest.fixture(scope="session")
+def relation_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy-relations")
+
+
+@pytest.fixture(scope="session")
+def papers_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("papers")
+    toy_paper_model(folder)
+    return folder / "run" / "model"
+
+
+@pytest.fixture(scope="session")
+def toy_target(
+    tmp_path_factory: pytest.TempPathFactory, toy_model: Path, relation_model: Path, papers_model: Path
+) -> Iterator[str]:
+    """``HOST:PORT`` of a server of our own with toy models for sentences, relations and papers."""
+    if TARGET:
+        pytest.skip("needs a server of its own, and FACETS_TARGET names another")
+    arguments = ["--model", str(relation_model), "--model", str(papers_model)]
+    with ServerProcess(tmp_path_factory.mktemp("toys") / "data", toy_model, arguments=arguments) as server:
+        yield server.target
 
 
 @pytest.fixture(scope="session")

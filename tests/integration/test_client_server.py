@@ -6,12 +6,9 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 from facets_client import (
-    AlreadyExistsError,
     AsyncFacetsClient,
     Document,
     FacetsClient,
-    InvalidArgumentError,
-    NotFoundError,
 )
 from facets_client.filters import AllOf, Equals, Exists, NoneOf, Range
 
@@ -72,18 +69,6 @@ def test_both_clients_and_streams_give_the_same(client, server_target):
     assert health["facets.v1.EmbeddingService"] == "SERVING"
 
 
-def test_offsets_of_explanations_and_summaries(client):
-    text = "The king played the guitar \U0001f3b8 in the city."
-    (explanation,) = client.explain([text], num_words=3)
-    assert all(text[token.start : token.end] == token.text for token in explanation.tokens)
-    assert all(len(facet.words) == 3 for facet in explanation.facets)
-    text = " ".join(TEXTS)
-    (summary,) = client.summarize([text], num_sentences=2)
-    assert [text[sentence.start : sentence.end] for sentence in summary.sentences] == [
-        sentence.text for sentence in summary.sentences
-    ]
-
-
 def test_documents_and_search(client, collection):
     stored = documents(40)
     written = client.upsert(collection, stored)
@@ -120,16 +105,6 @@ def test_filters_reach_the_store(client, collection):
     assert client.count_documents(collection) == 40 - len(expected)
 
 
-def test_facets_of_the_caller_are_stored_as_given(client, collection):
-    facets = np.asarray(client.embed([TEXTS[0]]))[0]
-    client.upsert(collection, [Document("own", "something else entirely", facet_embeddings=facets)])
-    hit = client.search(collection, [TEXTS[0]], top_k=1, mode="facets")[0][0]
-    assert (hit.id, hit.text, hit.score) == ("own", "something else entirely", pytest.approx(1.0, abs=1e-2))
-    for bad, problem in ((facets[:, :-1], "shape"), (facets * np.nan, "finite")):
-        with pytest.raises(InvalidArgumentError, match=problem):
-            client.upsert(collection, [Document("bad", "text", facet_embeddings=bad)])
-
-
 def test_an_upsert_stream_rejects_bad_documents_and_stores_the_rest(client, collection):
     sent = documents(30)
     sent[11] = Document("empty", " ")
@@ -141,18 +116,3 @@ def test_an_upsert_stream_rejects_bad_documents_and_stores_the_rest(client, coll
     assert (rejected.position, rejected.id, rejected.code) == (3, "empty", "INVALID_ARGUMENT")
     assert client.count_documents(collection) == sum(ack.num_upserted for ack in acks) == 29
     assert client.get_documents(collection, ["payload"])[0].payload == payload
-
-
-def test_errors_carry_their_reason(client, collection):
-    with pytest.raises(NotFoundError, match="nope") as caught:
-        client.search("nope", ["x"])
-    assert caught.value.reason and caught.value.request_id
-    with pytest.raises(AlreadyExistsError):
-        client.create_collection(collection)
-    with pytest.raises(InvalidArgumentError) as caught:
-        client.embed(["good"] * 600 + [""])
-    assert [violation.field for violation in caught.value.field_violations] == ["texts[600]"]
-    with pytest.raises(NotFoundError):
-        client.embed(["x"], model="nope")
-    with pytest.raises(InvalidArgumentError, match="where"):
-        client.delete_documents(collection, ["a"], where=Equals("n", 1))

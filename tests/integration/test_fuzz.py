@@ -16,10 +16,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from server_process import ServerProcess
 
-from benchmarks.faults.server_kills import make_models
-
 # Names that exist make deep calls likely; the rest is hostile.
-TEXTS = ["fuzz", "toy-a", "", " ", "A dog barks at the house.", "$ARG1 met $ARG2", "d1", "n"]
+TEXTS = ["fuzz", "toy", "", " ", "A dog barks at the house.", "$ARG1 met $ARG2", "d1", "n"]
 TEXTS += ["\u0000", "\U0001f408", "x" * 5000, "../a"]
 NUMBERS = {
     "integer": [0, 1, 2, 1000, 2**31 - 1],
@@ -76,18 +74,18 @@ def messages(draw: st.DrawFn, kind: Any, depth: int = 0) -> Message:
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    first, *others = make_models(tmp_path_factory.mktemp("models"))
-    arguments = [part for model in others for part in ("--model", str(model))]
-    data = Path(tmp_path_factory.mktemp("fuzz")) / "data"
-    with ServerProcess(data, first, arguments=arguments) as server:
-        request = documents_pb2.CreateCollectionRequest(name="fuzz", model="toy-a")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, toy_model: Path, relation_model: Path, papers_model: Path
+) -> Iterator[ServerProcess]:
+    arguments = ["--model", str(relation_model), "--model", str(papers_model)]
+    with ServerProcess(tmp_path_factory.mktemp("fuzz") / "data", toy_model, arguments=arguments) as server:
+        request = documents_pb2.CreateCollectionRequest(name="fuzz", model="toy")
         documents_pb2_grpc.CollectionServiceStub(server.channel).CreateCollection(request, timeout=60)
         yield server
 
 
 @pytest.mark.parametrize("rpc", rpcs(), ids=lambda rpc: rpc.name)
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck))
 @given(data=st.data())
 def test_no_message_makes_the_server_fail(server: ServerProcess, rpc: MethodDescriptor, data: st.DataObject) -> None:
     path = f"/{rpc.containing_service.full_name}/{rpc.name}"

@@ -1,6 +1,5 @@
 """The HTTP gateway of a real server: documented commands, keys, deadlines, streams, disconnects, restarts."""
 
-import base64
 import json
 import os
 import re
@@ -11,7 +10,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import httpx
-import numpy as np
 import pytest
 from guide_pages import difference, steps
 from server_process import (
@@ -110,18 +108,6 @@ def test_documented_commands_print_what_the_page_shows(served: Served, tmp_path:
         assert printed.returncode == 0, f"{step.code}\n{printed.stderr}"
         missing = None if step.output is None else difference(step.output, printed.stdout)
         assert missing is None, f"{step.code}\nis shown with {missing}\n{printed.stdout}"
-
-
-def test_vectors_equal_those_of_grpc(served: Served) -> None:
-    from facets_proto.v1 import texts_pb2, texts_pb2_grpc
-
-    texts = ["The cat sat by the sea.", "a king"]
-    request = texts_pb2.EmbedRequest(texts=texts, include_vectors=True)
-    over_grpc = texts_pb2_grpc.EmbeddingServiceStub(served.server.channel).Embed(request, timeout=LONG_S)
-    over_http = served.client.post(EMBED, json={"texts": texts, "includeVectors": True}).json()
-    assert over_http["model"] == {"name": over_grpc.model.name, "revision": over_grpc.model.revision}
-    found = np.frombuffer(base64.b64decode(over_http["vectors"]["data"]), "<f4")
-    np.testing.assert_allclose(found, np.frombuffer(over_grpc.vectors.data, "<f4"), atol=2e-2)
 
 
 def test_deadlines_request_ids_and_metrics(served: Served) -> None:

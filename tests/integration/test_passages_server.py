@@ -7,7 +7,7 @@ import sys
 
 import pytest
 from facets_client import Document, FacetsClient
-from facets_client.errors import FailedPreconditionError, InvalidArgumentError
+from facets_client.errors import FailedPreconditionError
 from server_process import ROOT, ServerProcess
 from toys import toy_passage_model
 
@@ -61,29 +61,6 @@ def seen(client):
     assert len(said) > len(TEXTS)
     found = client.get_documents("news", list(TEXTS), include_facets=True).documents
     return said, [(one.id, one.token_stats, one.facet_spans) for one in found]
-
-
-def test_odd_input_is_answered_or_refused_by_name(spawn, toy_passages):
-    server = spawn(model=toy_passages[0])
-    with FacetsClient(server.target, timeout_s=60) as client:
-        client.create_collection("one")
-        client.upsert("one", [Document("only", TEXTS["dog"])])
-        for mode in ("hybrid", "facets", "lexical"):
-            for query in ("dog", "the of and", "a \u5317", "\U0001f600", "dog " * 10_000, "?"):
-                assert len(client.search("one", [query], mode=mode)) == 1
-            for query in ("", " \n", *(["\u200b"] if mode != "lexical" else [])):
-                with pytest.raises(InvalidArgumentError, match=r"queries\[0\].text"):
-                    client.search("one", [query], mode=mode)
-        with pytest.raises(InvalidArgumentError, match="min_confidence"):
-            client.search("one", ["dog"], min_confidence=0.5)
-        for text in ("", "\u200b", "dog " * 8_500_000):
-            with pytest.raises(InvalidArgumentError, match=r"documents\[0\].text"):
-                client.upsert("one", [Document("bad", text)])
-        equal = [Document(f"d{number:05}", TEXTS["man"]) for number in range(1_000)]
-        assert client.upsert("one", equal).num_documents == 1_000
-        hits = client.search("one", ["weights"], top_k=20)[0].hits
-        assert [hit.id for hit in hits] == [f"d{number:05}" for number in range(20)]  # equal scores: by id
-        assert client.count_documents("one") == 1_001
 
 
 QUESTIONS = {

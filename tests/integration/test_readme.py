@@ -4,7 +4,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,13 +44,6 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     }
 
 
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    assert SHIPPED_MODEL.is_dir(), "the quickstarts need the shipped model models/facets-en"
-    with ServerProcess(tmp_path_factory.mktemp("readme") / "data", SHIPPED_MODEL) as server:
-        yield server
-
-
 def run(command: list[str], environment: dict[str, str]) -> str:
     done = subprocess.run(command, capture_output=True, text=True, timeout=240, env=environment, cwd=ROOT, check=False)
     assert done.returncode == 0, done.stderr
@@ -59,11 +51,11 @@ def run(command: list[str], environment: dict[str, str]) -> str:
 
 
 @pytest.fixture(scope="module")
-def command_line(server: ServerProcess, environment: dict[str, str]) -> str:
+def command_line(server_target: str, channel: object, environment: dict[str, str]) -> str:
     """Output of the quickstart of the command line, whose collection the next quickstart searches."""
     state = environment["XDG_STATE_HOME"]
     lines = block("Search your own files").replace(" --create", f" --create --rejected {state}.rejected")
-    return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server.target})
+    return run(["bash", "-euxc", lines], {**environment, "FACETS_TARGET": server_target})
 
 
 @pytest.mark.parametrize("name", ["Library", "Search your own files", "Relations", "Python client"])
@@ -97,10 +89,10 @@ def test_relations_and_papers_quickstart_runs(
     assert "birthPlace" in out and "$ARG1 was killed by $ARG2" in out and "facets-papers-en" in out
 
 
-def test_python_client_quickstart_runs(command_line: str, server: ServerProcess, environment: dict[str, str]) -> None:
+def test_python_client_quickstart_runs(command_line: str, server_target: str, environment: dict[str, str]) -> None:
     code = block("Python client")
     assert "localhost:50051" in code
-    out = run([sys.executable, "-c", code.replace("localhost:50051", server.target)], environment)
+    out = run([sys.executable, "-c", code.replace("localhost:50051", server_target)], environment)
     assert len(out.splitlines()) == 3
 
 

@@ -8,7 +8,7 @@ import pytest
 from facets_client import FacetsClient
 from facets_client.cli import app
 from facets_client.errors import AlreadyExistsError, InvalidArgumentError, NotFoundError
-from relation_toys import TOY_RELATION_THRESHOLD, TOY_RELATIONS, make_toy_relation_checkpoint
+from relation_toys import TOY_RELATION_THRESHOLD, TOY_RELATIONS
 from server_process import ServerProcess
 from typer.testing import CliRunner
 
@@ -21,32 +21,19 @@ NAMES = ["\u00c9mile Zola", "Paris", "Ana Bo"]
 BORN = "$ARG1 was born in $ARG2"
 
 
-@pytest.fixture(scope="module")
-def relation_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy-relations")
-
-
-@pytest.fixture(scope="module")
-def target(relation_model: Path, toy_model: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A server with a model for sentences and one for relations."""
-    folder = tmp_path_factory.mktemp("relation-server") / "data"
-    with ServerProcess(folder, toy_model, arguments=["--model", str(relation_model)]) as server:
-        yield server.target
-
-
 @pytest.fixture
-def client(target: str):
-    with FacetsClient(target, timeout_s=60) as client:
+def client(toy_target: str):
+    with FacetsClient(toy_target, timeout_s=60) as client:
         yield client
 
 
 @pytest.fixture
-def run(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def run(toy_target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     """Runs ``facets``; gives standard output and standard error."""
     monkeypatch.chdir(tmp_path)
 
     def run(*arguments: str, code: int = 0) -> tuple[str, str]:
-        done = CliRunner().invoke(app, ["--target", target, "--timeout-s", "60", *arguments])
+        done = CliRunner().invoke(app, ["--target", toy_target, "--timeout-s", "60", *arguments])
         assert done.exit_code == code, (done.stderr, done.exception)
         assert "Traceback" not in done.stderr
         return done.stdout, done.stderr
@@ -54,11 +41,11 @@ def run(target: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return run
 
 
-def test_the_server_shows_both_models(client):
+def test_the_server_shows_all_models(client):
     models = {model.name: model for model in client.models()}
-    assert {model.task for model in models.values()} == {"sentences", "relations"}
+    assert {model.task for model in models.values()} == {"sentences", "relations", "papers"}
     assert all(model.is_default for model in models.values())
-    assert client.health()["facets.v1.RelationService"] == "SERVING"
+    assert {client.health()[f"facets.v1.{name}Service"] for name in ("Relation", "Recommendation")} == {"SERVING"}
     relations = client.list_relations()
     assert [relation.name for relation in relations] == sorted(TOY_RELATIONS)
     assert all(relation.num_pairs > 0 and not relation.added for relation in relations)
@@ -86,34 +73,6 @@ def test_spans_and_names_find_the_same(client):
     assert by_spans[0].pairs == by_names[0].pairs
 
 
-def test_trained_patterns_score_best_for_their_relation(client):
-    scores = client.score_relations([patterns[0] for patterns in TOY_RELATIONS.values()], top_k=2)
-    found = [[score.relation for score in pattern.relations] for pattern in scores]
-    assert sum(name in names for name, names in zip(TOY_RELATIONS, found, strict=True)) >= 3
-    (negated,) = client.score_relations(["$ARG1 was never born in $ARG2"])
-    assert (negated.assertion, negated.assertion_cue) == ("negated", "never") and negated.best is None
-    assert negated.no_relation_probability == 1.0
-
-
-def test_slots_are_filled(client):
-    texts = [TEXT, "Nobody is here .", "Ana Bo was born in Oslo ."]
-    (tails,) = client.fill_slots([("\u00e9mile zola", "birthPlace")], texts, gazetteer_names=[*NAMES, "Oslo"])
-    assert {tail.tail for tail in tails} == {"Paris", "Ana Bo"}
-    assert tails[0].score >= tails[-1].score
-    assert all(mention.text == 0 for tail in tails for mention in tail.mentions)
-
-
-def test_entailment_has_two_directions(client):
-    results = client.detect_entailment(
-        [(BORN, "$ARG1 grew up in $ARG2"), (BORN, BORN), (BORN, "$ARG1 was not born in $ARG2")]
-    )
-    assert all(-1 <= score <= 1.001 for r in results for score in (r.forward_score, r.backward_score, r.direction))
-    assert results[1].facet_score == pytest.approx(1.0, abs=1e-3)
-    assert results[1].forward_score == results[1].backward_score > 0.9
-    assert results[1].reason
-    assert (results[2].label, results[2].negation_differs) == ("contradicts", True)
-
-
 def test_wrong_models_are_refused(client):
     with pytest.raises(InvalidArgumentError, match="model for sentences") as raised:
         client.score_relations([BORN], model="toy")
@@ -122,56 +81,6 @@ def test_wrong_models_are_refused(client):
         client.embed(["a cat"], model="toy-relations")
     with pytest.raises(NotFoundError):
         client.score_relations([BORN], model="nothing")
-
-
-def test_bad_input_names_its_place(client):
-    bad_spans = [[(0, 10)], [(0, 4), (3, 8)]]
-    with pytest.raises(InvalidArgumentError, match="overlap") as raised:
-        client.extract_relations([TEXT, TEXT], spans=bad_spans)
-    assert raised.value.field_violations[0].field == "texts[1].entities[1]"
-    with pytest.raises(InvalidArgumentError, match="part of its text"):
-        client.extract_relations([TEXT], spans=[[(0, 1000)]])
-    with pytest.raises(InvalidArgumentError) as raised:
-        client.score_relations([BORN, "$ARG1 was born"])
-    assert raised.value.field_violations[0].field == "patterns[1]"
-    with pytest.raises(NotFoundError, match="birthPlace"):
-        client.score_relations([BORN], relations=["birthplac"])
-    with pytest.raises(InvalidArgumentError):
-        client.extract_relations([" "], gazetteer_names=NAMES)
-
-
-def test_odd_texts_have_clear_answers(client):
-    names = [f"Name{number}" for number in range(200)]
-    crowd = " met ".join(names) + " ."
-    texts = ["Nobody came .", "Ana Bo came .", "Ana Bo met Ana Bo .", crowd]
-    none, one, twice, many = client.extract_relations(texts, gazetteer_names=[*NAMES, *names])
-    assert [(len(found.entities), found.num_pairs) for found in (none, one, twice)] == [(0, 0), (1, 0), (2, 0)]
-    assert len(many.entities) == 200 and many.num_pairs == 400  # the 200 closest pairs, both ways round
-    assert all(len(pair.relations) == 1 for pair in many.pairs)
-
-
-@pytest.mark.parametrize(
-    ("text", "assertion"),
-    [
-        ("Was Ana Bo born in Paris ?", "questioned"),
-        ("If Ana Bo was born in Paris , she knows it .", "hypothetical"),
-        ('" Ana Bo was born in Paris , " he said .', "attributed"),
-        ("Ana Bo was never born in Paris .", "negated"),
-    ],
-)
-def test_what_a_text_does_not_assert_is_said(client, text, assertion):
-    (found,) = client.extract_relations([text], gazetteer_names=NAMES)
-    assert (found.pairs, found.num_pairs, found.num_not_asserted) == ((), 2, 2)
-    (found,) = client.extract_relations([text], gazetteer_names=NAMES, include_unrelated=True)
-    assert {pair.pattern_score.assertion for pair in found.pairs} == {assertion}
-
-
-def test_two_entities_have_one_relation_unless_more_are_asked_for(client):
-    (one,) = client.extract_relations([TEXT], gazetteer_names=NAMES)
-    (more,) = client.extract_relations([TEXT], gazetteer_names=NAMES, max_relations_per_pair=8)
-    counted = [frozenset((pair.head.start, pair.tail.start)) for pair in one.pairs for _ in pair.relations]
-    assert len(counted) == len(set(counted)) and counted
-    assert sum(len(pair.relations) for pair in more.pairs) >= len(counted)
 
 
 def test_entities_are_recognized_when_none_are_given(client):

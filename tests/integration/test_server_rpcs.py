@@ -7,8 +7,6 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import (
-    documents_pb2,
-    documents_pb2_grpc,
     models_pb2,
     models_pb2_grpc,
     texts_pb2,
@@ -33,11 +31,6 @@ def array_of(message):
 @pytest.fixture
 def embedding(channel):
     return texts_pb2_grpc.EmbeddingServiceStub(channel)
-
-
-@pytest.fixture
-def documents(channel):
-    return documents_pb2_grpc.DocumentServiceStub(channel)
 
 
 @pytest.fixture
@@ -82,61 +75,6 @@ def test_64_concurrent_callers_get_what_they_asked_for(embedding):
         replies = list(pool.map(lambda text: embedding.Embed(texts_pb2.EmbedRequest(texts=[text]), timeout=60), texts))
     for reply, facets in zip(replies, expected, strict=True):
         np.testing.assert_allclose(array_of(reply.facet_embeddings)[0], facets, rtol=1e-3, atol=1e-4)
-
-
-def test_the_stream_gives_the_same_in_order(embedding):
-    requests = [
-        texts_pb2.EmbedStreamRequest(sequence=i, request=texts_pb2.EmbedRequest(texts=[text] * (i + 1)))
-        for i, text in enumerate(TEXTS)
-    ]
-    replies = list(embedding.EmbedStream(iter(requests), timeout=60))
-    assert [reply.sequence for reply in replies] == list(range(len(TEXTS)))
-    unary = array_of(embedding.Embed(texts_pb2.EmbedRequest(texts=TEXTS), timeout=30).facet_embeddings)
-    for i, reply in enumerate(replies):
-        np.testing.assert_allclose(array_of(reply.response.facet_embeddings)[0], unary[i], rtol=1e-3, atol=1e-4)
-
-
-def test_documents_are_searched_with_evidence_read_listed_and_deleted(documents, collection):
-    batch = [documents_pb2.Document(id=f"{i}", text=text) for i, text in enumerate(TEXTS)]
-    for i, document in enumerate(batch):
-        document.payload.update({"rank": i})
-    written = documents.Upsert(documents_pb2.UpsertRequest(collection=collection, documents=batch), timeout=60)
-    found = documents.Search(
-        documents_pb2.SearchRequest(
-            collection=collection,
-            queries=[documents_pb2.SearchQuery(text=text) for text in TEXTS],
-            top_k=2,
-            evidence=True,
-            exact=True,
-            min_revision=written.index_revision,
-        ),
-        timeout=60,
-    )
-    assert [result.hits[0].id for result in found.results] == [str(i) for i in range(len(TEXTS))]
-    assert found.exhaustive
-    for result in found.results:
-        match = result.hits[0].evidence[0]
-        assert 0 < match.contribution <= 1
-        assert match.cosine >= result.hits[0].facets_score - 1e-6, "the mean is not above what contributes most"
-        assert len(match.first_words) == len(match.second_words) == 5
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection=collection, page_size=2), timeout=30)
-    assert [document.id for document in listed.documents] == ["0", "1"]
-    assert listed.next_page_token
-    deleted = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection=collection, ids=["0"]), timeout=30
-    )
-    gone = documents.GetDocuments(
-        documents_pb2.GetDocumentsRequest(collection=collection, ids=["0"], min_revision=deleted.index_revision),
-        timeout=30,
-    )
-    assert list(gone.missing_ids) == ["0"]
-
-
-def test_a_deadline_is_kept(embedding, model):
-    texts = [" ".join(TEXTS)] * model.limits.max_texts_per_request
-    with pytest.raises(grpc.RpcError) as raised:
-        embedding.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=0.005)
-    assert raised.value.code() == grpc.StatusCode.DEADLINE_EXCEEDED
 
 
 def test_cancelled_streams_leave_no_trace(embedding, channel):

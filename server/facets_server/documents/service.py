@@ -1,6 +1,7 @@
 """CollectionService and DocumentService: collections; storing, reading, listing and searching documents."""
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 
 from facets_proto.codec import to_message
 from facets_proto.v1 import diagnosis_pb2, documents_pb2_grpc
@@ -22,19 +23,19 @@ from facets_server.runtime.requests import check_count, page_of, page_size_of
 from facets_server.texts.served import TextModels
 
 
+@dataclass(frozen=True)
 class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     """Creates, shows, moves and deletes collections."""
 
-    def __init__(self, models: TextModels, engine: CollectionEngine, limits: LimitsConfig) -> None:
-        self._models = models
-        self._engine = engine
-        self._limits = limits
-        self._maps = Maps(models, engine)
+    models: TextModels
+    engine: CollectionEngine
+    limits: LimitsConfig
+    maps: Maps
 
     def CreateCollection(self, request: pb.CreateCollectionRequest, call: CallContext) -> pb.CreateCollectionResponse:
         """Creates an empty collection for the facets of one model."""
-        model = self._models.get(request.model).model
-        info = self._engine.create_collection(
+        model = self.models.get(request.model).model
+        info = self.engine.create_collection(
             request.name,
             model=model.name,
             model_revision=model.revision,
@@ -43,42 +44,42 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
             space=model.space,
             search_fields=search_fields_of(request),
         )
-        return pb.CreateCollectionResponse(collection=_collection(info, self._engine.revision))
+        return pb.CreateCollectionResponse(collection=_collection(info, self.engine.revision))
 
     def GetCollection(self, request: pb.GetCollectionRequest, call: CallContext) -> pb.GetCollectionResponse:
         """One collection."""
-        revision = self._engine.revision
-        return pb.GetCollectionResponse(collection=_collection(self._engine.get_collection(request.name), revision))
+        revision = self.engine.revision
+        return pb.GetCollectionResponse(collection=_collection(self.engine.get_collection(request.name), revision))
 
     def ListCollections(self, request: pb.ListCollectionsRequest, call: CallContext) -> pb.ListCollectionsResponse:
         """All collections, by name."""
-        revision, limit = self._engine.revision, self._limits.max_page_size
+        revision, limit = self.engine.revision, self.limits.max_page_size
         infos, token = page_of(
-            self._engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit
+            self.engine.list_collections(), size=request.page_size, token=request.page_token, limit=limit
         )
         collections = [_collection(info, revision) for info in infos]
         return pb.ListCollectionsResponse(collections=collections, next_page_token=token)
 
     def DeleteCollection(self, request: pb.DeleteCollectionRequest, call: CallContext) -> pb.DeleteCollectionResponse:
         """Deletes a collection with its documents."""
-        deleted = self._engine.delete_collection(request.name)
+        deleted = self.engine.delete_collection(request.name)
         return pb.DeleteCollectionResponse(num_documents=deleted.num_deleted, index_revision=deleted.revision)
 
     def ReindexCollection(
         self, request: pb.ReindexCollectionRequest, call: CallContext
     ) -> pb.ReindexCollectionResponse:
         """One step of moving a collection to another model."""
-        served = self._models.get(request.model or self._engine.record(request.name).model)
+        served = self.models.get(request.model or self.engine.record(request.name).model)
         target = target_of(served, search_fields_of(request), call)
-        step = self._engine.reindex(request.name, target, budget_s=step_budget_s(call))
-        collection = _collection(self._engine.get_collection(request.name), self._engine.revision)
+        step = self.engine.reindex(request.name, target, budget_s=step_budget_s(call))
+        collection = _collection(self.engine.get_collection(request.name), self.engine.revision)
         return pb.ReindexCollectionResponse(done=step.done, num_encoded=step.num_encoded, collection=collection)
 
     def DiagnoseCollection(
         self, request: diagnosis_pb2.DiagnoseCollectionRequest, call: CallContext
     ) -> diagnosis_pb2.DiagnoseCollectionResponse:
         """Reports duplicates, hubs and index recall of a collection."""
-        diagnosis, model = diagnose(request.name, list(request.queries), self._engine, models=self._models, call=call)
+        diagnosis, model = diagnose(request.name, list(request.queries), self.engine, models=self.models, call=call)
         return to_message(diagnosis, diagnosis_pb2.DiagnoseCollectionResponse, model=model, timings=call)
 
     def MapCollection(
@@ -86,7 +87,7 @@ class CollectionService(documents_pb2_grpc.CollectionServiceServicer):
     ) -> diagnosis_pb2.MapCollectionResponse:
         """Lays out a collection in two dimensions."""
         with call.stages.measured("search"):
-            collection_map, themes = self._maps.of(request.name, request.max_documents)
+            collection_map, themes = self.maps.of(request.name, request.max_documents)
         call.num_items = len(collection_map.ids)
         return to_message(collection_map, diagnosis_pb2.MapCollectionResponse, themes=themes, timings=call)
 
@@ -95,30 +96,22 @@ def _collection(info: CollectionInfo, revision: int) -> pb.Collection:
     return to_message(info, pb.Collection, index_revision=revision)
 
 
+@dataclass(frozen=True)
 class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     """Documents of all collections."""
 
-    def __init__(
-        self,
-        models: TextModels,
-        engine: CollectionEngine,
-        admission: Admission,
-        limits: LimitsConfig,
-        streams: StreamStore,
-        recall: RecallSampler,
-    ) -> None:
-        self._models = models
-        self._engine = engine
-        self._admission = admission
-        self._limits = limits
-        self._streams = streams
-        self._recall = recall
+    models: TextModels
+    engine: CollectionEngine
+    admission: Admission
+    limits: LimitsConfig
+    streams: StreamStore
+    recall: RecallSampler
 
     def Upsert(self, request: pb.UpsertRequest, call: CallContext) -> pb.UpsertResponse:
         """Stores all documents of the request or none."""
-        check_count(request.documents, ("documents",), self._limits.max_documents_per_upsert)
-        max_bytes, encoded_by = self._limits.max_document_bytes, request.encoded_by
-        ingest = Ingest(self._engine, self._models, request.collection, max_text_bytes=max_bytes, encoded_by=encoded_by)
+        check_count(request.documents, ("documents",), self.limits.max_documents_per_upsert)
+        max_bytes, encoded_by = self.limits.max_document_bytes, request.encoded_by
+        ingest = Ingest(self.engine, self.models, request.collection, max_text_bytes=max_bytes, encoded_by=encoded_by)
         call.num_items = len(request.documents)
         stored = ingest.store_all(ingest.prepare(incoming_of(request.documents), call))
         return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
@@ -128,15 +121,15 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     ) -> Iterator[pb.UpsertStreamResponse]:
         """Bulk load with durable acknowledgements."""
         return upsert_stream(
-            requests, call, self._engine, self._models, self._streams, admission=self._admission, limits=self._limits
+            requests, call, self.engine, self.models, self.streams, admission=self.admission, limits=self.limits
         )
 
     def GetDocuments(self, request: pb.GetDocumentsRequest, call: CallContext) -> pb.GetDocumentsResponse:
         """Documents by id."""
-        check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
+        check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
         call.num_items = len(request.ids)
         with call.stages.measured("store", num_items=len(request.ids)):
-            result = self._engine.get(
+            result = self.engine.get(
                 request.collection,
                 list(request.ids),
                 include_facets=request.include_facets,
@@ -150,10 +143,10 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
             raise InvalidInputError("must be given unless `where` is, got both or neither", path="ids")
         with call.stages.measured("store", num_items=len(request.ids)):
             if request.HasField("where"):
-                result = self._engine.delete(request.collection, where=filter_of(request))
+                result = self.engine.delete(request.collection, where=filter_of(request))
             else:
-                check_count(request.ids, ("ids",), self._limits.max_documents_per_upsert)
-                result = self._engine.delete(request.collection, ids=list(request.ids))
+                check_count(request.ids, ("ids",), self.limits.max_documents_per_upsert)
+                result = self.engine.delete(request.collection, ids=list(request.ids))
         call.num_items = result.num_deleted
         return to_message(result, pb.DeleteDocumentsResponse, index_revision=result.revision)
 
@@ -161,15 +154,15 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         """Number of documents that match."""
         where, min_revision = filter_of(request), request.min_revision or None
         with call.stages.measured("store"):
-            result = self._engine.count(request.collection, where=where, min_revision=min_revision)
+            result = self.engine.count(request.collection, where=where, min_revision=min_revision)
         return to_message(result, pb.CountDocumentsResponse)
 
     def ListDocuments(self, request: pb.ListDocumentsRequest, call: CallContext) -> pb.ListDocumentsResponse:
         """One page of the documents, by id."""
         with call.stages.measured("store"):
-            page = self._engine.list_documents(
+            page = self.engine.list_documents(
                 request.collection,
-                page_size=page_size_of(request.page_size, self._limits.max_page_size),
+                page_size=page_size_of(request.page_size, self.limits.max_page_size),
                 page_token=request.page_token,
                 where=filter_of(request),
                 include_facets=request.include_facets,
@@ -180,8 +173,8 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
 
     def Search(self, request: pb.SearchRequest, call: CallContext) -> pb.SearchResponse:
         """The best documents for each query."""
-        return search(search_of(request, self._limits), self._engine, self._models, call, recall=self._recall)
+        return search(search_of(request, self.limits), self.engine, self.models, call, recall=self.recall)
 
     def Rerank(self, request: pb.RerankRequest, call: CallContext) -> pb.RerankResponse:
         """Ranks the texts of a request by how well they answer its query."""
-        return rerank_texts(reranking_of(request, self._limits), self._models, call)
+        return rerank_texts(reranking_of(request, self.limits), self.models, call)

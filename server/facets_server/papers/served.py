@@ -1,7 +1,7 @@
 """The served models of papers."""
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 
 from facets.model.contract import ModelInfo
 from facets.papers.engine import PaperEngine
@@ -23,11 +23,9 @@ class ServedPapers(ServedModel[PaperEngine]):
         super().__init__(info, engine)
         self._writers = FairLock()
 
-    @contextmanager
-    def writing(self, call: CallContext) -> Iterator[PaperEngine]:
+    def writing(self, call: CallContext) -> AbstractContextManager[PaperEngine]:
         """Like ``exclusive``, for additions."""
-        with self._writers.hold(call), self.counting_failures():
-            yield self.engine
+        return self.exclusive(call, self._writers)
 
     def unknown(self, kind: CandidateKind, ids_or_names: Sequence[str]) -> list[str]:
         """The given texts that are neither the id nor the name of a candidate."""

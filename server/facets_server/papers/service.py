@@ -4,6 +4,7 @@ Long work is done in parts, so that other calls do not wait for a bulk request.
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from facets_proto.codec import message_of, to_message
@@ -40,17 +41,17 @@ _CANDIDATE_FIELDS: FieldNames = {
 _PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM)}
 
 
+@dataclass(frozen=True)
 class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
     """Recommends authors and citing papers."""
 
-    def __init__(self, models: PaperModels, papers: CollectionPapers, limits: LimitsConfig) -> None:
-        self._models = models
-        self._papers = papers
-        self._limits = limits
+    models: PaperModels
+    papers: CollectionPapers
+    limits: LimitsConfig
 
     def RecommendAuthors(self, request: pb.RecommendAuthorsRequest, call: CallContext) -> pb.RecommendAuthorsResponse:
         """Authors for a batch of papers."""
-        served = self._models.get(request.model)
+        served = self.models.get(request.model)
         results = self._candidates(served, CandidateKind.AUTHORS, request, call)
         return message_of(pb.RecommendAuthorsResponse, results=results, model=served.info, timings=call)
 
@@ -58,15 +59,15 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         self, request: pb.RecommendCitationsRequest, call: CallContext
     ) -> pb.RecommendCitationsResponse:
         """Citing papers for a batch of papers."""
-        served = self._models.get(request.model)
+        served = self.models.get(request.model)
         results = self._candidates(served, CandidateKind.CITATIONS, request, call)
         return message_of(pb.RecommendCitationsResponse, results=results, model=served.info, timings=call)
 
     def RecommendBulk(self, request: pb.RecommendBulkRequest, call: CallContext) -> pb.RecommendBulkResponse:
         """Ids and scores for many papers; each id is sent once."""
-        served = self._models.get(request.model)
+        served = self.models.get(request.model)
         kind = kind_of(request.kind)
-        papers, options = candidate_query_of(request, self._limits, is_bulk=True)
+        papers, options = candidate_query_of(request, self.limits, is_bulk=True)
         parts = []
         for start in range(0, len(papers), _BULK_PAPERS_AT_A_TIME):
             some = papers[start : start + _BULK_PAPERS_AT_A_TIME]
@@ -87,7 +88,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def RankPapers(self, request: pb.RankPapersRequest, call: CallContext) -> pb.RankPapersResponse:
         """Papers for authors or citing papers."""
-        served, limits = self._models.get(request.model), self._limits
+        served, limits = self.models.get(request.model), self.limits
         kind, ids = kind_of(request.kind), tuple(request.ids)
         check_names(ids, ("ids",), limits.max_queries_per_search)
         call.num_items, source = len(ids), request.WhichOneof("source")
@@ -102,7 +103,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             named = [(paper.id, paper.title) for paper in papers]
         elif source == "collection":
             options = ranking_options_of(request, limits)
-            found = self._papers.read(served, request, call)
+            found = self.papers.read(served, request, call)
             named, revision = found.named, found.index_revision
             with served.exclusive(call) as engine:
                 rankings = engine.rank_papers(kind, ids, found.facets if named else (), options=options)
@@ -125,8 +126,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def AddPapers(self, request: pb.AddPapersRequest, call: CallContext) -> pb.AddPapersResponse:
         """Stores papers and fits their authors and citing papers."""
-        served = self._models.get(request.model)
-        limits = self._limits
+        served = self.models.get(request.model)
+        limits = self.limits
         papers = papers_of(request.papers, ("papers",), limits, limit=limits.max_documents_per_upsert)
         call.num_items = len(papers)
         with served.writing(call) as engine:
@@ -143,8 +144,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def AddAuthors(self, request: pb.AddAuthorsRequest, call: CallContext) -> pb.AddAuthorsResponse:
         """Fits and stores authors."""
-        served = self._models.get(request.model)
-        authors = new_authors_of(request, self._limits)
+        served = self.models.get(request.model)
+        authors = new_authors_of(request, self.limits)
         call.num_items = len(authors)
         with served.writing(call) as engine:
             result = engine.add_authors(authors)
@@ -152,8 +153,8 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
 
     def FindCandidates(self, request: pb.FindCandidatesRequest, call: CallContext) -> pb.FindCandidatesResponse:
         """Candidates by id or name."""
-        served = self._models.get(request.model)
-        kind, limits = kind_of(request.kind), self._limits
+        served = self.models.get(request.model)
+        kind, limits = kind_of(request.kind), self.limits
         check_names(request.texts, ("texts",), limits.max_queries_per_search)
         options = {"top_k": request.top_k} if request.HasField("top_k") else {}
         check_number(options.get("top_k", 1), ("top_k",), limits.max_top_k)
@@ -172,7 +173,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
         request: pb.RecommendAuthorsRequest | pb.RecommendCitationsRequest,
         call: CallContext,
     ) -> list[list[RankedCandidate]]:
-        papers, options = candidate_query_of(request, self._limits)
+        papers, options = candidate_query_of(request, self.limits)
         results: list[list[RankedCandidate]] = []
         for start in range(0, len(papers), _PAPERS_AT_A_TIME):
             with in_request(_CANDIDATE_FIELDS, start=start), served.exclusive(call) as engine:

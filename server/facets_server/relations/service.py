@@ -1,7 +1,7 @@
 """RelationService: relations between entities, and which sentence pattern entails which."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from facets_proto.codec import message_of, to_message
 from facets_proto.v1 import relations_pb2 as pb
@@ -18,35 +18,35 @@ from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import check_list_of_texts, check_pairs, page_of
 
 
+@dataclass(frozen=True)
 class RelationService(relations_pb2_grpc.RelationServiceServicer):
     """Finds relations, fills slots, scores patterns, adds relations."""
 
-    def __init__(self, models: RelationModels, finders: EntityFinders, limits: LimitsConfig) -> None:
-        self._models = models
-        self._finders = finders
-        self._limits = limits
+    models: RelationModels
+    finders: EntityFinders
+    limits: LimitsConfig
 
     def ExtractRelations(self, request: pb.ExtractRelationsRequest, call: CallContext) -> pb.ExtractRelationsResponse:
         """Relations between the entities of a batch of texts."""
-        served = self._models.get(request.model)
-        query = extraction_of(request, self._finders, self._limits)
+        served = self.models.get(request.model)
+        query = extraction_of(request, self.finders, self.limits)
         call.num_items = len(query.texts)
-        reply = _extraction(served.extract(query, call), query, self._limits.max_relation_scores)
+        reply = _extraction(served.extract(query, call), query, self.limits.max_relation_scores)
         reply.MergeFrom(message_of(pb.ExtractRelationsResponse, model=served.info, timings=call))
         return reply
 
     def FillSlots(self, request: pb.FillSlotsRequest, call: CallContext) -> pb.FillSlotsResponse:
         """Ranked tails for heads and relations."""
-        served = self._models.get(request.model)
-        query = slots_of(request, self._finders, self._limits)
+        served = self.models.get(request.model)
+        query = slots_of(request, self.finders, self.limits)
         call.num_items = len(query.slots)
         slots = list(served.fill_slots(query, call))
         return message_of(pb.FillSlotsResponse, slots=slots, model=served.info, timings=call)
 
     def ScoreRelations(self, request: pb.ScoreRelationsRequest, call: CallContext) -> pb.ScoreRelationsResponse:
         """Relations of a batch of patterns."""
-        served = self._models.get(request.model)
-        query = patterns_of(request, self._limits)
+        served = self.models.get(request.model)
+        query = patterns_of(request, self.limits)
         call.num_items = len(query.patterns)
         # One message at a time, so that only the messages are held in memory.
         scores = (to_message(score, pb.PatternScore) for score in served.score(query, call))
@@ -56,7 +56,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def DetectEntailment(self, request: pb.DetectEntailmentRequest, call: CallContext) -> pb.DetectEntailmentResponse:
         """Both directions of a batch of pairs of patterns."""
-        served, limits = self._models.get(request.model), self._limits
+        served, limits = self.models.get(request.model), self.limits
         check_pairs(
             request.pairs, ("premise", "hypothesis"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes
         )
@@ -67,7 +67,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def ListRelations(self, request: pb.ListRelationsRequest, call: CallContext) -> pb.ListRelationsResponse:
         """The relations a model knows, by name."""
-        served, limit = self._models.get(request.model), self._limits.max_page_size
+        served, limit = self.models.get(request.model), self.limits.max_page_size
         relations, token = page_of(
             served.engine.relations(), size=request.page_size, token=request.page_token, limit=limit
         )
@@ -75,8 +75,8 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def AddRelation(self, request: pb.AddRelationRequest, call: CallContext) -> pb.AddRelationResponse:
         """Adds a relation by example patterns."""
-        served, examples = self._models.get(request.model), list(request.examples)
-        check_list_of_texts(examples, "examples", len(examples), max_bytes=self._limits.max_text_bytes, least=0)
+        served, examples = self.models.get(request.model), list(request.examples)
+        check_list_of_texts(examples, "examples", len(examples), max_bytes=self.limits.max_text_bytes, least=0)
         call.num_items = len(examples)
         threshold = request.threshold if request.HasField("threshold") else None
         with served.exclusive(call) as engine:
@@ -85,7 +85,7 @@ class RelationService(relations_pb2_grpc.RelationServiceServicer):
 
     def DeleteRelation(self, request: pb.DeleteRelationRequest, call: CallContext) -> pb.DeleteRelationResponse:
         """Removes an added relation."""
-        with self._models.get(request.model).exclusive(call) as engine:
+        with self.models.get(request.model).exclusive(call) as engine:
             relation = engine.remove_relation(request.name)
         return message_of(pb.DeleteRelationResponse, relation=relation)
 

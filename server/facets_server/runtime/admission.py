@@ -5,8 +5,6 @@ but a reserved eighth. When others are active, one caller has at most half of al
 waiting room is full, the caller with the most waiting calls gives one up to a caller with fewer; else the new call is
 refused, with the time after which to retry. Messages of a stream are not refused: the server stops reading the stream,
 and gRPC's flow control stops the sender. Streams are counted, and one too many is refused when it opens.
-
-gRPC's own ``maximum_concurrent_rpcs`` counts streams like calls and refuses without a retry time.
 """
 
 import threading

@@ -63,10 +63,11 @@ class FacetsServer:
             StorageError: The data directory cannot be written.
         """
         self.registry = registry if registry is not None else CollectorRegistry()
+        self.http_port: int | None = None
         self.metrics_port: int | None = None
+        self._gateway: GatewayProcess | None = None
         self._models = ModelRegistry(models)
         self._admission = Admission(config.admission)
-        self._metrics: MetricsServer | None = None
         keys = None if config.security.api_keys_file is None else read_keys(config.security.api_keys_file)
         token = secrets.token_urlsafe(32)
         with ExitStack() as closing:  # if a step fails, everything opened so far is closed
@@ -98,8 +99,19 @@ class FacetsServer:
                 dict(ChainMap(*(service.quick_calls for service in table))),
             )
             self.port = self._grpc.listen()
-            self._gateway = self._make_gateway(config, token)
-            self.http_port = None if self._gateway is None else self._gateway.port
+            if config.http.port >= 0:
+                require_extra("gateway", "starlette", "uvicorn")
+                from facets_server.gateway import process
+
+                self._gateway = process.GatewayProcess(config, target=self._grpc.listen_locally(), token=token)
+                self.http_port = self._gateway.port
+                self.registry.register(self._gateway)
+            if config.metrics_port >= 0:
+                server = MetricsServer(
+                    self.registry, config.host, config.metrics_port, allowed_hosts=config.http.allowed_hosts
+                )
+                self.metrics_port = server.port
+                closing.callback(server.close)
             self._closing = closing.pop_all()
 
     def start(self) -> None:
@@ -115,11 +127,6 @@ class FacetsServer:
         """The served models, the default first."""
         return [served.info for served in self._models.all()]
 
-    def serve_metrics(self, port: int, *, host: str, allowed_hosts: Sequence[str] = ()) -> None:
-        """Serves the metrics over HTTP, see ``MetricsServer``."""
-        self._metrics = MetricsServer(self.registry, host, port, allowed_hosts=allowed_hosts)
-        self.metrics_port = self._metrics.port
-
     def stop(self, grace_s: float) -> None:
         """Reports NOT_SERVING, refuses new calls, cancels those still running after ``grace_s``, closes; idempotent."""
         self._health.drain()
@@ -131,19 +138,6 @@ class FacetsServer:
             self._gateway.stop(_LAST_REPLIES_S)
         self._models.close()
         self._closing.close()
-        if self._metrics is not None:
-            self._metrics.close()
-            self._metrics = None
-
-    def _make_gateway(self, config: ServerConfig, token: str) -> "GatewayProcess | None":
-        if config.http.port < 0:
-            return None
-        require_extra("gateway", "starlette", "uvicorn")
-        from facets_server.gateway.process import GatewayProcess
-
-        gateway = GatewayProcess(config, target=self._grpc.listen_locally(), token=token)
-        self.registry.register(gateway)
-        return gateway
 
 
 def _health_monitor(table: Sequence[Service], engine: CollectionEngine) -> HealthMonitor:

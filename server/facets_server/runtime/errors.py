@@ -16,26 +16,8 @@ from google.protobuf.message import Message
 from google.rpc import error_details_pb2, status_pb2
 from grpc_status import rpc_status
 
-from facets.errors import (
-    CheckpointError,
-    ConfigError,
-    ConflictError,
-    DamagedError,
-    DiskFullError,
-    ErrorPath,
-    FacetsError,
-    IndexAwayError,
-    IndexFormatError,
-    InvalidInputError,
-    NotFoundError,
-    NotReadyError,
-    OverloadedError,
-    StorageError,
-    StoreClosedError,
-    StoreGoneError,
-    StoreInUseError,
-    WritesLostError,
-)
+from facets import errors
+from facets.errors import ErrorPath, FacetsError, InvalidInputError, NotFoundError, NotReadyError, OverloadedError
 
 DOMAIN = "facets.dev"
 INTERNAL_TEXT = "internal error"
@@ -91,7 +73,7 @@ _INTERNAL = (_Code.INTERNAL, "INTERNAL")
 _TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
     InvalidInputError: (_Code.INVALID_ARGUMENT, "INVALID_INPUT"),
     NotFoundError: (_Code.NOT_FOUND, "NOT_FOUND"),
-    ConflictError: (_Code.ALREADY_EXISTS, "ALREADY_EXISTS"),
+    errors.ConflictError: (_Code.ALREADY_EXISTS, "ALREADY_EXISTS"),
     SequenceGapError: (_Code.OUT_OF_RANGE, "SEQUENCE_GAP"),
     OverloadedError: (_Code.RESOURCE_EXHAUSTED, "OVERLOADED"),
     NotReadyError: (_Code.UNAVAILABLE, "NOT_READY"),
@@ -100,17 +82,17 @@ _TABLE: dict[type[FacetsError], tuple[grpc.StatusCode, str]] = {
     UnauthenticatedError: (_Code.UNAUTHENTICATED, "UNAUTHENTICATED"),
     PermissionDeniedError: (_Code.PERMISSION_DENIED, "PERMISSION_DENIED"),
     ModelMismatchError: (_Code.FAILED_PRECONDITION, "MODEL_MISMATCH"),
-    DiskFullError: (_Code.RESOURCE_EXHAUSTED, "DISK_FULL"),
-    DamagedError: (_Code.DATA_LOSS, "STORAGE_DAMAGED"),
-    StoreClosedError: (_Code.UNAVAILABLE, "STORE_CLOSED"),
-    StoreGoneError: (_Code.DATA_LOSS, "STORE_GONE"),
-    WritesLostError: (_Code.DATA_LOSS, "WRITES_LOST"),
-    StoreInUseError: (_Code.UNAVAILABLE, "STORE_IN_USE"),
-    IndexAwayError: (_Code.UNAVAILABLE, "INDEX_AWAY"),
-    StorageError: (_Code.UNAVAILABLE, "STORAGE_FAILED"),
-    IndexFormatError: (_Code.DATA_LOSS, "INDEX_DAMAGED"),
-    CheckpointError: (_Code.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
-    ConfigError: (_Code.FAILED_PRECONDITION, "MISCONFIGURED"),
+    errors.DiskFullError: (_Code.RESOURCE_EXHAUSTED, "DISK_FULL"),
+    errors.DamagedError: (_Code.DATA_LOSS, "STORAGE_DAMAGED"),
+    errors.StoreClosedError: (_Code.UNAVAILABLE, "STORE_CLOSED"),
+    errors.StoreGoneError: (_Code.DATA_LOSS, "STORE_GONE"),
+    errors.WritesLostError: (_Code.DATA_LOSS, "WRITES_LOST"),
+    errors.StoreInUseError: (_Code.UNAVAILABLE, "STORE_IN_USE"),
+    errors.IndexAwayError: (_Code.UNAVAILABLE, "INDEX_AWAY"),
+    errors.StorageError: (_Code.UNAVAILABLE, "STORAGE_FAILED"),
+    errors.IndexFormatError: (_Code.DATA_LOSS, "INDEX_DAMAGED"),
+    errors.CheckpointError: (_Code.FAILED_PRECONDITION, "CHECKPOINT_DAMAGED"),
+    errors.ConfigError: (_Code.FAILED_PRECONDITION, "MISCONFIGURED"),
 }
 
 
@@ -180,9 +162,9 @@ def _retry_after_s(error: BaseException) -> float | None:
 
 
 def _bad_request(error: InvalidInputError) -> list[Message]:
-    errors = error.errors if isinstance(error, InvalidFieldsError) else (error,)
+    violations = error.errors if isinstance(error, InvalidFieldsError) else (error,)
     detail = error_details_pb2.BadRequest()
-    for violation in errors[:_MAX_VIOLATIONS]:
+    for violation in violations[:_MAX_VIOLATIONS]:
         if violation.path and detail.ByteSize() < _MAX_VIOLATIONS_BYTES:
             detail.field_violations.add(
                 field=_shortened(violation.field, _MAX_FIELD_BYTES),

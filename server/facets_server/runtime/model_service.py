@@ -1,6 +1,8 @@
 """ModelService: served models, limits, state and backups of the server."""
 
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from facets_proto.codec import message_of, to_message
@@ -21,58 +23,58 @@ _MAX_LISTED_BACKUPS = 20
 _NORMALIZATIONS = {"passages": "unit"}
 
 
+@dataclass(frozen=True)
 class ModelService(models_pb2_grpc.ModelServiceServicer):
     """Models, limits, status and backups."""
 
-    def __init__(self, models: ModelRegistry, config: ServerConfig, admission: Admission, metrics: CallMetrics) -> None:
-        self._models = models
-        self._config = config
-        self._admission = admission
-        self._metrics = metrics
-        self._start_time = datetime.now(tz=UTC)
+    models: ModelRegistry
+    config: ServerConfig
+    admission: Admission
+    metrics: CallMetrics
+    start_time: datetime = field(default_factory=partial(datetime.now, tz=UTC))
 
     def ListModels(self, request: pb.ListModelsRequest, call: CallContext) -> pb.ListModelsResponse:
         """All models, the default first."""
-        limit = self._config.limits.max_page_size
-        models, token = page_of(self._models.all(), size=request.page_size, token=request.page_token, limit=limit)
+        limit = self.config.limits.max_page_size
+        models, token = page_of(self.models.all(), size=request.page_size, token=request.page_token, limit=limit)
         return pb.ListModelsResponse(models=[self._message(model) for model in models], next_page_token=token)
 
     def GetModel(self, request: pb.GetModelRequest, call: CallContext) -> pb.GetModelResponse:
         """One model."""
-        return pb.GetModelResponse(model=self._message(self._models.get(request.name)))
+        return pb.GetModelResponse(model=self._message(self.models.get(request.name)))
 
     def GetServerStatus(self, request: pb.GetServerStatusRequest, call: CallContext) -> pb.GetServerStatusResponse:
         """Load, disk and backups."""
-        admission, backup_dir = self._admission, self._config.backup_dir
-        disk = disk_of(self._config.data_dir)
+        admission, backup_dir = self.admission, self.config.backup_dir
+        disk = disk_of(self.config.data_dir)
         return message_of(
             pb.GetServerStatusResponse,
             version=facets.__version__,
-            start_time=self._start_time,
+            start_time=self.start_time,
             num_running=admission.num_running,
             num_queued=admission.num_waiting,
             num_streams=admission.num_streams,
-            model_queues=[(model.info.name, model.num_waiting) for model in self._models.all()],
-            request_counts=sorted(self._metrics.num_by_code().items()),
+            model_queues=[(model.info.name, model.num_waiting) for model in self.models.all()],
+            request_counts=sorted(self.metrics.num_by_code().items()),
             disk_uses=disk.num_bytes,
             free_bytes=disk.free_bytes,
             last_backup_time=disk.last_backup,
             backup_dir=str(backup_dir.absolute()) if backup_dir else "",
-            backup_keep=self._config.backup_keep,
+            backup_keep=self.config.backup_keep,
             backups=backups_in(backup_dir)[:_MAX_LISTED_BACKUPS] if backup_dir else [],
         )
 
     def TakeBackup(self, request: pb.TakeBackupRequest, call: CallContext) -> pb.TakeBackupResponse:
         """Copies the data directory into the backup folder."""
-        return to_message(take_backup(self._config), pb.TakeBackupResponse)
+        return to_message(take_backup(self.config), pb.TakeBackupResponse)
 
     def _message(self, served: ServedModel[Any]) -> pb.Model:
         return to_message(
             served.info,
             pb.Model,
             normalization=_NORMALIZATIONS.get(served.info.task, "none"),
-            is_default=self._models.is_default(served),
-            limits=limits_to_message(self._config),
+            is_default=self.models.is_default(served),
+            limits=limits_to_message(self.config),
         )
 
 

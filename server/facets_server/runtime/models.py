@@ -54,21 +54,19 @@ class ServedModel(ABC, Generic[EngineT]):
         self._lock = FairLock()
 
     @contextmanager
-    def exclusive(self, call: CallContext) -> Iterator[EngineT]:
-        """Holds the engine for a ``with`` block and counts failures of the model; raises as ``Waiter.wait``."""
-        with self._lock.hold(call), self.counting_failures():
-            yield self.engine
+    def exclusive(self, call: CallContext, lock: FairLock | None = None) -> Iterator[EngineT]:
+        """Holds the engine's lock, or another one, for a ``with`` block; raises as ``Waiter.wait``.
 
-    @contextmanager
-    def counting_failures(self) -> Iterator[None]:
-        """Counts exceptions within the ``with`` block as failures of the model, except bad input and full disks."""
-        try:
-            yield
-        except FacetsError:
-            raise
-        except Exception:
-            self.failures.count()
-            raise
+        Exceptions within the block count as failures of the model, except bad input and full disks.
+        """
+        with (lock or self._lock).hold(call):
+            try:
+                yield self.engine
+            except FacetsError:
+                raise
+            except Exception:
+                self.failures.count()
+                raise
         self.failures.forget()
 
     @property

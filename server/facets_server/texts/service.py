@@ -1,7 +1,8 @@
 """The services for texts: facets, similarity, summaries, topics."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 import numpy as np
 from facets_proto.codec import message_of, to_message
@@ -39,14 +40,18 @@ _DATA_TYPES: dict[int, type[np.floating]] = {
 }
 
 
+@dataclass(frozen=True)
 class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
     """Embeds texts."""
 
-    def __init__(self, models: TextModels, admission: Admission, limits: LimitsConfig) -> None:
-        self._models = models
-        self._admission = admission
-        self._limits = limits
-        self.quick_calls = {"Embed": self._is_quick}
+    models: TextModels
+    admission: Admission
+    limits: LimitsConfig
+
+    @property
+    def quick_calls(self) -> dict[str, Callable[[Any], bool]]:
+        """Methods whose small requests the event loop may begin."""
+        return {"Embed": self._is_quick}
 
     def Embed(self, request: pb.EmbedRequest, call: CallContext) -> PendingReply:
         """Facets of a batch of texts."""
@@ -62,7 +67,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
             message_call = call.for_message()
             return request, message_call, self._begun(request.request, message_call)
 
-        for request, message_call, outcome in read_ahead(requests, begin, self._admission):
+        for request, message_call, outcome in read_ahead(requests, begin, self.admission):
             reply = pb.EmbedStreamResponse(sequence=request.sequence)
             try:
                 if isinstance(outcome, FacetsError):
@@ -78,7 +83,7 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
 
     def Explain(self, request: pb.ExplainRequest, call: CallContext) -> pb.ExplainResponse:
         """Tokens with their attention, facets with their nearest words."""
-        num_words = _num_words_of(request, self._limits)
+        num_words = _num_words_of(request, self.limits)
         served, pending = self._submit(request, call)
         encoded = pending.result()
         explained = explain_encoded(
@@ -91,20 +96,20 @@ class EmbeddingService(texts_pb2_grpc.EmbeddingServiceServicer):
         return message_of(pb.ExplainResponse, explanations=explanations, model=served.model, timings=call)
 
     def _is_quick(self, request: pb.EmbedRequest) -> bool:
-        served = self._models.get(request.model)
+        served = self.models.get(request.model)
         return served.reads_at_once(request.texts) and not (request.include_vectors or request.vectors_only)
 
     def _submit(
         self, request: pb.EmbedRequest | pb.ExplainRequest, call: CallContext
     ) -> tuple[ServedTexts, PendingTexts]:
-        served, limits = self._models.get(request.model), self._limits
+        served, limits = self.models.get(request.model), self.limits
         check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_text_bytes)
         served.check(request.texts, "texts")
         vectors_only = isinstance(request, pb.EmbedRequest) and request.vectors_only
         return served, (served.submit_vectors if vectors_only else served.submit)(list(request.texts), call)
 
     def _begun(self, request: pb.EmbedRequest, call: CallContext) -> "_Outcome":
-        with self._admission.stream_permit(call) as permit:
+        with self.admission.stream_permit(call) as permit:
             try:
                 served, pending = self._submit(request, call)
             except FacetsError as error:
@@ -174,20 +179,20 @@ class _Scoring:
     score_range: ScoreRange = ScoreRange.ZERO_TO_ONE
 
 
+@dataclass(frozen=True)
 class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
     """Scores pairs of texts; ``models`` maps each task to the text models, the task's own first."""
 
-    def __init__(self, models: Mapping[str, TextModels], limits: LimitsConfig) -> None:
-        self._models = models
-        self._limits = limits
+    models: Mapping[str, TextModels]
+    limits: LimitsConfig
 
     def Score(self, request: pb.ScoreRequest, call: CallContext) -> pb.ScoreResponse:
         """Scores of a batch of pairs."""
-        limits = self._limits
+        limits = self.limits
         check_pairs(request.pairs, ("first", "second"), limits.max_pairs_per_request, max_bytes=limits.max_text_bytes)
         scoring = record_of(request, _Scoring)
         task = (scoring.method or default_method("passages")).row.task
-        served = self._models[task].get(request.model)
+        served = self.models[task].get(request.model)
         for i, (first, second) in enumerate(scoring.pairs):
             served.check_one(first, "pairs", i, "first")
             served.check_one(second, "pairs", i, "second")
@@ -233,16 +238,16 @@ class _Summarizing:
     query: str
 
 
+@dataclass(frozen=True)
 class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
     """Summarizes documents."""
 
-    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
-        self._models = models
-        self._limits = limits
+    models: TextModels
+    limits: LimitsConfig
 
     def Summarize(self, request: pb.SummarizeRequest, call: CallContext) -> pb.SummarizeResponse:
         """Extractive summaries of a batch of documents."""
-        served = self._models.get(request.model)
+        served = self.models.get(request.model)
         self._check(request, served)
         summarizing = record_of(request, _Summarizing)
         call.num_items = len(summarizing.documents)
@@ -250,7 +255,7 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
         return message_of(pb.SummarizeResponse, summaries=summaries, model=served.model, timings=call)
 
     def _check(self, request: pb.SummarizeRequest, served: ServedTexts) -> None:
-        limits, max_sentences = self._limits, self._limits.max_sentences_per_document
+        limits, max_sentences = self.limits, self.limits.max_sentences_per_document
         check_count(request.documents, ("documents",), limits.max_texts_per_request)
         for i, document in enumerate(request.documents):
             sentences, path = document.sentences.sentences, ("documents", i, "sentences")
@@ -269,16 +274,16 @@ class SummarizationService(texts_pb2_grpc.SummarizationServiceServicer):
             check_texts([(("query",), request.query)], max_bytes=limits.max_text_bytes)
 
 
+@dataclass(frozen=True)
 class TopicService(texts_pb2_grpc.TopicServiceServicer):
     """Suggests topics with which texts may continue."""
 
-    def __init__(self, models: TextModels, limits: LimitsConfig) -> None:
-        self._models = models
-        self._limits = limits
+    models: TextModels
+    limits: LimitsConfig
 
     def SuggestTopics(self, request: pb.SuggestTopicsRequest, call: CallContext) -> pb.SuggestTopicsResponse:
         """Topics that may come next after each text of a batch."""
-        served, limits = self._models.get(request.model), self._limits
+        served, limits = self.models.get(request.model), self.limits
         check_list_of_texts(request.texts, "texts", limits.max_texts_per_request, max_bytes=limits.max_long_text_bytes)
         for name, phrases in (("keep", request.keep), ("avoid", request.avoid)):
             check_list_of_texts(phrases, name, _MAX_CONDITIONS, max_bytes=limits.max_text_bytes, least=0)

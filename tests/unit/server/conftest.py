@@ -41,6 +41,27 @@ def fake_model() -> FakeModel:
 @pytest.fixture
 def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
     """Starts servers: ``make_server(admission=..., models=[...])``; all are stopped at the end."""
+    yield from _servers(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def make_module_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[..., Running]]:
+    """``make_server`` for servers that the tests of a module share."""
+    yield from _servers(tmp_path_factory.mktemp("servers"))
+
+
+@pytest.fixture
+def running(make_server: Callable[..., Running]) -> Running:
+    return make_server()
+
+
+@pytest.fixture(scope="module")
+def shared(make_module_server: Callable[..., Running]) -> Running:
+    """A server for tests that leave it as it was."""
+    return make_module_server()
+
+
+def _servers(folder: Path) -> Iterator[Callable[..., Running]]:
     started: list[Running] = []
 
     def make(
@@ -58,7 +79,7 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         config = (config or ServerConfig()).replaced(
             host="127.0.0.1",
             port=0,
-            data_dir=data_dir or tmp_path / f"data{len(started)}",
+            data_dir=data_dir or folder / f"data{len(started)}",
             admission=admission or AdmissionConfig(max_concurrent_requests=80, max_queued_requests=16),
             limits=limits or LimitsConfig(),
             batcher=batcher or BatcherConfig(),
@@ -84,8 +105,3 @@ def make_server(tmp_path: Path) -> Iterator[Callable[..., Running]]:
         running.channel.close()
         running.server.stop(0.2)
         running.engine.close()
-
-
-@pytest.fixture
-def running(make_server: Callable[..., Running]) -> Running:
-    return make_server()

@@ -7,7 +7,6 @@ import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, papers_pb2, relations_pb2, results_pb2, texts_pb2
 from facets_server.documents.ingest import Rejection, StoredBatch, TruncatedDocument
 from facets_server.documents.requests import DocumentQuery
-from facets_server.documents.searching import SearchReply
 from facets_server.relations.requests import ExtractionQuery, PatternQuery, SlotQuery
 
 from facets import documents
@@ -36,7 +35,6 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
     (documents.Span, common_pb2.Span, set()),
     (documents.DocumentPart, results_pb2.DocumentPart, set()),
     (documents.SearchHit, results_pb2.SearchHit, set()),
-    (SearchReply, documents_pb2.SearchResponse, {"results", "timings"}),
     (StoredBatch, documents_pb2.UpsertResponse, {"model", "timings"}),
     (StoredBatch, documents_pb2.UpsertStreamAck, {"sequence", "already_stored"}),
     (Rejection, documents_pb2.RejectedDocument, set()),

@@ -12,10 +12,10 @@ from toys import shared_passage_model
 TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The dog plays music."]
 
 
-@pytest.fixture
-def collections(make_server):
+@pytest.fixture(scope="module")
+def collections(make_module_server):
     metrics = BatchMetrics(CollectorRegistry())
-    running = make_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics)])
+    running = make_module_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics)])
     stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
     for name in ("few", "empty"):
         stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)

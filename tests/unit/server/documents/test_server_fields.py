@@ -16,17 +16,17 @@ TITLED = [
 ]
 
 
-@pytest.fixture
-def running(make_server):
+@pytest.fixture(scope="module")
+def running(make_module_server):
     served = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
-    return make_server(others=[served])
+    return make_module_server(others=[served])
 
 
 def target_of(running):
     return f"127.0.0.1:{running.server.port}"
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def client(running):
     with FacetsClient(target_of(running)) as made:
         made.create_collection("news")

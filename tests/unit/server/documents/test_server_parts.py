@@ -16,16 +16,21 @@ WEIGHTS = "A man lifting weights in the garage. "
 BOOK = "# Music\n\n" + MUSIC * 150 + "\n\n# Weights\n\n" + WEIGHTS * 100
 
 
-@pytest.fixture
-def stub(make_server):
+@pytest.fixture(scope="module")
+def channel(make_module_server):
     model = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
-    channel = make_server(others=[model], limits=LimitsConfig(max_document_bytes=200_000)).channel
+    return make_module_server(others=[model], limits=LimitsConfig(max_document_bytes=200_000)).channel
+
+
+@pytest.fixture
+def stub(channel):
     collections = documents_pb2_grpc.CollectionServiceStub(channel)
     made = collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
     assert made.collection.num_parts == 0
     stub = documents_pb2_grpc.DocumentServiceStub(channel)
     stub.collections = collections
-    return stub
+    yield stub
+    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
 
 
 def upsert(stub, *documents):

@@ -54,24 +54,25 @@ def passages(relevance=None, **settings):
     return ServedPassages(model.watch(), BatcherConfig(), BatchMetrics(CollectorRegistry()), relevance=relevance)
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def served():
     return passages()
 
 
-@pytest.fixture
-def running(make_server, served):
-    return make_server(others=[served, passages(name="toy-near"), passages(name="toy-far", space="elsewhere")])
+@pytest.fixture(scope="module")
+def running(make_module_server, served):
+    return make_module_server(others=[served, passages(name="toy-near"), passages(name="toy-far", space="elsewhere")])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def collections(running):
     return documents_pb2_grpc.CollectionServiceStub(running.channel)
 
 
 @pytest.fixture
 def documents(running, collections):
-    return filled(running)
+    yield filled(running)
+    collections.DeleteCollection(documents_pb2.DeleteCollectionRequest(name="news"), timeout=60)
 
 
 def filled(running):

@@ -16,13 +16,14 @@ WEIGHTS = {"intercept": -2.0, "cosine": 3.0, "coverage": 2.0}
 CURVE = RelevanceCurve(revision="1", weights={"hybrid": WEIGHTS, "lexical": WEIGHTS})
 
 
-@pytest.fixture
-def running(make_server):
+@pytest.fixture(scope="module")
+def running(make_module_server):
     metrics = BatchMetrics(CollectorRegistry())
-    return make_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics, relevance=CURVE)])
+    served = ServedPassages(shared_passage_model(), BatcherConfig(), metrics, relevance=CURVE)
+    return make_module_server(others=[served])
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def documents(running):
     return documents_pb2_grpc.DocumentServiceStub(running.channel)
 
@@ -34,11 +35,11 @@ def request(**fields):
 @pytest.mark.parametrize("mode", ["SEARCH_MODE_UNSPECIFIED", "SEARCH_MODE_FACETS", "SEARCH_MODE_LEXICAL"])
 def test_order_and_scores_are_those_of_a_search(running, documents, mode):
     collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
-    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="few"), timeout=60)
+    collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=mode.lower()), timeout=60)
     stored = [documents_pb2.Document(id=str(place), text=text) for place, text in enumerate(TEXTS)]
-    documents.Upsert(documents_pb2.UpsertRequest(collection="few", documents=stored), timeout=60)
+    documents.Upsert(documents_pb2.UpsertRequest(collection=mode.lower(), documents=stored), timeout=60)
     asked = documents_pb2.SearchRequest(
-        collection="few", queries=[documents_pb2.SearchQuery(text="the dog plays")], mode=mode
+        collection=mode.lower(), queries=[documents_pb2.SearchQuery(text="the dog plays")], mode=mode
     )
     hits = documents.Search(asked, timeout=60).results[0].hits
     reply = documents.Rerank(request(mode=mode), timeout=60)

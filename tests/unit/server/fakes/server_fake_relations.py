@@ -1,7 +1,5 @@
 """The engine of relations around a made model: patterns are alike by words they share in one order of arguments."""
 
-import threading
-
 import numpy as np
 from facets_server.relations.served import ServedRelations
 from server_fakes import FakeInfo
@@ -63,40 +61,8 @@ class MadeModel:
         return np.repeat(self.pattern_vectors(patterns)[:, None], NUM_FACETS, axis=1)
 
 
-class GatedEngine(RelationEngine):
-    """The engine, whose scoring can be made to wait or to fail.
-
-    Attributes:
-        batches: Patterns of each call of ``score``.
-        gate: Scoring waits while it is cleared.
-        poison: Word that makes scoring fail.
-    """
-
-    def __init__(self, model):
-        super().__init__(model)
-        self.batches = []
-        self.gate, self.started = threading.Event(), threading.Event()
-        self.gate.set()
-        self.poison = ""
-
-    def hold(self):
-        """Work waits for the gate from now on; ``started`` tells when some has come so far."""
-        self.started.clear()
-        self.gate.clear()
-
-    def score(self, patterns, relations=None, **options):
-        scores = super().score(patterns, relations, **options)
-        self.batches.append(len(patterns))
-        self.started.set()
-        assert self.gate.wait(30), "the test forgot to open the gate"
-        if self.poison and any(self.poison in pattern for pattern in patterns):
-            raise RuntimeError(f"cannot read {self.poison}")
-        return scores
-
-
 def fake_relations(name="fake-relations"):
-    """A served engine around a made model, and the engine."""
-    engine = GatedEngine(MadeModel(name))
+    """A served engine around a made model."""
     info = FakeInfo(
         name=name,
         revision="r1",
@@ -107,4 +73,4 @@ def fake_relations(name="fake-relations"):
         max_tokens=20,
         vocabulary_size=100,
     )
-    return ServedRelations(info, engine), engine
+    return ServedRelations(info, RelationEngine(MadeModel(name)))

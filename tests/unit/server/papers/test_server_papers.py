@@ -19,20 +19,36 @@ BOAT = pb.Paper(id="b", title="boat boat", abstract="wine")
 SONG = pb.Paper(title="song", abstract="king")
 
 
-@pytest.fixture
-def paper_server(make_server):
-    """A server with a sentence model and a model of papers; ``.paper_engine`` is the engine."""
+def started(make_server):
+    """A server with a sentence model and a model of papers; ``.paper_engine`` is the engine, ``.stub`` calls it."""
     served, paper_engine = served_papers()
     running = make_server(others=[served], limits=limited(max_evidence_hits=20).replaced(max_texts_per_request=200))
     running.paper_engine = paper_engine
+    running.stub = papers_pb2_grpc.RecommendationServiceStub(running.channel)
+    documents_pb2_grpc.CollectionServiceStub(running.channel).CreateCollection(
+        documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60
+    )
+    put(running, "a", "boat river", title="boat river", abstract="sea", year=2001)
+    put(running, "b", "music song\nand the piano", year=2005)
+    put(running, "c", "king queen", title="king queen")
     paper_engine.batches.clear()
-    yield running
-    paper_engine.gate.set()
+    return running
 
 
 @pytest.fixture
+def own(make_server):
+    """A server for a test that changes it."""
+    return started(make_server)
+
+
+@pytest.fixture(scope="module")
+def paper_server(make_module_server):
+    return started(make_module_server)
+
+
+@pytest.fixture(scope="module")
 def stub(paper_server):
-    return papers_pb2_grpc.RecommendationServiceStub(paper_server.channel)
+    return paper_server.stub
 
 
 def options(**settings):
@@ -94,6 +110,7 @@ def test_options_filter_and_move_candidates(stub, settings, expected):
 def test_bulk_sends_each_id_once_and_agrees_with_the_single_call(stub, paper_server):
     papers = [BOAT, SONG, pb.Paper(title="queen", excluded_ids=["bob-1", "Ann", "Cat"])] * 50
     request = pb.RecommendBulkRequest(kind=AUTHORS, papers=papers, options=options(top_k=2))
+    paper_server.paper_engine.batches.clear()
     reply = stub.RecommendBulk(request, timeout=60)
     assert len(set(reply.candidate_ids)) == len(reply.candidate_ids) == 3
     assert paper_server.paper_engine.batches == [128, 22]
@@ -141,21 +158,6 @@ def test_bad_options_are_named(stub, settings, field):
     assert violations_of(refused(stub.RecommendAuthors, request)) == [field]
 
 
-# Papers for authors and citing papers
-
-
-@pytest.fixture
-def shelf(paper_server):
-    """A collection of three papers."""
-    stub = documents_pb2_grpc.CollectionServiceStub(paper_server.channel)
-    stub.CreateCollection(documents_pb2.CreateCollectionRequest(name="shelf"), timeout=60)
-    put(paper_server, "a", "boat river", title="boat river", abstract="sea", year=2001)
-    put(paper_server, "b", "music song\nand the piano", year=2005)
-    put(paper_server, "c", "king queen", title="king queen")
-    paper_server.paper_engine.batches.clear()
-    return "shelf"
-
-
 def put(running, document_id, text, **payload):
     document = documents_pb2.Document(id=document_id, text=text)
     document.payload.update(payload)
@@ -163,8 +165,8 @@ def put(running, document_id, text, **payload):
     return stub.Upsert(documents_pb2.UpsertRequest(collection="shelf", documents=[document]), timeout=60)
 
 
-def test_papers_of_a_collection_for_an_author(stub, shelf, paper_server):
-    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat", "Bob"], collection=shelf, evidence=True)
+def test_papers_of_a_collection_for_an_author(stub):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat", "Bob"], collection="shelf", evidence=True)
     reply = stub.RankPapers(request, timeout=60)
     cat, bob = reply.rankings
     assert [paper.id for paper in cat.papers] == ["b", "a", "c"]
@@ -174,15 +176,15 @@ def test_papers_of_a_collection_for_an_author(stub, shelf, paper_server):
     assert reply.index_revision > 0
 
 
-def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shelf, paper_server):
-    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection=shelf)
-    stub.RankPapers(request, timeout=60)
-    stub.RankPapers(request, timeout=60)
-    assert paper_server.paper_engine.batches == [3]
-    revision = put(paper_server, "a", "music song piano", title="music song piano").index_revision
+def test_a_collection_is_encoded_once_for_each_revision_of_a_document(own):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection="shelf")
+    own.stub.RankPapers(request, timeout=60)
+    own.stub.RankPapers(request, timeout=60)
+    assert own.paper_engine.batches == [3]
+    revision = put(own, "a", "music song piano", title="music song piano").index_revision
     request.min_revision = revision
-    reply = stub.RankPapers(request, timeout=60)
-    assert paper_server.paper_engine.batches == [3, 1]
+    reply = own.stub.RankPapers(request, timeout=60)
+    assert own.paper_engine.batches == [3, 1]
     assert reply.rankings[0].papers[0].id == "a"
     assert reply.index_revision == revision
 
@@ -198,8 +200,8 @@ def test_a_collection_is_encoded_once_for_each_revision_of_a_document(stub, shel
         ({"where": filters_pb2.Filter(field=filters_pb2.FieldCondition(field="year", exists=False))}, ["c"]),
     ],
 )
-def test_papers_of_a_collection_are_filtered(stub, shelf, settings, expected):
-    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection=shelf, **settings)
+def test_papers_of_a_collection_are_filtered(stub, settings, expected):
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Cat"], collection="shelf", **settings)
     assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == expected
 
 
@@ -213,8 +215,8 @@ def test_papers_of_the_callers(stub):
     assert [paper.id for paper in stub.RankPapers(request, timeout=60).rankings[0].papers] == ["s"]
 
 
-def test_what_is_unknown_is_reported_with_near_names(stub, shelf):
-    unknown = pb.RankPapersRequest(kind=AUTHORS, ids=["Bobb"], collection=shelf)
+def test_what_is_unknown_is_reported_with_near_names(stub):
+    unknown = pb.RankPapersRequest(kind=AUTHORS, ids=["Bobb"], collection="shelf")
     error = refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
     assert "bob-1" in error.value.details()
     no_shelf = pb.RankPapersRequest(kind=AUTHORS, ids=["Bob"], collection="nope")
@@ -240,16 +242,16 @@ def test_what_is_unknown_is_reported_with_near_names(stub, shelf):
         ({"papers": pb.PaperList(papers=[BOAT]), "where": filters_pb2.Filter()}, "where"),
     ],
 )  # fmt: skip
-def test_bad_rankings_are_named(stub, shelf, settings, field):
+def test_bad_rankings_are_named(stub, settings, field):
     request = pb.RankPapersRequest(**{"kind": AUTHORS, "ids": ["Ann"], **settings})
     assert violations_of(refused(stub.RankPapers, request)) == [field]
 
 
 @pytest.mark.parametrize("is_made_again", [False, True])
-def test_a_collection_that_goes_while_it_is_read_is_not_found(stub, shelf, paper_server, monkeypatch, is_made_again):
+def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, is_made_again):
     monkeypatch.setattr("facets_server.papers.collection_papers.PAGE_SIZE", 2)
-    collections = documents_pb2_grpc.CollectionServiceStub(paper_server.channel)
-    listed = paper_server.engine.list_documents
+    collections = documents_pb2_grpc.CollectionServiceStub(own.channel)
+    listed = own.engine.list_documents
 
     def listed_and_gone(name, **asked):
         page = listed(name, **asked)
@@ -259,9 +261,9 @@ def test_a_collection_that_goes_while_it_is_read_is_not_found(stub, shelf, paper
                 collections.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)
         return page
 
-    monkeypatch.setattr(paper_server.engine, "list_documents", listed_and_gone)
-    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection=shelf)
-    refused(stub.RankPapers, request, grpc.StatusCode.NOT_FOUND)
+    monkeypatch.setattr(own.engine, "list_documents", listed_and_gone)
+    request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection="shelf")
+    refused(own.stub.RankPapers, request, grpc.StatusCode.NOT_FOUND)
 
 
 def test_a_collection_with_too_many_papers_is_refused(make_server):
@@ -281,34 +283,34 @@ def test_a_collection_with_too_many_papers_is_refused(make_server):
 # Additions
 
 
-def test_added_papers_bring_authors_and_citing_papers(stub):
+def test_added_papers_bring_authors_and_citing_papers(own):
     paper = pb.Paper(id="new", title="bread cheese", authors=[pb.Author(name="Dee")], cited_by_ids=["c1", "p3", "zz"])
-    reply = stub.AddPapers(pb.AddPapersRequest(papers=[paper]), timeout=60)
+    reply = own.stub.AddPapers(pb.AddPapersRequest(papers=[paper]), timeout=60)
     assert (reply.num_papers, reply.num_authors, reply.num_citing_papers) == (1, 1, 3)
     assert set(reply.unknown_citations) >= {"zz"}
-    found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="bread")]), timeout=60)
+    found = own.stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="bread")]), timeout=60)
     assert ids_of(found.results[0])[0] == "Dee"
 
 
-def test_readers_do_not_wait_for_additions(stub, paper_server):
-    engine = paper_server.paper_engine
+def test_readers_do_not_wait_for_additions(own):
+    engine = own.paper_engine
     engine.slow = "wine"
     engine.hold()
     paper = pb.Paper(id="n1", title="wine", authors=[pb.Author(name="New One")])
-    adding = stub.AddPapers.future(pb.AddPapersRequest(papers=[paper]), timeout=60)
+    adding = own.stub.AddPapers.future(pb.AddPapersRequest(papers=[paper]), timeout=60)
     assert engine.started.wait(30)
-    reply = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=10)
+    reply = own.stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[BOAT]), timeout=10)
     assert ids_of(reply.results[0]) == ["Ann", "bob-1", "Cat"]
     assert not adding.done()
     engine.gate.set()
     assert adding.result().num_papers == 1
 
 
-def test_added_authors_are_found(stub):
+def test_added_authors_are_found(own):
     new = pb.NewAuthor(author=pb.Author(name="Eve", id="e-1"), papers=[pb.Paper(title="wine")])
-    reply = stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
+    reply = own.stub.AddAuthors(pb.AddAuthorsRequest(authors=[new]), timeout=60)
     assert (reply.num_authors, reply.num_papers) == (1, 1)
-    found = stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
+    found = own.stub.RecommendAuthors(pb.RecommendAuthorsRequest(papers=[pb.Paper(title="wine")]), timeout=60)
     assert ids_of(found.results[0])[0] == "e-1"
 
 

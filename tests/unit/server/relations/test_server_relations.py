@@ -15,17 +15,10 @@ NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
 BORN = "$ARG1 was born in $ARG2"
 
 
-@pytest.fixture
-def engine_and_stub(make_server):
-    served, engine = fake_relations()
-    running = make_server(others=[served])
-    yield engine, relations_pb2_grpc.RelationServiceStub(running.channel)
-    engine.gate.set()
-
-
-@pytest.fixture
-def stub(engine_and_stub):
-    return engine_and_stub[1]
+@pytest.fixture(scope="module")
+def stub(make_module_server):
+    running = make_module_server(others=[fake_relations()])
+    return relations_pb2_grpc.RelationServiceStub(running.channel)
 
 
 def refusal(call, request):
@@ -128,7 +121,7 @@ BAD_EXTRACTIONS = (
 
 
 def test_bad_extractions_name_their_field(make_server):
-    running = make_server(others=[fake_relations()[0]], limits=limited(max_gazetteer_names=3))
+    running = make_server(others=[fake_relations()], limits=limited(max_gazetteer_names=3))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for request, field, part in BAD_EXTRACTIONS:
         code, message, fields, _ = refusal(stub.ExtractRelations, request)
@@ -138,7 +131,7 @@ def test_bad_extractions_name_their_field(make_server):
 
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
     config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
-    running = make_server(others=[fake_relations()[0]], config=config)
+    running = make_server(others=[fake_relations()], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     code, message, _, _ = refusal(stub.ExtractRelations, extraction(text_of(TEXT)))
     assert code == grpc.StatusCode.FAILED_PRECONDITION
@@ -159,7 +152,7 @@ def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
     names = tmp_path / "names.txt"
     names.write_text("\n".join(NAMES) + "\n\n", encoding="utf-8")
     config = ServerConfig(relations=RelationsConfig(gazetteer=names))
-    running = make_server(others=[fake_relations()[0]], config=config)
+    running = make_server(others=[fake_relations()], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     assert len(returned(stub.ExtractRelations(extraction(text_of(TEXT)), timeout=60))) == 2
 
@@ -170,7 +163,7 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
     pipeline.add_pipe("entity_ruler").add_patterns([{"label": "X", "pattern": name} for name in NAMES])
     pipeline.to_disk(tmp_path / "pipeline")
     config = ServerConfig(relations=RelationsConfig(ner_pipeline=str(tmp_path / "pipeline")))
-    running = make_server(others=[fake_relations()[0]], config=config)
+    running = make_server(others=[fake_relations()], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for source in ("ENTITY_SOURCE_NER", "ENTITY_SOURCE_UNSPECIFIED"):
         reply = stub.ExtractRelations(extraction(text_of(TEXT), entity_source=source), timeout=60)
@@ -178,7 +171,7 @@ def test_a_pipeline_on_the_server_finds_entities(make_server, tmp_path):
 
 
 def test_replies_are_bounded(make_server):
-    running = make_server(others=[fake_relations()[0]], limits=limited(max_relation_scores=5))
+    running = make_server(others=[fake_relations()], limits=limited(max_relation_scores=5))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
     assert refusal(stub.ExtractRelations, request)[2] == ["texts"]

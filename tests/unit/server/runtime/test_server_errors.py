@@ -54,16 +54,16 @@ def fields(details):
     return [violation.field for violation in details["BadRequest"].field_violations]
 
 
-@pytest.fixture
-def embed(running):
-    return texts_pb2_grpc.EmbeddingServiceStub(running.channel).Embed
+@pytest.fixture(scope="module")
+def embed(shared):
+    return texts_pb2_grpc.EmbeddingServiceStub(shared.channel).Embed
 
 
-@pytest.fixture
-def documents(running):
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+@pytest.fixture(scope="module")
+def documents(shared):
+    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
     collections.CreateCollection(documents_pb2.CreateCollectionRequest(name="news"), timeout=60)
-    return documents_pb2_grpc.DocumentServiceStub(running.channel)
+    return documents_pb2_grpc.DocumentServiceStub(shared.channel)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
@@ -81,11 +81,11 @@ def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
     assert len(fields(details)) == 1
 
 
-def test_not_found_names_the_resource(running, embed):
+def test_not_found_names_the_resource(shared, embed):
     error, details = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"))
     assert error.code() == grpc.StatusCode.NOT_FOUND
     assert (details["ResourceInfo"].resource_type, details["ResourceInfo"].resource_name) == ("model", "nope")
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
     error, details = failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"))
     assert error.code() == grpc.StatusCode.NOT_FOUND
     assert details["ResourceInfo"].resource_type == "collection"
@@ -152,16 +152,16 @@ def test_bad_searches_are_refused(documents, settings):
 
 
 @pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
-def test_foreign_page_tokens_are_refused(running, documents, token):
-    collections = documents_pb2_grpc.CollectionServiceStub(running.channel)
+def test_foreign_page_tokens_are_refused(shared, documents, token):
+    collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
     error, _ = failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
     error, _ = failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token))
     assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
 
 
-def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(running):
-    raw = running.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
+def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(shared):
+    raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
     for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):
         error, _ = failure(raw, data)
         assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
@@ -176,10 +176,11 @@ def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
     assert stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
 
 
-def test_our_own_bugs_say_nothing_and_log_no_text(running, embed, caplog):
-    running.model.poison = "wine"
+def test_our_own_bugs_say_nothing_and_log_no_text(shared, embed, caplog):
+    shared.model.poison = "wine"
     with caplog.at_level(logging.INFO):
         error, details = failure(embed, texts_pb2.EmbedRequest(texts=["wine"]))
+    shared.model.poison = ""
     assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "internal error")
     assert details["ErrorInfo"].reason == "INTERNAL"
     assert "wine" not in caplog.text

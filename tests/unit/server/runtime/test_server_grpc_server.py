@@ -81,9 +81,8 @@ def test_other_interfaces_without_keys_or_tls_are_warned_of(host, tmp_path):
     assert exposure(ServerConfig(host=host, security=SecurityConfig(**files))) == []
 
 
-def test_metrics_are_served_on_the_host_only(running):
-    running.server.serve_metrics(0, host="127.0.0.1")
-    port = running.server.metrics_port
+def test_metrics_are_served_on_the_host_only(make_server):
+    port = make_server(config=ServerConfig(metrics_port=0)).server.metrics_port
     with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=10) as reply:
         assert b"facets_requests" in reply.read()
     with pytest.raises(ConnectionRefusedError), socket.create_connection(("127.0.0.2", port), timeout=10):

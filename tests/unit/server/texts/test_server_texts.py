@@ -16,14 +16,14 @@ METHODS = {texts_pb2.SimilarityMethod.Value(f"SIMILARITY_METHOD_{method.name}"):
 PAIRS = (("the cat and the dog", "a kitten"), ("a boat", "a boat"), ("zzz", "the of"))
 
 
-@pytest.fixture
-def score(running):
-    return texts_pb2_grpc.SimilarityServiceStub(running.channel).Score
+@pytest.fixture(scope="module")
+def score(shared):
+    return texts_pb2_grpc.SimilarityServiceStub(shared.channel).Score
 
 
-@pytest.fixture
-def summarize_call(running):
-    return texts_pb2_grpc.SummarizationServiceStub(running.channel).Summarize
+@pytest.fixture(scope="module")
+def summarize_call(shared):
+    return texts_pb2_grpc.SummarizationServiceStub(shared.channel).Summarize
 
 
 def pairs_of(*pairs):
@@ -32,7 +32,7 @@ def pairs_of(*pairs):
 
 @pytest.mark.parametrize("attention", [False, True])
 @pytest.mark.parametrize("number", METHODS)
-def test_every_method_equals_the_library(running, score, number, attention):
+def test_every_method_equals_the_library(shared, score, number, attention):
     is_word_method = METHODS[number] in WORD_METHODS
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), method=number, attention=attention)
     if attention and not is_word_method:
@@ -41,7 +41,7 @@ def test_every_method_equals_the_library(running, score, number, attention):
         assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
         return
     reply = score(request, timeout=60)
-    expected = score_pairs(running.model, PAIRS, METHODS[number], attention=attention).scores
+    expected = score_pairs(shared.model, PAIRS, METHODS[number], attention=attention).scores
     np.testing.assert_allclose([pair.score for pair in reply.scores], expected, atol=1e-6)
     assert (reply.method, reply.attention) == (number, attention)
 
@@ -70,8 +70,9 @@ def test_bad_pairs_are_named(score):
         (texts_pb2.SCORE_RANGE_ZERO_TO_FIVE, 5.0),
     ],
 )
-def test_scores_are_calibrated_by_the_models_curve(running, score, scale, highest):
-    running.model.score_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+def test_scores_are_calibrated_by_the_models_curve(shared, score, scale, highest, monkeypatch):
+    curve = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+    monkeypatch.setitem(shared.model.score_curves, "codebook", curve)
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, score_range=scale)
     for pair in score(request, timeout=60).scores:
         expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
@@ -94,7 +95,7 @@ def test_calibration_without_a_curve_or_on_an_unknown_scale_is_refused(score):
 
 @pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
 @pytest.mark.parametrize("order", ["original", "selection"])
-def test_summaries_equal_the_library(running, summarize_call, budget, order):
+def test_summaries_equal_the_library(shared, summarize_call, budget, order):
     sentences = ["A song for the piano.", "The road and the car."]
     request = texts_pb2.SummarizeRequest(
         documents=[
@@ -106,7 +107,7 @@ def test_summaries_equal_the_library(running, summarize_call, budget, order):
         **budget,
     )
     reply = summarize_call(request, timeout=60)
-    expected = summarize(running.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
+    expected = summarize(shared.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
     for got, want in zip(reply.summaries, expected, strict=True):
         assert [s.text for s in got.sentences] == [s.text for s in want.sentences]
         assert [s.selection for s in got.sentences] == [s.selection for s in want.sentences]
@@ -160,9 +161,9 @@ def test_documents_of_too_many_sentences_are_refused_raw_or_split(make_server):
     assert reply.summaries[0].num_sentences_in_document == 3
 
 
-def test_explain_shows_tokens_with_offsets_and_facets_in_words(running):
+def test_explain_shows_tokens_with_offsets_and_facets_in_words(shared):
     text = "The cat, zzz \u00e9t\u00e9"
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
+    stub = texts_pb2_grpc.EmbeddingServiceStub(shared.channel)
     reply = stub.Explain(texts_pb2.ExplainRequest(texts=[text, "boat"], num_words=4), timeout=60)
     tokens = reply.explanations[0].tokens
     assert [text[token.start : token.end] for token in tokens] == [token.text for token in tokens]
@@ -170,6 +171,6 @@ def test_explain_shows_tokens_with_offsets_and_facets_in_words(running):
     assert all(token.attention >= 0 for token in tokens)
     facets = reply.explanations[1].facets
     assert [facet.facet for facet in facets] == [0, 1, 2]
-    nearest = running.model.words.nearest(running.model.encode(["boat"])[0], 4)
+    nearest = shared.model.words.nearest(shared.model.encode(["boat"])[0], 4)
     assert [[word.word for word in facet.words] for facet in facets] == [[w for w, _ in words] for words in nearest]
     assert reply.explanations[0].token_stats.num_unknown_tokens == 2

@@ -24,14 +24,14 @@ def toy():
     return model
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def passages(toy):
     return ServedPassages(toy, BatcherConfig(), BatchMetrics(CollectorRegistry()))
 
 
-@pytest.fixture
-def both(make_server, passages):
-    return make_server(others=[passages])
+@pytest.fixture(scope="module")
+def both(make_module_server, passages):
+    return make_module_server(others=[passages])
 
 
 def scored(running, **request):
