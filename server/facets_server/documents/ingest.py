@@ -5,18 +5,17 @@ the good documents and reports the others.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
+from facets_proto.v1 import documents_pb2 as pb
 from facets_proto.v1.common_pb2 import ModelVersion
-from numpy.typing import NDArray
 
 from facets.documents import (
     CollectionEngine,
     Document,
     DocumentPart,
     EncodedText,
-    JsonValue,
     TargetModel,
     check_facets,
 )
@@ -24,6 +23,7 @@ from facets.documents.fields import SearchedText
 from facets.documents.parts import LONGEST_WHOLE_CHARS, from_encoded, split_text, with_parts
 from facets.documents.types import MAX_PAYLOAD_BYTES, TokenStats
 from facets.errors import ErrorPath, InvalidInputError
+from facets_server.documents.requests import NOT_ENCODED, document_of
 from facets_server.runtime.call_context import CallContext
 from facets_server.runtime.errors import ModelMismatchError
 from facets_server.runtime.requests import raise_first, text_problem
@@ -32,22 +32,6 @@ from facets_server.texts.served import Encoded, PendingTexts, ServedTexts, TextM
 TEXTS_AT_A_TIME = 1024  # encoded together: their results are in memory at once
 _MAX_STEP_S = 5.0  # well within the time that the server gives to running calls when it stops
 _SHARE_OF_DEADLINE = 0.5  # the rest is left for the running batch and the last writes
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class IncomingDocument:
-    """A document as sent."""
-
-    id: str
-    text: str
-    payload: dict[str, JsonValue] = field(default_factory=dict)
-    facets: NDArray[np.float32] | None = None  # [K, D], or more for a long text; None: to be encoded
-    spans: NDArray[np.int64] | None = None  # character spans of these facets, [K, 2]
-    sections: tuple[DocumentPart, ...] = ()  # where sections and pages begin; empty: found in the text
-    part_facets: tuple[int, ...] = ()  # number of these facets in each part; empty: found by the spans
-    num_tokens: int | None = None  # tokens of the text, as counted by the caller's encoder; None: unknown
-    num_read: int | None = None  # number of these tokens that the encoder read
-    problem: InvalidInputError | None = None  # error of the conversion from the request
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,8 +67,8 @@ class PreparedBatch:
     """A checked batch whose texts wait for the model."""
 
     # Position, document and parts (none for a short text) of each document that passed the checks.
-    good: tuple[tuple[int, IncomingDocument, tuple[DocumentPart, ...]], ...]
-    rejections: tuple[Rejection, ...]  # the other documents
+    good: Sequence[tuple[int, Document, tuple[DocumentPart, ...]]]
+    rejections: Sequence[Rejection]  # the other documents
     pending: PendingTexts | None  # the first texts to encode, one per part of a document without facets
     waiting: Sequence[str]  # the other texts, encoded after the first ones
     call: CallContext
@@ -126,22 +110,24 @@ class Ingest:
         self._record = record
         self._max_text_bytes = max_text_bytes
 
-    def prepare(self, documents: Sequence[IncomingDocument], call: CallContext) -> PreparedBatch:
+    def prepare(self, messages: Sequence[pb.Document], call: CallContext) -> PreparedBatch:
         """Checks documents and queues their texts for the model, without waiting."""
-        good: list[tuple[int, IncomingDocument, tuple[DocumentPart, ...]]] = []
+        good: list[tuple[int, Document, tuple[DocumentPart, ...]]] = []
         rejections: list[Rejection] = []
         texts: list[str] = []
-        for position, document in enumerate(documents):
+        for position, message in enumerate(messages):
+            path = ("documents", position)
             try:
-                parts = self._checked_parts(document, ("documents", position))
+                document = document_of(message, path)
+                parts = self._checked_parts(document, path)
             except InvalidInputError as error:
-                rejections.append(Rejection(position, document.id, error))
+                rejections.append(Rejection(position, message.id, error))
                 continue
             good.append((position, document, parts))
-            if document.facets is None:
+            if document.facet_embeddings is NOT_ENCODED:
                 texts += self._texts_to_read(document, parts)
         pending = self.served.submit(texts[:TEXTS_AT_A_TIME], call) if texts else None
-        return PreparedBatch(tuple(good), tuple(rejections), pending, texts[TEXTS_AT_A_TIME:], call)
+        return PreparedBatch(good, rejections, pending, texts[TEXTS_AT_A_TIME:], call)
 
     def store_all(self, batch: PreparedBatch) -> StoredBatch:
         """Stores every document of the batch or, when it raises, none."""
@@ -176,10 +162,8 @@ class Ingest:
         with batch.call.stages.measured("store", num_items=len(documents)):
             return self._engine.upsert(self._record.name, documents, seen=self._record, check=check).revision
 
-    def _checked_parts(self, document: IncomingDocument, path: ErrorPath) -> tuple[DocumentPart, ...]:
+    def _checked_parts(self, document: Document, path: ErrorPath) -> tuple[DocumentPart, ...]:
         """The parts of a document, none for a short text; raises InvalidInputError for a bad document."""
-        if document.problem is not None:
-            raise document.problem
         if not document.id:
             raise InvalidInputError("is empty, expected a name", path=(*path, "id"))
         searched = self._searched(document)
@@ -189,22 +173,26 @@ class Ingest:
             raise problem
         if len(searched.read) - len(document.text) > MAX_PAYLOAD_BYTES:  # the engine would refuse it after encoding
             raise InvalidInputError(f"has more than {MAX_PAYLOAD_BYTES} bytes, the limit", path=(*path, "payload"))
-        if document.facets is not None:
-            self._check_facets(document, document.facets, path)
-            if document.spans is None:
+        if document.facet_embeddings is not NOT_ENCODED:
+            self._check_facets(document, path)
+            if document.facet_spans is None:
                 return ()
-        elif document.spans is not None:
+        elif document.facet_spans is not None:
             raise InvalidInputError("must come with facet_embeddings", path=(*path, "facet_spans"))
         elif rule := self.served.problem(searched.read):
             raise InvalidInputError(rule, path=(*path, "text"))
-        parts = split_text(document.text, document.sections)
+        parts = split_text(document.text, document.parts)
         if document.part_facets and len(document.part_facets) != len(parts):
             rule = f"has {len(document.part_facets)} items, expected {len(parts)}, one for each part of the text"
             raise InvalidInputError(rule, path=(*path, "part_facets"))
         return parts
 
-    def _check_facets(self, document: IncomingDocument, facets: NDArray[np.float32], path: ErrorPath) -> None:
-        shape, spans = (self._record.num_facets, self._record.dim), document.spans
+    def _check_facets(self, document: Document, path: ErrorPath) -> None:
+        shape, facets, spans = (
+            (self._record.num_facets, self._record.dim),
+            document.facet_embeddings,
+            document.facet_spans,
+        )
         # Facets of a long text become those of its parts, which the engine checks.
         is_long = spans is not None and len(document.text) > LONGEST_WHOLE_CHARS
         check_facets(facets[: shape[0]] if is_long else facets, shape, spans is not None, (*path, "facet_embeddings"))
@@ -221,22 +209,14 @@ class Ingest:
             rule = f"must be a part of the {num_chars} characters of text and fields, got {start} to {end}"
             raise InvalidInputError(rule, path=(*path, "facet_spans", int(wrong[0])))
 
-    def _texts_to_read(self, document: IncomingDocument, parts: Sequence[DocumentPart]) -> list[str]:
+    def _texts_to_read(self, document: Document, parts: Sequence[DocumentPart]) -> list[str]:
         """The text of each part that the model can read, with the searched fields."""
         texts = [searched.read for searched in self._record.searched(document.text, document.payload, parts)]
         return [text for text in texts if not self.served.problem(text)] if parts else texts
 
     def _encoded(self, batch: PreparedBatch) -> list[tuple[int, Document]]:
         texts = self._encoded_texts(batch)
-        return [
-            (
-                position,
-                self._with_encoded_facets(document, parts, texts)
-                if document.facets is None
-                else _with_given_facets(document, parts, self._record.num_facets),
-            )
-            for position, document, parts in batch.good
-        ]
+        return [(position, self._finished(document, parts, texts)) for position, document, parts in batch.good]
 
     def _encoded_texts(self, batch: PreparedBatch) -> Iterator[EncodedText]:
         """The encoded texts of a batch, one by one, in their order."""
@@ -251,15 +231,17 @@ class Ingest:
                 text = encoded_text(encoded, row)  # a book has many texts: kept in half precision
                 yield replace(text, facets=text.facets.astype(np.float16))
 
-    def _with_encoded_facets(
-        self, document: IncomingDocument, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]
-    ) -> Document:
+    def _finished(self, document: Document, parts: tuple[DocumentPart, ...], texts: Iterator[EncodedText]) -> Document:
+        if document.facet_embeddings is not NOT_ENCODED:
+            if document.part_facets:
+                return replace(document, parts=parts)
+            return with_parts(replace(document, parts=()), parts, num_facets=self._record.num_facets)
         nothing = EncodedText.of_nothing(self._record.num_facets, self._record.dim)
         said = self._record.searched(document.text, document.payload, parts)
         encoded = [nothing if parts and self.served.problem(part.read) else next(texts) for part in said]
         return from_encoded(document.id, document.text, document.payload, parts=parts, searched=said, encoded=encoded)
 
-    def _searched(self, document: IncomingDocument) -> SearchedText:
+    def _searched(self, document: Document) -> SearchedText:
         return self._record.searched(document.text, document.payload)[0]
 
 
@@ -267,22 +249,6 @@ def encoded_text(encoded: Encoded, row: int) -> EncodedText:
     """The model's result for one of the texts."""
     stats = encoded.stats[row]
     return EncodedText(*encoded.document(row), stats.num_tokens_in_text, stats.num_tokens)
-
-
-def _with_given_facets(document: IncomingDocument, parts: tuple[DocumentPart, ...], num_facets: int) -> Document:
-    assert document.facets is not None
-    given = Document(
-        id=document.id,
-        text=document.text,
-        payload=document.payload,
-        facet_embeddings=document.facets,
-        facet_spans=document.spans,
-        num_tokens=document.num_tokens,
-        num_read=document.num_read,
-    )
-    if document.part_facets:
-        return replace(given, parts=parts, part_facets=document.part_facets)
-    return with_parts(given, parts, num_facets=num_facets)
 
 
 def _truncated(documents: Sequence[tuple[int, Document]]) -> tuple[TruncatedDocument, ...]:

@@ -16,6 +16,7 @@ from facets.documents import (
     AllOf,
     AnyOf,
     Contains,
+    Document,
     DocumentPart,
     Equals,
     Exists,
@@ -28,7 +29,6 @@ from facets.documents import (
 from facets.documents.filters import MAX_FILTER_NODES, Scalar
 from facets.documents.parts import check_sections
 from facets.errors import ErrorPath, InvalidInputError
-from facets_server.documents.ingest import IncomingDocument
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.requests import (
     array_of,
@@ -40,37 +40,31 @@ from facets_server.runtime.requests import (
     record_of,
 )
 
+NOT_ENCODED = np.empty(0, np.float32)  # in place of the facets of a document that the server has to encode
 _MAX_FILTER_DEPTH = 32
 _GROUPS: dict[str, type[AllOf | AnyOf | NoneOf]] = {"all_of": AllOf, "any_of": AnyOf, "none_of": NoneOf}
 
 
-def incoming_of(messages: Sequence[pb.Document]) -> list[IncomingDocument]:
-    """Documents as sent; one that cannot be converted carries its ``problem`` and does not stop the others."""
-    return [_incoming(message, ("documents", i)) for i, message in enumerate(messages)]
-
-
-def _incoming(message: pb.Document, path: ErrorPath) -> IncomingDocument:
-    try:
-        facets = None
-        if message.HasField("facet_embeddings"):
-            facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
-        with at_path((*path, "payload")):
-            payload = payload_from_message(message.payload)
-        parts = [record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts]
-        sections = check_sections(message.text, parts, (*path, "parts"))
-        if message.part_facets and not (message.facet_spans and facets is not None):
-            raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
-    except InvalidInputError as error:
-        return IncomingDocument(id=message.id, text=message.text, problem=error)
-    stats = message.token_stats if facets is not None and message.HasField("token_stats") else None
+def document_of(message: pb.Document, path: ErrorPath) -> Document:
+    """A document as sent: its parts are the sections that the caller knows, its facets may be ``NOT_ENCODED``."""
+    facets = NOT_ENCODED
+    if message.HasField("facet_embeddings"):
+        facets = array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
+    with at_path((*path, "payload")):
+        payload = payload_from_message(message.payload)
+    parts = [record_of(part, DocumentPart, headings=tuple(part.headings)) for part in message.parts]
+    sections = check_sections(message.text, parts, (*path, "parts"))
     spans = [(span.start, span.end) for span in message.facet_spans]
-    return IncomingDocument(
+    if message.part_facets and not (spans and facets is not NOT_ENCODED):
+        raise InvalidInputError("must come with facet_embeddings and facet_spans", path=(*path, "part_facets"))
+    stats = message.token_stats if facets is not NOT_ENCODED and message.HasField("token_stats") else None
+    return Document(
         id=message.id,
         text=message.text,
         payload=payload,
-        facets=facets,
-        spans=np.array(spans, dtype=np.int64) if spans else None,
-        sections=sections,
+        facet_embeddings=facets,
+        facet_spans=np.array(spans, dtype=np.int64) if spans else None,
+        parts=sections,
         part_facets=tuple(message.part_facets),
         num_tokens=None if stats is None else stats.num_tokens_in_text,
         num_read=None if stats is None else stats.num_tokens,

@@ -12,7 +12,7 @@ from facets.errors import InvalidInputError
 from facets_server.documents.diagnosis import Maps, diagnose
 from facets_server.documents.ingest import Ingest, step_budget_s, target_of
 from facets_server.documents.recall import RecallSampler
-from facets_server.documents.requests import filter_of, incoming_of, reranking_of, search_fields_of, search_of
+from facets_server.documents.requests import filter_of, reranking_of, search_fields_of, search_of
 from facets_server.documents.searching import rerank_texts, search
 from facets_server.documents.stream_service import upsert_stream
 from facets_server.documents.stream_store import StreamStore
@@ -113,7 +113,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
         max_bytes, encoded_by = self.limits.max_document_bytes, request.encoded_by
         ingest = Ingest(self.engine, self.models, request.collection, max_text_bytes=max_bytes, encoded_by=encoded_by)
         call.num_items = len(request.documents)
-        stored = ingest.store_all(ingest.prepare(incoming_of(request.documents), call))
+        stored = ingest.store_all(ingest.prepare(request.documents, call))
         return to_message(stored, pb.UpsertResponse, model=ingest.served.model, timings=call)
 
     def UpsertStream(

@@ -13,7 +13,6 @@ from facets_proto.v1 import documents_pb2 as pb
 from facets.documents import CollectionEngine
 from facets.errors import InvalidInputError
 from facets_server.documents.ingest import Ingest, PreparedBatch, StoredBatch
-from facets_server.documents.requests import incoming_of
 from facets_server.documents.stream_store import OpenStream, StreamStore
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -98,7 +97,7 @@ def _beginner(
             raise SequenceGapError(f"batch.sequence must be {expected}, got {batch.sequence}")
         check_count(batch.documents, ("batch", "documents"), limits.max_documents_per_upsert)
         with admission.stream_permit(call.for_message()) as permit:
-            prepared = ingest.prepare(incoming_of(batch.documents), call.for_message())
+            prepared = ingest.prepare(batch.documents, call.for_message())
             if prepared.pending is not None:
                 prepared.pending.rows.when_ended(permit.pop_all().close)
         call.num_items += len(batch.documents)

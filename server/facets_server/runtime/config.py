@@ -5,7 +5,6 @@ A setting comes from, later sources winning: its default here, the configuration
 """
 
 import re
-import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal, Self
@@ -178,26 +177,17 @@ class ServerConfig(Settings):
 def load_config(
     file: Path | None = None, environment: Mapping[str, str] | None = None, flags: Mapping[str, object] | None = None
 ) -> ServerConfig:
-    """Combines the settings of file, environment and flags, later ones winning.
+    """Combines the settings of a TOML file, environment and flags, later ones winning; raises ConfigError.
 
-    Args:
-        file: TOML with the fields of ServerConfig; its sections are tables (``[limits]``).
-        environment: Variables; ``FACETS_SERVER_<SETTING>`` count, e.g. ``FACETS_SERVER_PORT`` or
-            ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``. Commas separate several models.
-        flags: Settings by name (``http.port`` in a section); ``None`` means not given.
-
-    Raises:
-        ConfigError: The file cannot be read, a setting is unknown, or values break their rules; names all of them.
+    Variables are called ``FACETS_SERVER_PORT`` or ``FACETS_SERVER_LIMITS_MAX_TEXT_BYTES``; commas separate several
+    models. Flags are settings by name (``http.port`` in a section); None means not given.
     """
-    values: dict[str, Any] = {}
+    values = {} if file is None else ServerConfig.from_toml(file).model_dump(exclude_unset=True)
 
     def put(setting: str, value: object) -> None:
         section, _, name = setting.rpartition(".")
         (values.setdefault(section, {}) if section else values)[name] = value
 
-    if file is not None:
-        values = _read(file)
-        ServerConfig.from_dict(values, source=str(file))
     variables = {name: text for name, text in (environment or {}).items() if name.startswith(ENVIRONMENT_PREFIX)}
     fields = {variable: _setting(variable) for variable in variables}
     parsed = {variable: _parsed(variable, fields[variable][1], text) for variable, text in variables.items()}
@@ -210,15 +200,6 @@ def load_config(
         if flag is not None:
             put(setting, flag)
     return ServerConfig.from_dict(values)
-
-
-def _read(file: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    except OSError as error:
-        raise ConfigError(f"configuration file {file} cannot be read: {error.strerror}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise ConfigError(f"configuration file {file} is not TOML: {error}") from error
 
 
 def _setting(variable: str) -> tuple[str, FieldInfo]:

@@ -125,7 +125,9 @@ def page_of(items: Sequence[ItemT], *, size: int, token: str, limit: int) -> tup
     """
     match = _PAGE_TOKEN.fullmatch(token or "at-0")
     if match is None:
-        raise InvalidInputError("is not one of ours, expected next_page_token", path="page_token")
+        raise InvalidInputError(
+            "is not a page token of this list, expected next_page_token of the previous page", path="page_token"
+        )
     start = int(match[1])
     end = start + page_size_of(size, limit)
     return items[start:end], f"at-{end}" if end < len(items) else ""

@@ -2,10 +2,8 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import (
-    common_pb2,
     documents_pb2,
     documents_pb2_grpc,
-    filters_pb2,
 )
 from server_fakes import FakeModel
 
@@ -117,92 +115,6 @@ def test_modes_rank_by_words_by_facets_or_by_both(running, documents):
     assert all("dog" in hit.text and hit.score == hit.lexical_score and not hit.evidence for hit in by_words)
     by_facets = replies[documents_pb2.SEARCH_MODE_FACETS]
     assert all(hit.score == hit.facets_score and not hit.matched_words for hit in by_facets)
-
-
-def test_search_by_facets_equals_search_by_text(running, documents):
-    fill(documents)
-    facets = running.model.encode(["a boat on the river"])[0]
-    array = common_pb2.FacetArray(
-        shape=facets.shape, dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets.astype("<f4").tobytes()
-    )
-    two = common_pb2.FacetArray(
-        shape=(2, 32), dtype=common_pb2.DATA_TYPE_FLOAT32, data=facets[:2].astype("<f4").tobytes()
-    )
-    reply = search(
-        documents,
-        queries=[
-            documents_pb2.SearchQuery(facet_embeddings=two),
-            documents_pb2.SearchQuery(facet_embeddings=array),
-            text_query("a boat on the river"),
-        ],
-        mode=documents_pb2.SEARCH_MODE_FACETS,
-    )
-    ids = [[hit.id for hit in result.hits] for result in reply.results]
-    assert ids[1] == ids[2]
-    assert ids[0][0] == "b"
-
-
-@pytest.mark.parametrize(
-    ("filter_", "expected"),
-    [
-        (filters_pb2.Filter(field=filters_pb2.FieldCondition(field="even", equals={"bool_value": True})), "ace"),
-        (
-            filters_pb2.Filter(
-                field=filters_pb2.FieldCondition(field="rank", range=filters_pb2.NumberRange(gte=1, lt=3))
-            ),
-            "bc",
-        ),
-        (
-            filters_pb2.Filter(
-                none_of=filters_pb2.FilterList(
-                    filters=[
-                        filters_pb2.Filter(
-                            field=filters_pb2.FieldCondition(field="rank", equals={"number_value": rank})
-                        )
-                        for rank in (0, 4)
-                    ]
-                )
-            ),
-            "bcd",
-        ),
-        (filters_pb2.Filter(field=filters_pb2.FieldCondition(field="missing", exists=False)), "abcde"),
-    ],
-)
-def test_filters_hold_for_search_list_and_count(documents, filter_, expected):
-    fill(documents)
-    hits = search(documents, queries=[text_query("cat")], where=filter_).results[0].hits
-    assert sorted(hit.id for hit in hits) == list(expected)
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news", where=filter_), timeout=60)
-    assert [doc.id for doc in listed.documents] == list(expected)
-    counted = documents.CountDocuments(
-        documents_pb2.CountDocumentsRequest(collection="news", where=filter_), timeout=60
-    )
-    assert counted.num_documents == len(expected)
-
-
-def test_get_shows_what_is_missing_and_returns_facets(running, documents):
-    fill(documents)
-    request = documents_pb2.GetDocumentsRequest(collection="news", ids=["c", "zzz", "a"], include_facets=True)
-    reply = documents.GetDocuments(request, timeout=60)
-    assert [doc.id for doc in reply.documents] == ["c", "a"]
-    assert list(reply.missing_ids) == ["zzz"]
-    facets = np.frombuffer(reply.documents[1].facet_embeddings.data, "<f4").reshape(3, 32)
-    np.testing.assert_allclose(facets, running.model.encode([TEXTS["a"]])[0], rtol=2e-2, atol=2e-2)
-
-
-def test_delete_by_id_and_by_filter(documents):
-    fill(documents)
-    by_id = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection="news", ids=["a", "zzz"]), timeout=60
-    )
-    assert by_id.num_deleted == 1
-    odd = filters_pb2.Filter(field=filters_pb2.FieldCondition(field="even", equals={"bool_value": False}))
-    by_filter = documents.DeleteDocuments(
-        documents_pb2.DeleteDocumentsRequest(collection="news", where=odd), timeout=60
-    )
-    assert by_filter.num_deleted == 2
-    listed = documents.ListDocuments(documents_pb2.ListDocumentsRequest(collection="news"), timeout=60)
-    assert [doc.id for doc in listed.documents] == ["c", "e"]
 
 
 def test_a_collection_of_another_model_revision_is_refused(make_server, tmp_path):

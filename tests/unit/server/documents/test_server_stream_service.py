@@ -76,22 +76,6 @@ def test_resume_goes_on_after_the_last_acknowledged_batch(news):
     assert count(news) == 3
 
 
-def test_position_survives_a_restart_of_the_server(make_server, tmp_path):
-    first = make_server(data_dir=tmp_path / "kept")
-    first.engine.create_collection("news", model="fake", model_revision="r1", num_facets=3, dim=32)
-    sender = Sender(first)
-    token = sender.open().resume_token
-    sender.batch(1, [("a", "cat")])
-    sender.close()
-    first.server.stop(1)
-    first.engine.close()
-    second = make_server(data_dir=tmp_path / "kept")
-    sender = Sender(second)
-    assert sender.open(token).last_acked_sequence == 1
-    sender.close()
-    assert count(second) == 1
-
-
 def test_bad_documents_are_rejected_and_the_others_stored(news):
     sender = Sender(news)
     sender.open()

@@ -1,5 +1,4 @@
 import threading
-import time
 from collections import Counter
 
 import numpy as np
@@ -91,13 +90,6 @@ def test_without_padding_only_what_a_row_has_counts(make_batcher, recorder):
     pending = fill_behind_a_running_batch(batcher, recorder, [([row(n) for n in (20, 50, 9, 9, 2, 3)], CallContext())])
     assert pending[0].columns()[1].tolist() == [20, 50, 9, 9, 2, 3]
     assert [[length for length, _ in batch] for batch in recorder.batches[1:]] == [[50], [20, 9, 9], [3, 2]]
-
-
-def test_rows_of_similar_length_share_a_batch(make_batcher, recorder):
-    batcher = make_batcher(max_batch_tokens=64, max_batch_texts=4)
-    mixed = [row(n) for n in (2, 16, 3, 15, 2, 16, 3, 15)]
-    fill_behind_a_running_batch(batcher, recorder, [(mixed, CallContext())])[0].columns()
-    assert [sorted({length for length, _ in batch}) for batch in recorder.batches[1:]] == [[15, 16], [2, 3]]
 
 
 def test_a_single_text_is_not_held_up_by_a_bulk_load(make_batcher, recorder):
@@ -234,20 +226,3 @@ def test_callers_have_equal_shares_in_tokens(make_batcher, recorder):
     served = Counter(number for batch in recorder.batches[1:] for _, number in batch)
     until_now = sum(served.values()) / 10
     assert all(served[caller] == pytest.approx(until_now, abs=8) for caller in range(10))
-
-
-def test_a_call_that_cannot_be_told_takes_nothing_from_the_others(make_batcher, recorder):
-    batcher = make_batcher()
-    calls = [([row(2, number)], CallContext(deadline=time.monotonic() + 20)) for number in (1, 2)]
-
-    def is_gone():
-        raise RuntimeError("Event loop is closed")
-
-    first = batcher.submit([row(1)], CallContext())
-    assert recorder.started.wait(10)
-    untold, told = (batcher.submit(*call) for call in calls)
-    untold.when_ended(is_gone)
-    recorder.gate.set()
-    assert told.columns()[0].tolist() == [[[2, 2]]] and first.columns()[1].tolist() == [1]
-    assert batcher.submit([row(3)], CallContext()).columns()[1].tolist() == [3]
-    assert batcher.is_healthy()

@@ -81,7 +81,7 @@ def test_bad_variables_are_all_named(variables, match):
 
 
 def test_a_missing_file_is_reported(tmp_path):
-    with pytest.raises(ConfigError, match="cannot be read"):
+    with pytest.raises(ConfigError, match="cannot read the configuration"):
         load_config(tmp_path / "none.toml")
 
 

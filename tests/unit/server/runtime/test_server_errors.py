@@ -243,20 +243,6 @@ def test_a_full_server_refuses_before_it_reads(make_server):
     first.result()
 
 
-def test_one_stream_too_many_is_refused(make_server):
-    running = make_server(admission=AdmissionConfig(max_streams=1))
-    stub = texts_pb2_grpc.EmbeddingServiceStub(running.channel)
-    requests = queue.Queue()
-    first = stub.EmbedStream(iter(requests.get, None), timeout=30)
-    requests.put(texts_pb2.EmbedStreamRequest(sequence=1, request=texts_pb2.EmbedRequest(texts=["cat"])))
-    wait_until(lambda: running.metric("facets_open_streams") == 1)
-    with pytest.raises(grpc.RpcError) as raised:
-        list(stub.EmbedStream(iter([]), timeout=60))
-    assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    assert "RetryInfo" in details_of(raised.value)
-    first.cancel()
-
-
 def test_models_are_listed_with_every_limit(make_server):
     running = make_server(models=[FakeModel("z"), FakeModel("b"), FakeModel("a")])
     stub = models_pb2_grpc.ModelServiceStub(running.channel)

@@ -58,7 +58,7 @@ def pair(tmp_path_factory):
 
 
 @pytest.mark.parametrize("setting", ["tls_certificate", "tls_key", "tls_client_ca"])
-@pytest.mark.parametrize("content", [b"", b"junk", b"-----BEGIN CERTIFICATE-----\njunk\n-----END CERTIFICATE-----\n"])
+@pytest.mark.parametrize("content", [b"junk", b"-----BEGIN CERTIFICATE-----\njunk\n-----END CERTIFICATE-----\n"])
 def test_junk_in_place_of_a_certificate_is_an_error_that_names_the_setting(
     make_server, tmp_path, pair, setting, content
 ):

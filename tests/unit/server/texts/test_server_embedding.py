@@ -125,18 +125,3 @@ def test_expired_work_never_reaches_the_model(running, stub):
         + running.metric("facets_dropped_texts_total", model="fake", reason="cancelled")
         == 10
     )
-
-
-def test_cancelled_work_never_reaches_the_model(running, stub):
-    running.model.hold()
-    first = stub.Embed.future(texts_pb2.EmbedRequest(texts=["a"]), timeout=30)
-    assert running.model.started.wait(10)
-    second = stub.Embed.future(texts_pb2.EmbedRequest(texts=["dog"] * 5), timeout=30)
-    wait_until(lambda: running.metric("facets_batch_queue_texts", model="fake") == 5)
-    second.cancel()
-    wait_until(lambda: running.metric("facets_running_requests") == 1)
-    before = sum(running.model.batches)
-    running.model.gate.set()
-    first.result()
-    stub.Embed(texts_pb2.EmbedRequest(texts=["cat"]), timeout=60)
-    assert sum(running.model.batches) - before == 1
