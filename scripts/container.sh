@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
 # Builds the container image, and runs the integration tests against it: container.sh build | test
 #
-# Uses docker, podman or buildah, whichever works; testing needs docker or podman.
-# BUILD_ARGS go to the engine's build, e.g. BUILD_ARGS="--build-arg TORCH_BACKEND=cuda".
+# BUILD_ARGS go to docker or podman, e.g. BUILD_ARGS="--build-arg TORCH_BACKEND=cuda".
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
@@ -15,22 +14,14 @@ read -r -a pytest_args <<<"${PYTEST_ARGS:-}"
 
 fail() { echo "container: $*" >&2; exit 1; }
 
-find_engine() {
-    for engine in docker podman buildah; do
-        if "$engine" info >/dev/null 2>&1; then echo "$engine" && return; fi
-    done
-    fail "docker, podman or buildah is needed, and none works here"
-}
+for engine in docker podman; do
+    if "$engine" info >/dev/null 2>&1; then ENGINE=${ENGINE:-$engine}; fi
+done
+[ -n "${ENGINE:-}" ] || fail "docker or podman is needed, and neither works here"
 
-build() {
-    case $ENGINE in
-        buildah) buildah build --format docker --layers "${build_args[@]}" --tag "$IMAGE" . ;; # keeps the health check
-        *) "$ENGINE" build "${build_args[@]}" --tag "$IMAGE" . ;;
-    esac
-}
+build() { "$ENGINE" build "${build_args[@]}" --tag "$IMAGE" .; }
 
 run_tests() {
-    [ "$ENGINE" != buildah ] || fail "testing needs docker or podman"
     bytes=$("$ENGINE" run --rm --user 0 --network none --entrypoint du "$IMAGE" -bsx / | cut -f1)
     [ "$bytes" -le "$((MAX_IMAGE_MB * 1000000))" ] || fail "the image has $((bytes / 1000000)) MB, at most $MAX_IMAGE_MB"
     container=$("$ENGINE" run --detach --read-only --tmpfs /tmp --publish "127.0.0.1:$PORT:50051" "$IMAGE")
@@ -48,7 +39,6 @@ run_tests() {
     [ "$code" = 0 ] || fail "after SIGTERM the server ended with code $code, expected 0"
 }
 
-ENGINE=${ENGINE:-$(find_engine)}
 case ${1:-} in
     build) build ;;
     test) build && run_tests ;;

@@ -1,10 +1,5 @@
-"""The documentation site: every page of the repository, and the Python reference read from the sources.
+"""The documentation site: the pages of the repository, and the Python reference read from sources without imports."""
 
-Built by ``make site``: nothing is imported, so neither PyTorch nor the packages themselves are needed.
-"""
-
-import tokenize
-from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -48,22 +43,14 @@ html_copy_source = False
 html_extra_path = ["root"]  # leads from / to the first page
 
 
-@cache
-def _comments(path):
-    """Comments of a file by line, and which of them have a line to themselves."""
-    with path.open("rb") as stream:
-        found = [token for token in tokenize.tokenize(stream.readline) if token.type == tokenize.COMMENT]
-    return {token.start[0]: (token.string.lstrip("#: "), not token.line[: token.start[1]].strip()) for token in found}
-
-
 def _field_comment(path, first, last):
-    """What is said beside a field, else right above it; backticks are code, as in docstrings."""
-    comments = _comments(path)
-    said = [comments[last][0]] if last in comments else []
-    while last not in comments and comments.get(first - 1, ("", False))[1]:
+    """The comment beside a field, else the lines of comment above it; backticks are code, as in docstrings."""
+    lines = path.read_text(encoding="utf-8").splitlines()
+    comment = [lines[last - 1].partition("  # ")[2]]
+    while not comment[-1] and lines[first - 2].strip().startswith("#"):
         first -= 1
-        said.insert(0, comments[first][0])
-    text = " ".join(said).replace("``", "`").replace("`", "``")
+        comment.insert(0, lines[first - 1].strip("#: "))
+    text = " ".join(comment).strip().replace("``", "`").replace("`", "``")
     return text[:1].upper() + text[1:]
 
 

@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
-from facets_proto.v1 import common_pb2, documents_pb2, models_pb2, texts_pb2
+from facets_proto.v1 import common_pb2, models_pb2, texts_pb2
 from numpy.typing import NDArray
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from starlette.requests import Request
@@ -91,8 +91,7 @@ async def embed(
 ) -> texts_pb2.EmbedResponse:
     """Embeds texts by a model (empty: the first of ``text_models``); without ``facets`` at half the work.
 
-    Raises:
-        CallError: The server rejected the call, or ``dimensions`` is neither None nor the model's.
+    ``dimensions`` must be None or the model's.
     """
     if not model:
         models = await text_models(backend, request)
@@ -112,13 +111,6 @@ async def text_models(backend: Backend, request: Request) -> list[models_pb2.Mod
     reply = await backend.call(request, "/facets.v1.ModelService/ListModels", message, models_pb2.ListModelsResponse)
     models = [model for model in reply.models if model.task in _TASKS]
     return sorted(models, key=lambda model: (_TASKS.index(model.task), not model.is_default))
-
-
-async def rerank(
-    backend: Backend, request: Request, message: documents_pb2.RerankRequest
-) -> documents_pb2.RerankResponse:
-    """Ranks texts by how well they answer a query."""
-    return await backend.call(request, "/facets.v1.DocumentService/Rerank", message, documents_pb2.RerankResponse)
 
 
 def array_of(message: common_pb2.FacetArray) -> NDArray[np.float32]:

@@ -1,7 +1,7 @@
 """OpenAPI 3.1 description of all routes: rpcs from the descriptors of the protos, other routes from their fields."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -20,14 +20,15 @@ _NUMBER: Schema = {"anyOf": [{"type": "number"}, {"enum": ["NaN", "Infinity", "-
 _STRING: Schema = {"type": "string"}
 _LONG: Schema = {"type": ["string", "integer"]}
 _SCALARS: Mapping[int, Schema] = {
-    FieldDescriptor.CPPTYPE_INT32: {"type": "integer"},
-    FieldDescriptor.CPPTYPE_UINT32: {"type": "integer"},
-    FieldDescriptor.CPPTYPE_INT64: _LONG,
-    FieldDescriptor.CPPTYPE_UINT64: _LONG,
-    FieldDescriptor.CPPTYPE_DOUBLE: _NUMBER,
-    FieldDescriptor.CPPTYPE_FLOAT: _NUMBER,
-    FieldDescriptor.CPPTYPE_BOOL: {"type": "boolean"},
-    FieldDescriptor.CPPTYPE_STRING: _STRING,
+    FieldDescriptor.TYPE_INT32: {"type": "integer"},
+    FieldDescriptor.TYPE_UINT32: {"type": "integer"},
+    FieldDescriptor.TYPE_INT64: _LONG,
+    FieldDescriptor.TYPE_UINT64: _LONG,
+    FieldDescriptor.TYPE_DOUBLE: _NUMBER,
+    FieldDescriptor.TYPE_FLOAT: _NUMBER,
+    FieldDescriptor.TYPE_BOOL: {"type": "boolean"},
+    FieldDescriptor.TYPE_STRING: _STRING,
+    FieldDescriptor.TYPE_BYTES: {"type": "string", "contentEncoding": "base64"},
 }
 # Messages with a special JSON format.
 _WELL_KNOWN: Mapping[str, Schema] = {
@@ -35,7 +36,6 @@ _WELL_KNOWN: Mapping[str, Schema] = {
     "google.protobuf.Struct": _OBJECT,
     "google.protobuf.Value": {},
     "google.protobuf.ListValue": {"type": "array", "items": {}},
-    "google.protobuf.Duration": {"type": "string", "examples": ["1.5s"]},
     "google.protobuf.Timestamp": {"type": "string", "format": "date-time"},
 }
 _CONNECT_ERROR: Schema = {
@@ -67,11 +67,11 @@ def openapi() -> Schema:
     paths: Schema = {path: {"get": _operation(name, text)} for path, (name, text) in _GETS.items()}
     schemas: Schema = {"connect.Error": _CONNECT_ERROR}
     for route in (*OPENAI_ROUTES, *TEI_ROUTES):
-        operation = _operation(route.name, route.description)
+        request = None
         if route.fields is not None:
             schemas[route.fields.__name__] = route.fields.model_json_schema()
-            operation["requestBody"] = {"required": True, **_content(_reference(route.fields.__name__))}
-        paths[route.path] = {"post" if route.fields else "get": operation}
+            request = _content(_reference(route.fields.__name__))
+        paths[route.path] = {"post" if request else "get": _operation(route.name, route.description, request=request)}
     for rpc in rpcs().values():
         paths[rpc.path] = {"post": _rpc_operation(rpc)}
         for message in (rpc.descriptor.input_type, rpc.descriptor.output_type):
@@ -91,12 +91,18 @@ def openapi() -> Schema:
     }
 
 
-def _operation(name: str, description: str) -> Schema:
-    responses = {
-        "200": {"description": "The reply.", **_content(_OBJECT)},
-        "default": {"description": "An error.", **_content(_OBJECT)},
+def _operation(
+    name: str, description: str, *, request: Schema | None = None, reply: Schema | None = None, error: Schema = _OBJECT
+) -> Schema:
+    return {
+        "operationId": name,
+        "description": description,
+        **({"requestBody": {"required": True, **request}} if request else {}),
+        "responses": {
+            "200": {"description": "The reply.", **(reply or _content(_OBJECT))},
+            "default": {"description": "An error.", **_content(error)},
+        },
     }
-    return {"operationId": name, "description": description, "responses": responses}
 
 
 def _rpc_operation(rpc: Rpc) -> Schema:
@@ -105,17 +111,14 @@ def _rpc_operation(rpc: Rpc) -> Schema:
     if rpc.is_stream:
         content_type = "application/x-ndjson"
         comment = f"{comment} One message per line, both ways; an error is the last line.".strip()
+    request = _content(_reference(rpc.descriptor.input_type.full_name), content_type)
     reply = _content(_reference(rpc.descriptor.output_type.full_name), content_type)
     return {
-        "operationId": rpc.descriptor.full_name,
-        "description": comment,
+        **_operation(
+            rpc.descriptor.full_name, comment, request=request, reply=reply, error=_reference("connect.Error")
+        ),
         "summary": comment.partition(". ")[0].rstrip("."),
         "tags": [rpc.descriptor.containing_service.name],
-        "requestBody": {"required": True, **_content(_reference(rpc.descriptor.input_type.full_name), content_type)},
-        "responses": {
-            "200": {"description": "The reply.", **reply},
-            "default": {"description": "An error.", **_content(_reference("connect.Error"))},
-        },
     }
 
 
@@ -146,12 +149,7 @@ def _add_schemas(message: Descriptor, schemas: Schema) -> None:
 
 def _field(field: FieldDescriptor) -> Schema:
     named = field.message_type or field.enum_type
-    if named is not None:
-        schema = _reference(named.full_name)
-    elif field.type == FieldDescriptor.TYPE_BYTES:
-        schema = {"type": "string", "contentEncoding": "base64"}
-    else:
-        schema = _SCALARS[field.cpp_type]
+    schema = _SCALARS[field.type] if named is None else _reference(named.full_name)
     if field.is_repeated:
         schema = {"type": "array", "items": schema}
     members = [] if field.containing_oneof is None else field.containing_oneof.fields
@@ -160,14 +158,10 @@ def _field(field: FieldDescriptor) -> Schema:
 
 
 def _enum(enum: EnumDescriptor) -> Schema:
-    return {"type": "string", "enum": [value.name for value in enum.values], "description": "\n\n".join(_lines(enum))}
-
-
-def _lines(enum: EnumDescriptor) -> Iterator[str]:
-    yield comments().get(enum.full_name, "")
-    for value in enum.values:
-        if comment := comments().get(f"{enum.full_name}.{value.name}"):
-            yield f"{value.name}: {comment}"
+    names = [value.name for value in enum.values]
+    meanings = {name: comments().get(f"{enum.full_name}.{name}") for name in names}
+    lines = "".join(f"\n\n{name}: {meaning}" for name, meaning in meanings.items() if meaning)
+    return _described({"type": "string", "enum": names}, enum.full_name, lines)
 
 
 def _described(schema: Schema, name: str, more: str = "") -> Schema:

@@ -28,23 +28,13 @@ _SCRAPE_TIMEOUT_S = 2.0
 
 
 class GatewayProcess:
-    """A gateway process of a server.
+    """A gateway process of a server, with its HTTP socket on ``port``.
 
-    Attributes:
-        port: Port of its HTTP socket.
+    ``target`` is the address where the server accepts the gateway's calls, ``token`` the secret that they carry.
     """
 
     def __init__(self, config: ServerConfig, *, target: str, token: str) -> None:
-        """Binds the port.
-
-        Args:
-            config: Settings of the server.
-            target: Address where the server accepts the gateway's calls.
-            token: Secret by which the server recognizes the gateway.
-
-        Raises:
-            ConfigError: The port cannot be used.
-        """
+        """Binds the port; raises a ConfigError if it cannot be used."""
         self._socket = listen(config.host, config.http)
         self.port = int(self._socket.getsockname()[1])
         # The gateway does not need the address of the document store, which may contain a password.
@@ -57,11 +47,7 @@ class GatewayProcess:
         self._watcher = threading.Thread(target=self._watch, name="gateway", daemon=True)
 
     def start(self) -> None:
-        """Starts the process and returns once it accepts requests.
-
-        Raises:
-            ConfigError: The process ended at once; its log has the reason.
-        """
+        """Starts the process and returns once it accepts requests; raises a ConfigError if it ends at once."""
         if not self._run():
             raise ConfigError("the HTTP gateway could not be started; the lines above have the reason")
         self._watcher.start()

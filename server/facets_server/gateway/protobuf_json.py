@@ -55,11 +55,7 @@ def rpcs() -> Mapping[str, Rpc]:
 
 
 def parse_json(body: bytes) -> Any:
-    """Parses strict JSON: UTF-8, unique names, finite numbers, a limited number of values.
-
-    Raises:
-        CallError: The body breaks one of these rules.
-    """
+    """Parses strict JSON: UTF-8, unique names, finite numbers, a limited number of values; else raises a CallError."""
     _check_num_values(body)
     try:
         return json.loads(body.decode("utf-8"), object_pairs_hook=_unique_names, parse_constant=_reject_constant)
@@ -96,28 +92,18 @@ def _reject_constant(name: str) -> NoReturn:
 
 
 def json_to_proto(body: bytes, message_type: type[Message]) -> bytes:
-    """Converts a body in protobuf's JSON format to a serialized message.
-
-    Raises:
-        CallError: The body is not JSON, or does not fit the message.
-    """
+    """Converts a body in protobuf's JSON format to a serialized message; raises a CallError if it does not fit."""
     values = parse_json(body)
     if not isinstance(values, dict):
         raise bad_request(f"the body is not a JSON object, expected the fields of {message_type.DESCRIPTOR.name}")
     try:
         return json_format.ParseDict(values, message_type()).SerializeToString()
-    except (json_format.ParseError, ValueError, TypeError, OverflowError) as error:
+    except (json_format.ParseError, ValueError, TypeError, OverflowError, RecursionError) as error:
         raise bad_request(_explained(error, values)) from error
-    except RecursionError as error:
-        raise bad_request("the body is nested too deeply") from error
 
 
 def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
-    """Converts a serialized message to one line of JSON.
-
-    Raises:
-        CallError: The bytes are not such a message.
-    """
+    """Converts a serialized message to one line of JSON."""
     try:
         message = message_type.FromString(data)
     except DecodeError as error:
@@ -127,6 +113,8 @@ def proto_to_json(data: bytes, message_type: type[Message]) -> bytes:
 
 def _explained(error: Exception, values: Any) -> str:
     """Protobuf's message, shortened; for an unknown field, lists the valid ones."""
+    if isinstance(error, RecursionError):
+        return "the body is nested too deeply"
     if isinstance(error, UnicodeEncodeError):
         return "a string has an unpaired surrogate, expected Unicode text"
     found = _UNKNOWN_FIELD.search(str(error))

@@ -27,17 +27,13 @@ _CLOSE = {"Connection": "close"}
 
 
 class BodyReader:
-    """Reads bodies for all routes, which share a limit of their total size."""
+    """Reads bodies for all routes.
+
+    ``max_bytes`` and ``timeout_s`` limit a decompressed body or one line of a stream. ``max_total_bytes`` limits all
+    bodies being read or converted; a single body may exceed it. Without ``keys``, the gRPC server alone checks them.
+    """
 
     def __init__(self, max_bytes: int, timeout_s: float, *, max_total_bytes: int, keys: Keys | None = None) -> None:
-        """Creates a reader.
-
-        Args:
-            max_bytes: Limit of one decompressed body, or of one line of a stream.
-            timeout_s: Limit of the time a body may take, and of the time between two lines of a stream.
-            max_total_bytes: Limit of the total of all bodies being read or converted. A single body may exceed it.
-            keys: Keys that may send a body; None: the gRPC server checks them.
-        """
         self._max_bytes = max_bytes
         self._timeout_s = timeout_s
         self._max_total_bytes = max_total_bytes
@@ -46,11 +42,7 @@ class BodyReader:
         self._converters = ThreadPoolExecutor(MAX_CONVERSIONS, thread_name_prefix="convert")
 
     def check_key(self, request: Request) -> None:
-        """Rejects unauthenticated requests before the body is read.
-
-        Raises:
-            CallError: The request has no key, or an unknown one.
-        """
+        """Rejects unauthenticated requests before the body is read."""
         if self._keys is None or request.url.path in _PUBLIC_PATHS:
             return
         try:
@@ -83,13 +75,9 @@ class BodyReader:
             self._num_bytes -= len(body)
 
     async def lines(self, request: Request, convert: Callable[[bytes], ResultT]) -> AsyncGenerator[ResultT, None]:
-        """Yields the converted lines of a body as they arrive; skips empty ones.
+        """Yields the converted lines of a body as they arrive; skips empty ones. Errors as ``body``.
 
         A line counts towards the total of all bodies until the next one is requested.
-
-        Raises:
-            CallError: A line is too long, or the next one takes too long; else as ``body``.
-            ClientDisconnect: The client is gone.
         """
         pieces, line, num_empty = _decompressed(request, request.stream()), bytearray(), 0
         try:

@@ -8,7 +8,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from facets_proto.v1 import documents_pb2
+from facets_proto.v1.documents_pb2 import RerankRequest, RerankResponse
 from pydantic import BeforeValidator, Field
 from starlette.requests import Request
 
@@ -19,13 +19,13 @@ from facets_server.gateway.compatible import (
     array_of,
     embed,
     renamed,
-    rerank,
     text_models,
 )
 from facets_server.gateway.errors import CallError, bad_request
 from facets_server.gateway.upstream import Backend
 
 _ERROR_TYPES = {413: "Validation", 429: "Overloaded", 503: "Unhealthy"}
+_RERANK = "/facets.v1.DocumentService/Rerank"
 _IGNORED = "Ignored: models of passages read long texts in windows, other models cut them."
 
 
@@ -99,9 +99,9 @@ async def _info(backend: Backend, request: Request, fields: None) -> object:
 
 async def _rerank(backend: Backend, request: Request, fields: TeiRerankRequest) -> object:
     """TEI: texts ranked by how well they answer a query."""
-    message = documents_pb2.RerankRequest(query=fields.query, texts=fields.texts)
+    message = RerankRequest(query=fields.query, texts=fields.texts)
     ranked = []
-    for result in (await rerank(backend, request, message)).results:
+    for result in (await backend.call(request, _RERANK, message, RerankResponse)).results:
         text = {"text": fields.texts[result.index]} if fields.return_text else {}
         score = result.score if fields.raw_scores else _probability(result)
         ranked.append({"index": result.index, "score": score, **text})
@@ -112,8 +112,8 @@ async def _cohere_rerank(backend: Backend, request: Request, fields: CohereReran
     """Cohere and Jina: documents ranked by how well they answer a query."""
     texts = fields.documents
     top_k = None if fields.top_n is None else min(fields.top_n, len(texts))
-    message = documents_pb2.RerankRequest(query=fields.query, texts=texts, top_k=top_k, model=fields.model)
-    reply = await rerank(backend, request, message)
+    message = RerankRequest(query=fields.query, texts=texts, top_k=top_k, model=fields.model)
+    reply = await backend.call(request, _RERANK, message, RerankResponse)
     results = []
     for result in reply.results:
         document = {"document": {"text": texts[result.index]}} if fields.return_documents else {}

@@ -40,11 +40,7 @@ class Caller(NamedTuple):
 
 
 def caller_of(request: Request, *, timeout_s: float | None) -> Caller:
-    """Reads the caller from the headers; ``timeout_s`` is the deadline without a ``Connect-Timeout-Ms`` header.
-
-    Raises:
-        CallError: A header is invalid or too long.
-    """
+    """Reads the caller from the headers; ``timeout_s`` is the deadline without a ``Connect-Timeout-Ms`` header."""
     timeout_ms = request.headers.get("connect-timeout-ms")
     if timeout_ms is not None and not _TIMEOUT_MS.fullmatch(timeout_ms):
         raise bad_request("header connect-timeout-ms must be a number of at most 10 digits")
@@ -75,24 +71,19 @@ def _address_of(request: Request) -> str:
 
 
 class Upstream:
-    """Connection to the gRPC server. Use it on one event loop."""
+    """Connection to the gRPC server, made with the first call; its errors are ``CallError``. Use it on one event loop.
+
+    ``token`` proves to the server that calls, and the client addresses in them, come from the gateway.
+    """
 
     def __init__(self, target: str, token: str) -> None:
-        """Creates channels that connect with the first call.
-
-        ``token`` proves to the server that calls, and the client addresses in them, come from the gateway.
-        """
         self._unary_channel: Any = grpc.aio.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._stream_channel: Any = grpc.insecure_channel(target, options=_CHANNEL_OPTIONS)
         self._token = (TOKEN_METADATA, token)
         self._threads = ThreadPoolExecutor(_MAX_STREAMS, thread_name_prefix="stream")
 
     async def call(self, path: str, request: bytes, caller: Caller) -> bytes:
-        """Calls a unary rpc.
-
-        Raises:
-            CallError: The call failed.
-        """
+        """Calls a unary rpc."""
         metadata = grpc.aio.Metadata(*caller.metadata, self._token)
         rpc = self._unary_channel.unary_unary(path)
         try:
@@ -104,9 +95,6 @@ class Upstream:
         """Calls a streaming rpc; takes requests as fast as the server reads them.
 
         It runs in threads: gRPC's asyncio client can lose the status of a call that ends during a write.
-
-        Raises:
-            CallError: The call failed.
         """
         loop = asyncio.get_running_loop()
 
@@ -148,7 +136,6 @@ class Backend(NamedTuple):
         """Calls a unary rpc for the client of ``request``, whose body must have been read.
 
         Raises:
-            CallError: The call failed.
             ClientDisconnect: The client is gone; the call was cancelled.
         """
         call = self.upstream.call(path, message, caller_of(request, timeout_s=self.timeout_s))

@@ -48,13 +48,7 @@ export function headers() {
   return { "Content-Type": "application/json", ...(key && { Authorization: `Bearer ${key}` }) };
 }
 
-/**
- * One unary call.
- * @param {string} method "Service/Method" of the package facets.v1.
- * @param {Object} request The message as proto3 JSON.
- * @returns {Promise<Object>} The reply as proto3 JSON, without fields that are zero or empty.
- * @throws {CallError}
- */
+/** Calls "Service/Method" of facets.v1. Messages are proto3 JSON: replies lack fields that are zero or empty. */
 export async function call(method, request, signal, timeoutMs = TIMEOUT_MS) {
   let reply, answer;
   try {

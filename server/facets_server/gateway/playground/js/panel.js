@@ -8,16 +8,10 @@ const LONGEST_ADDRESS = 1_800;
 /**
  * Fills `root` with a view.
  * @param {HTMLElement} root
- * @param {Object} parts
- * @param {string} parts.name Name in the address.
- * @param {string} parts.title
- * @param {string} parts.lede One sentence that says what the view shows.
- * @param {Node[]} parts.controls Labelled form controls.
- * @param {string} [parts.action] Label of the submit button, unless the controls have one.
- * @param {{label: string, values: Object<string, string>}[]} [parts.examples]
+ * @param {Object} parts `name` is its name in the address, `lede` a sentence that says what it shows, `action` the label of
+ *   the submit button unless the controls have one; each example has a `label` and `values` of the controls.
  * @param {(values: Object<string, string>, signal: AbortSignal) => Promise<any>} parts.ask
  * @param {(answer: any, values: Object<string, string>) => {nodes: Node[], status: string}} parts.show
- * @returns {{form: HTMLFormElement, run: () => Promise<void>, close: () => void, open: (values: Object) => void}}
  */
 export function panel(root, { name, title, lede, controls, action, examples = [], ask, show }) {
   const actions = h("div", { class: "row actions" }, action && submitButton(action), exampleRow(examples, fillAndRun));

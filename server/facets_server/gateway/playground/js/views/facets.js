@@ -19,14 +19,6 @@ const EXAMPLES = [
     },
   },
   { label: "A match in one sentence", values: { text: "The striker scored in extra time." } },
-  {
-    label: "A news item",
-    values: {
-      text:
-        "The central bank raised interest rates by half a point to slow inflation. Shares of airlines fell, while the " +
-        "wheat harvest in Ukraine was better than farmers had feared after the dry spring.",
-    },
-  },
 ];
 
 /** Fills `root` with the view. */

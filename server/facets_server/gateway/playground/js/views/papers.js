@@ -17,14 +17,6 @@ const EXAMPLES = [
     },
   },
   {
-    label: "Machine translation",
-    values: {
-      title: "Phrase-based translation with neural reordering",
-      abstract: "A statistical machine translation system learns to reorder phrases and gains two points of BLEU on German.",
-      kind: "RecommendAuthors",
-    },
-  },
-  {
     label: "Who would cite it: word senses",
     values: {
       title: "Word sense disambiguation without labelled data",
@@ -64,7 +56,7 @@ function request({ title, abstract, excluded, top_k }) {
 }
 
 function show(candidates) {
-  if (candidates.length === 0) return { nodes: [nothing("No candidate", h("p", {}, "Exclude fewer candidates, or give a longer abstract."))], status: "" };
+  if (!candidates.length) return { nodes: [nothing("No candidate", h("p", {}, "Exclude fewer candidates, or give a longer abstract."))], status: "" };
   return { nodes: [h("ol", { class: "hits" }, candidates.map(candidateCard))], status: `${plural(candidates.length, "candidate")}, best first` };
 }
 

@@ -21,10 +21,6 @@ const EXAMPLES = [
         "Was Freddie Mercury born in Zanzibar? The capital of Norway is Oslo.",
     },
   },
-  {
-    label: "Books and films",
-    values: { text: "Leo Tolstoy wrote War and Peace. Blade Runner was directed by Ridley Scott. Monet died in Giverny in 1926." },
-  },
 ];
 
 /** Fills `root` with the view. */
