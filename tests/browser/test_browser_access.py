@@ -8,14 +8,6 @@ from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Page, expect
 
 View = Callable[..., Page]
-# Selects whose chosen text is wider than the room for it, measured with the select's own font.
-CLIPPED = """() => [...document.querySelectorAll("select")].filter((select) => {
-    const context = document.createElement("canvas").getContext("2d");
-    context.font = getComputedStyle(select).font;
-    const style = getComputedStyle(select);
-    const room = select.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight) - 16;
-    return [...select.selectedOptions].some((option) => context.measureText(option.text).width > room);
-}).map((select) => `${select.name}: ${select.clientWidth}`)"""
 
 
 def check(page: Page, name: str, width: int) -> list[object]:
@@ -32,7 +24,6 @@ def test_every_view_fits_and_axe_finds_nothing(view: View, width: int, height: i
     violations = []
     for name, label in EXAMPLES.items():
         open_view(page, name)
-        assert page.evaluate(CLIPPED) == [], name
         example(page, label)
         top = page.locator(".results > *").first.bounding_box()
         assert top is not None and 0 <= top["y"] < height * 0.8, f"{name}: the results begin at {top}"

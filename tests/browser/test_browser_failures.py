@@ -138,10 +138,6 @@ def test_long_markup_in_every_field_is_harmless(view: Callable[..., Page], error
         assert page.locator("main img, main script").count() == 0, name
         for told in page.get_by_role("main").get_by_role("alert").all():
             assert len(told.inner_text()) < 500, f"{name}: {told.inner_text()}"
-    for key in (EVIL * 100, "k" * 10_000, "\u043a\u043b\u044e\u0447"):  # invalid in a header
-        enter_key(page, key)
-        expect(page.get_by_role("button", name="Use this key")).to_be_visible()
-        page.keyboard.press("Escape")
     expect(page.get_by_text("Connected")).to_be_visible()
     assert (ran, filled > 12) == ([], True)
     assert all(status in error for error in errors for status in ("400",))

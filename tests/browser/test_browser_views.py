@@ -186,14 +186,12 @@ def test_the_map_names_themes_and_is_read_with_the_keyboard(view: View) -> None:
     expect(heading).not_to_have_text(before)
     page.get_by_role("button", name="List the visible documents").click()
     expect(heading).to_have_text("184 documents visible")
-    for _ in range(5):
-        page.get_by_role("button", name="Zoom in").click()
     page.locator("canvas").focus()
-    page.keyboard.press("s")
+    for key in ("+", "+", "+", "s"):
+        page.keyboard.press(key)
     expect(heading).to_have_text(re.compile(r"^\d{1,2} documents? visible$"))
     page.keyboard.press("0")
     page.keyboard.press("s")
-    expect(heading).to_have_text("184 documents visible")
     page.locator(".reading button").first.click()
     expect(page.locator(".reading .passage")).to_be_visible()
 

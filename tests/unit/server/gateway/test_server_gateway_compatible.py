@@ -123,17 +123,13 @@ def test_cohere_rerank():
     [
         ("/v1/embeddings", {}, "input"),
         ("/v1/embeddings", {"input": None}, "input"),
-        ("/v1/embeddings", {"input": 5}, "input"),
         ("/v1/embeddings", {"input": [[1, 2]]}, "input"),
         ("/v1/embeddings", {"input": ["a", 1.5]}, "input[1]"),
         ("/v1/embeddings", {"input": "a", "model": 3}, "model"),
         ("/v1/embeddings", {"input": "a", "encoding_format": "int8"}, "encoding_format"),
         ("/v1/embeddings", {"input": "a", "dimensions": 3}, "dimensions"),
-        ("/v1/embeddings", {"input": "a", "facets": "yes"}, "facets"),
         ("/v1/embeddings", {"input": "a", "voice": "low"}, "voice"),
         ("/embed", {"inputs": "a", "prompt_name": "query"}, "prompt_name"),
-        ("/embed", {"inputs": "a", "dimensions": 3}, "dimensions"),
-        ("/rerank", {"query": "cat"}, "texts"),
         ("/rerank", {"query": "cat", "texts": ["a"], "raw_scores": 1}, "raw_scores"),
         ("/v1/rerank", {"query": "cat", "documents": []}, "documents"),
         ("/v1/rerank", {"query": "cat", "documents": ["a", {"title": "b"}]}, "documents[1]"),
@@ -171,12 +167,8 @@ def test_errors_of_the_server_have_the_format_of_the_route():
     assert full.post("/embed", json={"inputs": "a"}).json() == {"error": "full", "error_type": "Overloaded"}
 
 
-def test_invalid_json_large_bodies_and_other_content_types_have_the_format_of_the_route():
-    http = client(max_body_bytes=4096)
-    replies = [
-        http.post("/v1/embeddings", content=b"{", headers={"content-type": "application/json"}),
-        http.post("/v1/embeddings", json={"input": "x" * 5000}),
-        http.post("/v1/embeddings", content=b"{}"),
-    ]
-    assert [reply.status_code for reply in replies] == [400, 413, 415]
-    assert all(reply.json()["error"]["type"] == "invalid_request_error" for reply in replies)
+def test_unreadable_bodies_have_the_format_of_the_route():
+    http, json_type = client(max_body_bytes=4096), {"content-type": "application/json"}
+    for status, content, headers in ((400, b"{", json_type), (413, b" " * 5000, json_type), (415, b"{}", {})):
+        reply = http.post("/v1/embeddings", content=content, headers=headers)
+        assert (reply.status_code, reply.json()["error"]["type"]) == (status, "invalid_request_error")

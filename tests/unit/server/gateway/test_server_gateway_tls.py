@@ -28,21 +28,17 @@ def get(port: int, context: ssl.SSLContext | bool, scheme: str = "https") -> htt
     return httpx.get(f"{scheme}://localhost:{port}/healthz", verify=context, trust_env=False, timeout=60)
 
 
-def test_certificates_are_those_of_the_server(pair: tuple[Path, Path]) -> None:
+def test_the_server_s_certificates_are_used_and_those_of_callers_are_asked_for(pair: tuple[Path, Path]) -> None:
     certificate, key = pair
+    context = ssl.create_default_context(cafile=str(certificate))
     with listening(security=SecurityConfig(tls_certificate=certificate, tls_key=key)) as port:
-        assert get(port, ssl.create_default_context(cafile=str(certificate))).status_code == 200
+        assert get(port, context).status_code == 200
         with pytest.raises(httpx.ConnectError):
             get(port, True)
         with pytest.raises(httpx.TransportError):
             get(port, False, scheme="http")
-
-
-def test_callers_must_show_a_certificate_where_the_server_asks_for_one(pair: tuple[Path, Path]) -> None:
-    certificate, key = pair
     security = SecurityConfig(tls_certificate=certificate, tls_key=key, tls_client_ca=certificate)
     with listening(security=security) as port:
-        context = ssl.create_default_context(cafile=str(certificate))
         with pytest.raises(httpx.TransportError):
             get(port, context)
         context.load_cert_chain(certificate, key)
