@@ -3,9 +3,10 @@
 import importlib.util
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Annotated
 
 import typer
@@ -13,7 +14,7 @@ from rich.filesize import decimal
 
 from facets_client.cli.failures import CommandError, ExitCode, Failure
 from facets_client.cli.output import print_json, print_table, stdout
-from facets_client.cli.settings import settings_of
+from facets_client.cli.settings import ask, settings_of
 from facets_client.core.extras import INSTALL_SERVER
 from facets_client.generated.types import Model, ServerStatus
 
@@ -32,27 +33,26 @@ def models(
       facets models
       facets models facets-en
     """
-    settings = settings_of(context)
-    with settings.connect() as client:
-        found = [client.model(name)] if name is not None else client.models()
-    if settings.json:
-        print_json(found[0] if name is not None else {"models": found})
-        return
+    ask(
+        context,
+        lambda client: [client.model(name)] if name is not None else client.models(),
+        partial(_print_models, with_limits=name is not None),
+        lambda found: found[0] if name is not None else {"models": found},
+    )
+
+
+def _print_models(models: Sequence[Model], *, with_limits: bool) -> None:
     columns = ("model", "task", "space", "facets", "dim", "words", "max tokens", "revision")
     numbers = ("num_facets", "dim", "vocabulary_size", "max_tokens")
-    rows = [
-        (_label(model), model.task, model.space, *(getattr(model, name) for name in numbers), model.revision[:12])
-        for model in found
-    ]
+    rows = []
+    for model in models:
+        name = f"{model.name} (default)" if model.is_default else model.name
+        rows.append((name, model.task, model.space, *(getattr(model, field) for field in numbers), model.revision[:12]))
     print_table(columns, rows, right=("facets", "dim"))
-    if name is not None:
-        limits = asdict(found[0].limits).items()
+    if with_limits:
+        limits = asdict(models[0].limits).items()
         limit_rows = [(field.removeprefix("max_").replace("_", " "), value) for field, value in limits]
         print_table(("limit", "value"), limit_rows, right=("value",))
-
-
-def _label(model: Model) -> str:
-    return f"{model.name} (default)" if model.is_default else model.name
 
 
 def health(context: typer.Context) -> None:
@@ -116,19 +116,10 @@ def _overview(found: ServerStatus, services: Mapping[str, str]) -> Iterator[tupl
 
 
 def _duration(time: timedelta) -> str:
-    """The two largest units of a duration.
-
-    Example:
-        >>> _duration(timedelta(days=2, hours=3, minutes=5)), _duration(timedelta(seconds=-1))
-        ('2 d 3 h', '0 s')
-    """
-    seconds_left = max(0, int(time.total_seconds()))
-    parts: list[str] = []
-    for unit, seconds in (("d", 86400), ("h", 3600), ("min", 60), ("s", 1)):
-        number, seconds_left = divmod(seconds_left, seconds)
-        if number or parts:
-            parts.append(f"{number} {unit}")
-    return " ".join(parts[:2]) or "0 s"
+    """Such as ``2 d 3 h`` or ``5 min``."""
+    minutes = max(0, int(time.total_seconds() // 60))
+    days, hours = minutes // 1440, minutes // 60 % 24
+    return f"{days} d {hours} h" if days else f"{hours} h {minutes % 60} min" if hours else f"{minutes} min"
 
 
 def backup(context: typer.Context) -> None:

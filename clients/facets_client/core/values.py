@@ -2,10 +2,13 @@
 
 from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import Generic, Protocol, Self, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Self, TypeAlias, TypeVar, overload
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from facets_client.generated.types import RelationScore
 
 FacetsArray: TypeAlias = NDArray[np.floating]  # float32, or float16 when asked for
 MAX_EXACT_INTEGER = 2**53  # above it, a double cannot represent every integer
@@ -53,33 +56,25 @@ class Listed(Sequence[EntryT]):
         return rows
 
 
-class _Score(Protocol):
-    @property
-    def accepted(self) -> bool: ...
-
-
-ScoreT = TypeVar("ScoreT", bound=_Score)
-
-
-class OfPattern(Generic[ScoreT]):
+class OfPattern:
     """Base of a pattern with scores of relations, accepted ones first."""
 
     __slots__ = ()
-    relations: tuple[ScoreT, ...]
+    relations: "tuple[RelationScore, ...]"
 
     @property
-    def best(self) -> ScoreT | None:
+    def best(self) -> "RelationScore | None":
         """The most probable accepted relation; None: no relation."""
         return next((score for score in self.relations if score.accepted), None)
 
 
-class OfPair(Generic[ScoreT]):
+class OfPair:
     """Base of a pair of entities with the score of the pattern between them."""
 
     __slots__ = ()
-    pattern_score: OfPattern[ScoreT]
+    pattern_score: OfPattern
 
     @property
-    def relations(self) -> tuple[ScoreT, ...]:
+    def relations(self) -> "tuple[RelationScore, ...]":
         """The accepted relations, most probable first; empty: no relation."""
         return tuple(score for score in self.pattern_score.relations if score.accepted)

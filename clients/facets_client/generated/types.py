@@ -944,7 +944,7 @@ class FacetRelations:
 
 
 @dataclass(frozen=True, slots=True)
-class PatternScore(OfPattern[RelationScore]):
+class PatternScore(OfPattern):
     """Relations that a sentence pattern expresses.
 
     Attributes:
@@ -967,7 +967,7 @@ class PatternScore(OfPattern[RelationScore]):
 
 
 @dataclass(frozen=True, slots=True)
-class EntityPair(OfPair[RelationScore]):
+class EntityPair(OfPair):
     """An ordered pair of entities of one sentence: relation(head, tail).
 
     Attributes:

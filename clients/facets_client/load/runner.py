@@ -94,12 +94,7 @@ def batches(
 ) -> Iterator[Batch[ItemT]]:
     """Groups the records after a position into batches, in order.
 
-    Args:
-        records: The records after the position.
-        settings: Batch size, and where to stop.
-        place: The position.
-        max_records: The server's limit per batch; 0: none.
-        max_bytes: Returns the maximum size of the next batch in bytes on the wire.
+    ``max_records`` is the server's limit per batch, 0 for none; ``max_bytes`` returns the maximum size of the next one.
     """
     size = min(settings.batch_size, max_records or settings.batch_size)
     num_left = max(0, settings.limit - place.num_records) if settings.limit else None
@@ -180,9 +175,6 @@ def call_patiently(call: Callable[[], ReplyT], max_wait_s: float, on_wait: Calla
 class BulkTask(Protocol[ItemT]):
     """Processes the batches of a run. All methods may raise a ``FacetsClientError``."""
 
-    def read(self, place: Place) -> Iterator[Batch[ItemT]]:
-        """The batches after a position; called again after the connection was lost."""
-
     @property
     def resume_token(self) -> str:
         """The server's name for the open stream; empty if there is none."""
@@ -190,6 +182,9 @@ class BulkTask(Protocol[ItemT]):
     @property
     def max_under_way(self) -> int:
         """Maximum number of batches to send before the oldest is settled."""
+
+    def read(self, place: Place) -> Iterator[Batch[ItemT]]:
+        """The batches after a position; called again after the connection was lost."""
 
     def send(self, batch: Batch[ItemT]) -> None:
         """Starts processing a batch."""
@@ -255,14 +250,7 @@ class BulkRunner(Generic[ItemT]):
         self._saved_at = 0.0
 
     def run(self) -> BulkReport:
-        """Processes the input to its end and deletes the saved position.
-
-        Raises:
-            FacetsClientError: The server refuses, or is unreachable for ``max_wait_s``. The position is saved.
-            KeyboardInterrupt: Ctrl-C. The position is saved.
-            InputError, StateError, OSError: A file cannot be read or written.
-            RejectedError: The first rejected record of a strict run.
-        """
+        """Processes the input to its end and deletes the saved position; after an error, the position is saved."""
         started = time.monotonic()
         num_done_before = self.place.num_done
         self._save(now=True)

@@ -13,12 +13,9 @@ from pathlib import Path
 from typing import BinaryIO
 
 from facets_client.load.rows import Rejection
+from facets_client.load.source import InputError
 
 _VERSION = 3
-
-
-class StateError(ValueError):
-    """The state file cannot be written."""
 
 
 @contextmanager
@@ -62,12 +59,7 @@ class Place:
 
 
 class StateFile:
-    """The file that holds the position of a run.
-
-    Args:
-        path: The file.
-        identity: JSON values that identify the input and the settings that the position belongs to.
-    """
+    """The file that holds the position of a run; ``identity`` has JSON values that identify its input and settings."""
 
     def __init__(self, path: Path, identity: Mapping[str, object]) -> None:
         self.path = path
@@ -84,18 +76,14 @@ class StateFile:
             return None  # starting over is always safe: storing a record again changes nothing
 
     def save(self, place: Place) -> None:
-        """Replaces the saved position.
-
-        Raises:
-            StateError: The file cannot be written.
-        """
+        """Replaces the saved position."""
         text = json.dumps({"version": _VERSION, "identity": self.identity, "place": asdict(place)}, indent=1)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self.path) as partial:
                 partial.write_text(text)
         except OSError as error:
-            raise StateError(f"{self.path}: cannot be written: {error.strerror}") from error
+            raise InputError(f"{self.path}: cannot be written: {error.strerror}") from error
 
     def remove(self) -> None:
         """Deletes the file: the run is complete."""
@@ -112,16 +100,7 @@ def default_state_path(environment: Mapping[str, str], command: str, *names: str
 class RejectedFile:
     """JSON lines of rejections, created with the first one.
 
-    Args:
-        path: The file.
-        keep_bytes: Length of an earlier part of the same run, which is kept; 0 deletes an old file.
-
-    Attributes:
-        path: As given.
-        num_bytes: Length of the file.
-
-    Raises:
-        OSError: An old file cannot be truncated or deleted.
+    ``keep_bytes`` is the length of an earlier part of the same run, which is kept; 0 deletes an old file.
     """
 
     def __init__(self, path: Path, *, keep_bytes: int = 0) -> None:
@@ -135,11 +114,7 @@ class RejectedFile:
             path.unlink()
 
     def write(self, rejections: Iterable[Rejection]) -> None:
-        """Appends rejections.
-
-        Raises:
-            OSError: The file cannot be written.
-        """
+        """Appends rejections."""
         for rejection in rejections:
             if self._stream is None:
                 self._stream = self.path.open("ab")

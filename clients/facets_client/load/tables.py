@@ -30,12 +30,10 @@ def read_tsv(source: Source, options: ReadOptions) -> Rows:
 
 def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: str) -> Rows:
     encoding = detect_encoding(source.name, source.text_head(kind), options.encoding, options.note)
-    lines = _Lines(source.text(encoding))
+    stream = source.text(encoding)
     csv.field_size_limit(max(csv.field_size_limit(), MAX_ROW_BYTES))
     try:
-        header = lines.peek()
-    except _LineTooLongError as error:
-        raise InputError(f"{source.name}: the first row does not name columns: {error}") from error
+        header = stream.readline(MAX_ROW_BYTES + 1)
     except DAMAGED as error:
         raise InputError(f"{source.name}: the {source.compression} data is damaged: {error}") from error
     if not header.strip():
@@ -43,7 +41,7 @@ def _read_delimited(source: Source, options: ReadOptions, kind: str, delimiter: 
     if header.lstrip().startswith(('{"', "[{")):
         raise InputError(f"{source.name}: expected {kind}, got JSON", hint="use --format jsonl or --format json")
     names: list[str] = []
-    for item in _records(lines, delimiter or max(_DELIMITERS, key=header.count)):
+    for item in _records(stream, header, delimiter or max(_DELIMITERS, key=header.count)):
         if isinstance(item, Rejection):
             if not names:
                 raise InputError(f"{source.name}: the first row does not name columns: {item.message}")
@@ -79,86 +77,49 @@ class _LineTooLongError(Exception):
     """A line over the limit, which was skipped."""
 
 
-class _Lines:
-    """Lines for ``csv.reader``. The lines of a broken record can be read again, all but its first."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-        self._waiting: deque[str | int] = deque()  # lines to read again; only the length of a line over the limit
-        self.record: list[str] = []  # lines of the current record
-        self.number = 0  # number of the last line
-        self._num_chars = 0
-
-    def peek(self) -> str:
-        """The first line."""
-        line = next(self, "")
-        self.give_back(0)
-        return line
-
-    def begin_record(self) -> None:
-        """Forgets the lines of the last record."""
-        self.record.clear()
-        self._num_chars = 0
-
-    def give_back(self, num_kept: int) -> None:
-        """Reads the lines of the current record again, all but the first ``num_kept``."""
-        again = self.record[num_kept:]
-        self._waiting.extendleft(reversed(again))
-        self.number -= len(again)
-        self.begin_record()
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        if len(self.record) >= _MAX_RECORD_LINES or self._num_chars > MAX_ROW_BYTES:
-            raise csv.Error("a quote is opened and not closed")
-        line = self._waiting.popleft() if self._waiting else self._read()
-        if isinstance(line, int) and self.record:
-            self._waiting.appendleft(line)  # rejected on its own
-            raise csv.Error("a quote is opened and not closed")
-        self.number += 1
-        if isinstance(line, int):
-            raise _LineTooLongError(f"row has {line} characters, the limit is {MAX_ROW_BYTES}")
-        self.record.append(line)
-        self._num_chars += len(line)
-        return line
-
-    def _read(self) -> str | int:
-        line = self._stream.readline(MAX_ROW_BYTES + 1)
-        if not line:
-            raise StopIteration
-        if len(line) <= MAX_ROW_BYTES:
-            return line
-        num_chars = len(line)
-        while line and not line.endswith("\n"):
-            line = self._stream.readline(2**18)
-            num_chars += len(line)
-        return num_chars
-
-
-def _records(lines: _Lines, delimiter: str) -> Iterator[tuple[int, list[str], str] | Rejection]:
+def _records(stream: TextIO, header: str, delimiter: str) -> Iterator[tuple[int, list[str], str] | Rejection]:
     """Line, values and excerpt of each record that is not blank. Only the first line of a broken record is rejected."""
-    reader = csv.reader(lines, delimiter=delimiter, strict=True)
+    waiting = deque([header])  # lines to read, or to read again, before those of the stream
+    record: list[str] = []  # lines of the current record
+    num_lines = 0  # before the current record
+
+    def lines() -> Iterator[str]:
+        num_chars = 0  # of the record
+        while line := waiting.popleft() if waiting else stream.readline(MAX_ROW_BYTES + 1):
+            is_too_long = len(line) > MAX_ROW_BYTES
+            if record and (is_too_long or len(record) == _MAX_RECORD_LINES or num_chars > MAX_ROW_BYTES):
+                waiting.appendleft(line)
+                raise csv.Error("a quote is opened and not closed")
+            record.append(line)
+            num_chars += len(line)
+            if is_too_long:
+                while line and not line.endswith("\n"):
+                    line = stream.readline(2**18)
+                    num_chars += len(line)
+                raise _LineTooLongError(f"row has {num_chars} characters, the limit is {MAX_ROW_BYTES}")
+            yield line
+
     while True:
-        lines.begin_record()
-        line = lines.number + 1
+        record.clear()
         try:
-            values = next(reader)
-        except StopIteration:
-            return
+            values = next(csv.reader(lines(), delimiter=delimiter, strict=True), None)
         except csv.Error as error:
-            excerpt = _excerpt(lines.record[0]) if lines.record else ""
-            lines.give_back(1)
-            yield Rejection(line, "broken_row", f"broken row: {error}", excerpt=excerpt)
+            waiting.extendleft(reversed(record[1:]))
+            yield Rejection(num_lines + 1, "broken_row", f"broken row: {error}", excerpt=_excerpt(record[0]))
+            num_lines += 1
         except _LineTooLongError as error:
-            yield Rejection(line, "row_too_long", str(error))
+            yield Rejection(num_lines + 1, "row_too_long", str(error))
+            num_lines += 1
         except DAMAGED as error:
-            yield Rejection(line, "damaged_input", f"cut off or damaged after line {line - 1}: {error}")
+            message = f"cut off or damaged after line {num_lines + len(record)}: {error}"
+            yield Rejection(num_lines + len(record) + 1, "damaged_input", message)
             return
         else:
+            if values is None:
+                return
             if any(value.strip() for value in values):
-                yield line, values, _excerpt(lines.record[0])
+                yield num_lines + 1, values, _excerpt(record[0])
+            num_lines += len(record)
 
 
 def _excerpt(line: str) -> str:

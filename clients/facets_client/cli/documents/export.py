@@ -2,12 +2,10 @@
 
 import csv
 import gzip
-import io
 import json
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import IO, Annotated
 
@@ -52,17 +50,21 @@ def export(
     with settings.connect() as client, progress_bar(shown=progress, counted="documents") as bar:
         task = bar.add_task("", total=client.count_documents(collection, where=condition))
 
+        num_documents = 0
+
         def documents(*, is_counted: bool = True) -> Iterator[Document]:
+            nonlocal num_documents
             for document in client.list_documents(collection, where=condition, include_facets=facets):
                 yield document
-                bar.advance(task, 1 if is_counted else 0)
+                num_documents += is_counted
+                bar.update(task, completed=num_documents)
 
         if file == "-":
-            num_documents = _write_json_lines(sys.stdout, documents(), facets=facets)
+            _write_json_lines(sys.stdout, documents(), facets=facets)
         else:
             try:
                 with whole_file(file) as path:
-                    num_documents = _write(path, suffix, documents, facets=facets)
+                    _write(path, suffix, documents, facets=facets)
             except OSError as error:
                 raise InputError(f"{file}: cannot be written: {error.strerror}") from error
     if settings.json and file != "-":
@@ -83,33 +85,26 @@ def _suffix_of(file: str, *, facets: bool, force: bool) -> str:
     return suffix
 
 
-def _write(path: Path, suffix: str, documents: Callable[..., Iterator[Document]], *, facets: bool) -> int:
+def _write(path: Path, suffix: str, documents: Callable[..., Iterator[Document]], *, facets: bool) -> None:
     if suffix == ".parquet":
         from facets_client.adapters.parquet import write_parquet
 
-        return write_parquet(path, documents())
-    with _text_file(path, is_compressed=suffix.endswith(".gz")) as out:
+        write_parquet(path, documents())
+        return
+    with (gzip.open if suffix.endswith(".gz") else open)(path, "wt", encoding="utf-8", newline="") as out:
         if suffix.startswith(".jsonl"):
-            return _write_json_lines(out, documents(), facets=facets)
+            _write_json_lines(out, documents(), facets=facets)
+            return
         # The columns are known only after all documents have been read.
         names = dict.fromkeys(name for document in documents(is_counted=False) for name in _row(document))
-        columns = [*_OWN_COLUMNS, *(name for name in names if name not in _OWN_COLUMNS)]
-        return _write_csv(out, columns, documents())
-
-
-@contextmanager
-def _text_file(path: Path, *, is_compressed: bool) -> Iterator[IO[str]]:
-    with gzip.open(path, "wb") if is_compressed else path.open("wb") as raw:
-        with io.TextIOWrapper(raw, encoding="utf-8", newline="") as out:
-            yield out
+        writer = csv.DictWriter(out, dict.fromkeys((*_OWN_COLUMNS, *names)), lineterminator="\n")
+        writer.writeheader()
+        for document in documents():
+            writer.writerow({name: _cell(value) for name, value in _row(document).items()})
 
 
 def _row(document: Document) -> dict[str, object]:
-    """A document as one row of columns.
-
-    Raises:
-        InputError: Its payload has a field called id or text.
-    """
+    """A document as one row of columns; InputError when its payload has a field called id or text."""
     clash = next((name for name in _OWN_COLUMNS if name in document.payload), None)
     if clash:
         message = f"the payload of document {document.id!r} has a field {clash!r}, which is a column of its own"
@@ -117,25 +112,12 @@ def _row(document: Document) -> dict[str, object]:
     return {"id": document.id, "text": document.text, **document.payload}
 
 
-def _write_json_lines(out: IO[str], documents: Iterable[Document], *, facets: bool) -> int:
-    num_documents = 0
+def _write_json_lines(out: IO[str], documents: Iterable[Document], *, facets: bool) -> None:
     for document in documents:
-        num_documents += 1
         row = _row(document)
         if facets and document.facet_embeddings is not None:
             row["facet_embeddings"] = document.facet_embeddings.astype(float).tolist()
         out.write(json.dumps(row, ensure_ascii=False) + "\n")
-    return num_documents
-
-
-def _write_csv(out: IO[str], columns: Sequence[str], documents: Iterable[Document]) -> int:
-    num_documents = 0
-    writer = csv.DictWriter(out, columns, lineterminator="\n")
-    writer.writeheader()
-    for document in documents:
-        num_documents += 1
-        writer.writerow({name: _cell(value) for name, value in _row(document).items()})
-    return num_documents
 
 
 def _cell(value: object) -> str:
