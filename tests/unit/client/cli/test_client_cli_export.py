@@ -1,7 +1,5 @@
 """``facets export`` and ``facets delete``."""
 
-import csv
-
 import pytest
 from facets_client.documents.messages import from_document
 from facets_client.generated.types import Document
@@ -32,14 +30,6 @@ def test_exported_documents_are_indexed_as_they_were(facets, world, stored, tmp_
         assert [(one.text, one.payload) for one in after.values()] == [
             (one.text, one.payload) for one in before.values()
         ]
-
-
-def test_columns_of_a_table_are_those_of_all_documents(facets, stored, tmp_path):
-    facets("export", "news", "news.csv")
-    with (tmp_path / "news.csv").open(encoding="utf-8", newline="") as stream:
-        rows = list(csv.DictReader(stream))
-    assert set(rows[0]) == {"id", "text", "year", "tags", "code", "title"} and list(rows[0])[:2] == ["id", "text"]
-    assert rows[0]["text"] == stored["a"].text and rows[1]["year"] == ""
 
 
 def test_parquet_holds_documents_with_facets(facets, stored, tmp_path):

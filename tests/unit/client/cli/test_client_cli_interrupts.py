@@ -56,16 +56,6 @@ def press(environment, tmp_path, request):
     return run
 
 
-def papers(path, number):
-    path.write_text("".join(json.dumps({"id": f"p{i}", "title": f"about boats {i}"}) + "\n" for i in range(number)))
-
-
-def test_bulk_recommendation_can_be_interrupted_at_any_moment(press, server, tmp_path):
-    papers(tmp_path / "in.jsonl", 2_000)
-    bulk = ("recommend", "bulk", "in.jsonl", "--out", "out.csv", "--batch-size", "4", "--window", "4")
-    press(3, 1.5, "--target", server.target, *bulk)
-
-
 def test_encoding_can_be_interrupted_at_any_moment_and_leaves_no_worker(press, tmp_path):
     pytest.importorskip("pyarrow")
     rows = (json.dumps({"id": f"d{i}", "text": f"text {i}"}) + "\n" for i in range(4_000))

@@ -63,19 +63,6 @@ def test_the_client_retries_the_opening_of_a_stream(client, world, status):
     assert (world.count("EmbedStream"), world.count("UpsertStream")) == (5, 5)
 
 
-def test_retries_of_an_opening_end(client, world):
-    world.faults["EmbedStream"].extend([STARTING] * 9)
-    with pytest.raises(
-        UnavailableError, match=r"starting|broke"
-    ):  # grpc.aio hides the reason when a write fails at the end
-        list(client.embed_stream(["text"]))
-    assert world.count("EmbedStream") == 5
-    world.faults["UpsertStream"].append(DISK_FULL)
-    with pytest.raises(OverloadedError, match="no room"):
-        list(client.upsert_stream("news", [Document("d", "text")]))
-    assert world.count("UpsertStream") == 1
-
-
 def test_interrupted_streams_close(server, world):
     world.pace = Pace(2)
 

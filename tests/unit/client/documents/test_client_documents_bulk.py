@@ -94,19 +94,6 @@ def lines(number, start=0):
     ]
 
 
-def test_everything_is_stored_with_its_payload(loader, world):
-    loader.write(lines(50))
-    report = loader.run()
-    assert counts(report) == (50, 50, 0)
-    assert loader.task.index_revision == world.revision
-    assert sorted(world.documents["news"]) == [f"d{i:04}" for i in range(50)]
-    assert world.documents["news"]["d0007"].payload["n"] == 7
-    assert set(world.stores.values()) == {1}
-    assert not loader.rejected.exists()
-    assert not loader.state_file.path.exists()
-    assert (loader.progress[-1][0].num_done, loader.progress[-1][1]) == (50, loader.input.stat().st_size)
-
-
 def test_bad_records_are_listed_and_their_neighbours_stored(loader, world):
     all_lines = lines(12)
     all_lines[1] = b'{"id": "x", "text": "caf\xe9"}\n'

@@ -79,26 +79,11 @@ def test_blank_lines_windows_line_ends_byte_order_mark_and_a_cut_off_last_line(t
     assert len(rows_of("a.jsonl", b"".join(GOOD).rstrip(b"\n"), tmp_path)) == 5
 
 
-class SlowPipe(io.RawIOBase):
-    """Standard input that gives a few bytes at a time."""
-
-    def __init__(self, data):
-        self.left = data
-
-    def readable(self):
-        return True
-
-    def readinto(self, buffer):
-        piece, self.left = self.left[:7], self.left[7:]
-        buffer[: len(piece)] = piece
-        return len(piece)
-
-
 @pytest.mark.parametrize("compress", [bytes, gzip.compress, lzma.compress])
 def test_compressions_are_known_by_their_content(tmp_path, compress):
     data = compress(b"".join(GOOD[:2])) + compress(b"".join(GOOD[2:]))
     assert texts_of("a.jsonl", data, tmp_path) == [f"text{i}" for i in range(5)]
-    with Source("-", io.BufferedReader(SlowPipe(data))) as source:
+    with Source("-", io.BufferedReader(io.BytesIO(data), 16)) as source:
         assert source.size is None
         assert len(list(format_of(source, None).read(source, ReadOptions()))) == 5
 

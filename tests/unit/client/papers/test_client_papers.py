@@ -40,14 +40,6 @@ def test_rankings_are_gone_through_indexed_and_rows(client):
     assert embeddings[1].shape == embeddings.facet_embeddings.shape[1:] and len(list(embeddings)) == 2
 
 
-def test_evidence_makes_requests_smaller(client, world):
-    world.max_evidence_hits = 6
-    found = client.recommend_authors(PAPERS[:4], PaperOptions(top_k=3, evidence=True))
-    assert world.count("RecommendAuthors") == 2
-    evidence = found.results[3][0].evidence
-    assert (evidence.facet, evidence.nearest_words[0].word, evidence.nearest_papers[0].id) == (2, "boat", "p1")
-
-
 def test_options_travel(client, world):
     options = PaperOptions(
         excluded_ids=["Ann"],
@@ -70,15 +62,6 @@ def test_options_travel(client, world):
     assert not any(map(sent.HasField, ("candidates", "from_year", "to_year", "example_weight", "facet_weight")))
 
 
-def test_bulk_gives_ids_and_scores(client):
-    conflicted = Paper("another", excluded_ids=AUTHORS)
-    found = client.recommend_bulk("authors", [*PAPERS, conflicted], PaperOptions(top_k=3))
-    for paper, result in zip(PAPERS, found.results, strict=False):
-        assert [name for name, _ in result] == best(paper)[:3]
-        assert result[0][1] == pytest.approx(fake_score(paper.title, result[0][0]))
-    assert found.results[10] == ()
-
-
 def test_papers_of_a_collection(client, world):
     client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(5)])
     found = client.rank_papers("authors", ["Ann", "Bob", "Cat"], collection="news", top_k=2, excluded_ids=["d0"])
@@ -91,12 +74,6 @@ def test_papers_of_a_collection(client, world):
     sent = world.calls[-1][1]
     assert sent.to_year == 1999 and not sent.HasField("from_year")
     assert sent.where.field.field == "kind" and sent.min_revision == 1
-
-
-def test_papers_of_the_callers(client):
-    (ranking,) = client.rank_papers("citations", ["c1"], papers=PAPERS[:3], evidence=True).rankings
-    assert [PAPERS[item.position].title for item in ranking] == [item.title for item in ranking]
-    assert ranking[0].evidence is not None
 
 
 def test_many_papers_of_the_callers_take_several_requests(client, world):

@@ -18,7 +18,7 @@ from facets_client.generated.types import (
     TokenStats,
 )
 from facets_client.texts.results import Explanation, PairScore, Scores, Summary
-from fake_world import NUM_FACETS, fake_facets
+from fake_world import fake_facets
 
 in_notebook = methodcaller("_repr_html_")  # what a notebook calls
 TOKENS = (
@@ -65,20 +65,6 @@ def test_errors_of_a_stream_and_of_its_input(make_client, world):
         list(make_client(timeout_s=0.3).embed_stream(["text"]))
 
 
-def test_explanations(client):
-    explanations = client.explain(["a longer text"] * 5, num_words=2)
-    assert len(explanations) == 5
-    first = explanations[0]
-    assert [(token.text, token.start, token.end) for token in first.tokens] == [
-        ("a", 0, 1),
-        ("longer", 2, 8),
-        ("text", 9, 13),
-    ]
-    assert [facet.facet for facet in first.facets] == list(range(NUM_FACETS))
-    assert len(first.facets[0].words) == 2 and first.facets[2].tokens[0].token == 2
-    assert first.token_stats.truncated
-
-
 def test_similarity(client, world):
     pairs = [(f"a {i}", f"b {i}") for i in range(9)] + [("same", "same")]
     scores = client.similarity(pairs, method="sif", attention=True, explain=True, calibrated=True)
@@ -90,17 +76,6 @@ def test_similarity(client, world):
     assert out_of_five.calibrated_score == pytest.approx(5.0)
     (plain,) = client.similarity([("a", "b")])
     assert (plain.calibrated_score, plain.matches) == (None, ())
-
-
-def test_summaries_of_texts_and_of_sentences(client):
-    text, sentences = client.summarize(["One. Two. Three. Four.", ["A", "B"]], num_sentences=2)
-    assert (text.text, text.num_sentences_in_document) == ("One. Two.", 4)
-    assert [sentence.text for sentence in sentences.sentences] == ["A", "B"]
-
-
-def test_topics(client):
-    (topics,) = client.suggest_topics(["a b c"], num_topics=1, avoid=["a"])
-    assert [topic.words[0].word for topic in topics.topics] == ["b"] and len(topics.vectors) == 1
 
 
 def test_an_explanation_shows_attention_and_nearest_words():
