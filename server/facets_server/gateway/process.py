@@ -106,16 +106,15 @@ class GatewayProcess:
         return bool(line)
 
     def _watch(self) -> None:
-        while True:
+        while not self._stopping.is_set():
             assert self._process is not None
             code = self._process.wait()
             if self._stopping.is_set():
                 return
             self._metrics_port = 0
             logger.error("the HTTP gateway ended with status %d and is started again", code)
-            if self._stopping.wait(RESTART_DELAY_S):
-                return
-            try:
-                self._run()
-            except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
-                logger.error("the HTTP gateway cannot be started: %s", error)
+            if not self._stopping.wait(RESTART_DELAY_S):
+                try:
+                    self._run()
+                except (OSError, ValueError) as error:  # no memory for a process, or the socket was just closed
+                    logger.error("the HTTP gateway cannot be started: %s", error)
