@@ -21,47 +21,12 @@ ABOVE = ("@", "*", ">")  # hypernym, entailment, cause
 OUT = Path(__file__).resolve().parent.parent / "facets" / "language" / "wordnet.json.xz"
 
 
-def lines(path: Path) -> Iterator[str]:
-    """Lines of a file after its licence."""
-    with path.open(encoding="ascii") as file:
-        yield from (line for line in file if not line.startswith(" "))
-
-
-def read_senses(folder: Path, frequent: set[str]) -> dict[tuple[str, str], list[str]]:
-    """Synsets of each lemma, the most frequent sense first."""
-    senses = {}
-    for part, name in PARTS.items():
-        for line in lines(folder / f"index.{name}"):
-            fields = line.split()
-            lemma, num_pointers = fields[0], int(fields[3])
-            if lemma.isalpha() and (part == "v" or lemma in frequent):
-                senses[part, lemma] = [part + offset for offset in fields[6 + num_pointers :]][:MAX_SENSES]
-    return senses
-
-
-def read_synsets(
-    folder: Path,
-) -> tuple[dict[str, list[str]], dict[str, set[str]], dict[str, set[str]]]:
-    """For each synset, the synsets above it, and its opposite and derived lemmas as ``part:lemma``."""
-    words: dict[str, list[str]] = {}
-    pointers = []
-    for part, name in PARTS.items():
-        for line in lines(folder / f"data.{name}"):
-            fields = line.split(" | ")[0].split()
-            num_words = int(fields[3], 16)
-            synset = part + fields[0]
-            words[synset] = [f"{part}:{word.split('(')[0].lower()}" for word in fields[4 : 4 + 2 * num_words : 2]]
-            rest = fields[5 + 2 * num_words :]
-            pointers += [(synset, *rest[4 * n : 4 * n + 4]) for n in range(int(fields[4 + 2 * num_words]))]
-    above, opposites, derived = defaultdict(list), defaultdict(set), defaultdict(set)
-    for synset, symbol, offset, kind, places in pointers:
-        target = ("a" if kind == "s" else kind) + offset
-        if symbol in ABOVE:
-            above[synset].append(target)
-        elif symbol in ("!", "+") and target in words:
-            table = opposites if symbol == "!" else derived
-            table[words[synset][int(places[:2], 16) - 1]].add(words[target][int(places[2:], 16) - 1])
-    return above, opposites, derived
+def lines(folder: Path, name: str) -> Iterator[tuple[str, list[str]]]:
+    """Part of speech and fields of the lines of its files after their licence, without glosses."""
+    for part, word in PARTS.items():
+        for line in (folder / name.format(word)).read_text(encoding="ascii").splitlines():
+            if not line.startswith(" "):
+                yield part, line.split(" | ")[0].split()
 
 
 def main() -> None:
@@ -69,8 +34,27 @@ def main() -> None:
     folder, frequencies = map(Path, sys.argv[1:3])
     with lzma.open(frequencies, "rt", encoding="utf-8") as file:
         frequent = {line.split("\t")[0] for line in islice(file, NUM_WORDS)}
-    senses = read_senses(folder, frequent)
-    above, opposites, derived = read_synsets(folder)
+    senses = {  # lemma -> its synsets, the most frequent sense first
+        f"{part}:{fields[0]}": [part + offset for offset in fields[6 + int(fields[3]) :]][:MAX_SENSES]
+        for part, fields in lines(folder, "index.{}")
+        if fields[0].isalpha() and (part == "v" or fields[0] in frequent)
+    }
+    words: dict[str, list[str]] = {}
+    pointers = []
+    for part, fields in lines(folder, "data.{}"):
+        end = 4 + 2 * int(fields[3], 16)
+        words[part + fields[0]] = [f"{part}:{word.split('(')[0].lower()}" for word in fields[4:end:2]]
+        rest = fields[end + 1 :]
+        pointers += [(part + fields[0], *rest[4 * n : 4 * n + 4]) for n in range(int(fields[end]))]
+    above, opposites, derived = defaultdict(list), defaultdict(set), defaultdict(set)
+    for synset, symbol, offset, kind, places in pointers:
+        target = ("a" if kind == "s" else kind) + offset
+        if symbol in ABOVE:
+            above[synset].append(target)
+        elif symbol in ("!", "+") and target in words:
+            lemma, other = words[synset][int(places[:2], 16) - 1], words[target][int(places[2:], 16) - 1]
+            if lemma in senses and other in senses:
+                (opposites if symbol == "!" else derived)[lemma].add(other)
     rows: dict[str, int] = {}
     waiting = [synset for synsets in senses.values() for synset in synsets]
     while waiting:
@@ -78,22 +62,17 @@ def main() -> None:
         if synset not in rows:
             rows[synset] = len(rows)
             waiting += above[synset]
-    known = {f"{part}:{lemma}" for part, lemma in senses}
     table = {
         "above": [[rows[target] for target in above[synset]] for synset in rows],
-        "senses": {f"{part}:{lemma}": [rows[s] for s in synsets] for (part, lemma), synsets in senses.items()},
-        "opposites": {lemma: sorted(others & known) for lemma, others in opposites.items() if lemma in known},
-        "derived": {lemma: sorted(others & known) for lemma, others in derived.items() if lemma in known},
+        "senses": {lemma: [rows[synset] for synset in synsets] for lemma, synsets in senses.items()},
+        "opposites": {lemma: sorted(others) for lemma, others in opposites.items()},
+        "derived": {lemma: sorted(others) for lemma, others in derived.items()},
         "forms": {
             f"{part}:{fields[0]}": fields[1:]
-            for part, name in PARTS.items()
-            if part != "a"
-            for fields in map(str.split, lines(folder / f"{name}.exc"))
-            if fields[0].isalpha() and f"{part}:{fields[1]}" in known
+            for part, fields in lines(folder, "{}.exc")
+            if part != "a" and fields[0].isalpha() and f"{part}:{fields[1]}" in senses
         },
     }
-    for name in ("opposites", "derived"):
-        table[name] = {lemma: others for lemma, others in table[name].items() if others}
     content = json.dumps(table, separators=(",", ":"), sort_keys=True).encode("ascii")
     OUT.write_bytes(lzma.compress(content, preset=9 | lzma.PRESET_EXTREME))
 
