@@ -19,7 +19,7 @@ from starlette.routing import Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Scope
 
-from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request, internal_error
+from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
 from facets_server.gateway.middleware import Checked
 from facets_server.gateway.openai import OPENAI_ROUTES
 from facets_server.gateway.openapi import openapi
@@ -82,7 +82,8 @@ def create_app(upstream: Upstream, config: ServerConfig, *, registry: CollectorR
         CallError: lambda request, error: error.response(),
         HTTPException: _on_http_exception,
         ClientDisconnect: lambda request, error: PlainTextResponse(status_code=CLIENT_GONE),
-        Exception: lambda request, error: internal_error(),
+        # A fixed text, because messages may quote the caller's text.
+        Exception: lambda request, error: CallError(grpc.StatusCode.INTERNAL, "internal error").response(),
     }
     app = Starlette(routes=routes, middleware=[cors] if http.cors_origins else [], exception_handlers=handlers)
     for suffix, content_type in _CONTENT_TYPES.items():

@@ -118,11 +118,6 @@ def bad_request(
     return CallError(Code.INVALID_ARGUMENT, message, http_status=http_status, headers=headers, field=field)
 
 
-def internal_error() -> Response:
-    """The reply to an unexpected exception. It has a fixed text, because messages may quote the caller's text."""
-    return CallError(Code.INTERNAL, "internal error").response()
-
-
 def _detail_json(detail: AnyMessage) -> dict[str, object]:
     value = base64.b64encode(detail.value).decode().rstrip("=")
     try:

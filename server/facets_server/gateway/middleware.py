@@ -15,7 +15,7 @@ from starlette.datastructures import MutableHeaders
 from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request, internal_error
+from facets_server.gateway.errors import CLIENT_GONE, CallError, bad_request
 from facets_server.gateway.upstream import request_id_of
 from facets_server.runtime.config import ServerConfig
 from facets_server.runtime.hosts import is_loopback, is_name_of
@@ -72,9 +72,7 @@ class Checked:
         except Exception as error:
             stack = "".join(traceback.format_tb(error.__traceback__))  # without the message, which may quote user text
             logger.error("%s HTTP %s: %s\n%s", request_id, route, type(error).__name__, stack)
-            if status == CLIENT_GONE:  # no reply has started
-                await internal_error()(scope, receive, observed_send)
-            elif not is_complete:
+            if not is_complete:
                 raise ConnectionAbortedError from None  # makes the server close the connection
         finally:
             self._running.dec()
