@@ -23,7 +23,7 @@ _RECORDS = """
     Difference EmbeddingsFields ExplanationFields SummarySentence SummaryFields Topic TextTopics
     SearchField FilterWarning Neighbours VectorReport MapTheme Collection RankedText ReindexProgress DocumentPart
     Document FoundDocuments SearchHit CollectionDiagnosis CollectionMap RerankedTexts
-    PairLimits EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
+    EntityMention FacetMeeting SimilarPattern RelationScore NearRelation FacetRelations PatternScore
     EntityPair TextRelations TailMention RankedTail Entailment Relation
     Author Paper NewAuthor PaperOptions NearestPaper CandidateEvidence RankedCandidate RankedPaper Candidate
     CandidateRankings PaperRankings AddedPapers AddedAuthors FoundCandidates
@@ -60,7 +60,7 @@ _BASES = {
 # Record that callers create -> number of its first fields that have no default.
 _CREATED = {
     **{"Author": 1, "Document": 2, "DocumentPart": 1, "NewAuthor": 1},
-    **{"PairLimits": 0, "Paper": 1, "PaperOptions": 0, "Span": 2, "Timings": 0},
+    **{"Paper": 1, "PaperOptions": 0, "Span": 2, "Timings": 0},
 }
 # Fields of a message that its record does not have.
 _WITHOUT = {
@@ -87,7 +87,6 @@ _ENTRIES = {"DiskUse", "ModelQueue", "RequestCount"}
 _ENUMS = {
     "DTypeName": ("DataType", None),
     "Method": ("SimilarityMethod", None),
-    "Order": ("SummaryOrder", None),
     "SearchMode": ("SearchMode", None),
     "Combination": ("FacetCombination", ""),
     "EntitySource": ("EntitySource", "any"),

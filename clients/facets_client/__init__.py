@@ -20,7 +20,7 @@ from facets_client.errors import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.generated.types import Author, Document, NewAuthor, PairLimits, Paper, PaperOptions
+from facets_client.generated.types import Author, Document, NewAuthor, Paper, PaperOptions
 
 __all__ = [
     "AlreadyExistsError",
@@ -37,7 +37,6 @@ __all__ = [
     "NotFoundError",
     "OddFilterWarning",
     "OverloadedError",
-    "PairLimits",
     "Paper",
     "PaperOptions",
     "PermissionDeniedError",

@@ -30,10 +30,6 @@ class Neighbours:
     self_first: float  # share of rows that find themselves: no row of another owner has a higher score
     unreached: float  # share of owners that are among the 10 nearest of no other query; larger for a sample
     largest_hub: int  # number of lists of 10 nearest that contain the most frequent owner
-    hub: int  # that owner
-    # Skewness of the number of lists that contain an owner: above 1, a few owners are in most lists (Radovanovic et al.
-    # 2010).
-    skewness: float
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,14 +37,9 @@ class VectorReport:
     """Description of a set of vectors."""
 
     num_rows: int  # N
-    num_owners: int
     dim: int  # D
-    num_zero: int  # zero rows; they are left out of the rest
     num_duplicates: int  # rows that equal an earlier one of another owner bit by bit
-    largest_duplicate: int  # owners in the largest group of equal rows
     effective_rank: float  # exponential of the entropy of the centered singular values (Roy and Vetterli 2007)
-    epsilon_rank: int  # number of singular values above 1 % of the largest one
-    dot: Neighbours  # by inner product: the same, since searches ignore norms
     cosine: Neighbours  # by cosine
     findings: tuple[str, ...]  # what stands out, in sentences
 
@@ -69,44 +60,36 @@ def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer], se
     if not is_used.any():
         raise InvalidInputError("has no facets: expected at least one document with words", path="rows")
     used, used_owners = rows[is_used], np.unique(owners[is_used], return_inverse=True)[1]
-    num_duplicates, largest_duplicate = _duplicates(used, used_owners)
-    effective_rank, epsilon_rank = _ranks(used, seed)
-    neighbours, findings = _neighbours(used, used_owners, seed), ["no problems found"]
+    num_duplicates, findings = _duplicates(used, used_owners), ["no problems found"]
     if (share := num_duplicates / len(used)) > _MAX_DUPLICATES:
         findings = [f"{share:.1%} of the vectors are duplicates; ties among them are broken by id"]
     return VectorReport(
         num_rows=len(rows),
-        num_owners=len(np.unique(owners)),
         dim=rows.shape[1],
-        num_zero=int((~is_used).sum()),
         num_duplicates=num_duplicates,
-        largest_duplicate=largest_duplicate,
-        effective_rank=effective_rank,
-        epsilon_rank=epsilon_rank,
-        dot=neighbours,
-        cosine=neighbours,
+        effective_rank=_effective_rank(used, seed),
+        cosine=_neighbours(used, used_owners, seed),
         findings=tuple(findings),
     )
 
 
-def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> tuple[int, int]:
-    """Rows that equal an earlier one of another owner, and the owners of the largest group of equal rows."""
+def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> int:
+    """Number of rows that equal an earlier one of another owner."""
     bits = (rows + np.float32(0.0)).view(np.dtype((np.void, rows.dtype.itemsize * rows.shape[1])))  # -0 becomes 0
     group = np.unique(bits.ravel(), return_inverse=True)[1].ravel()
     pairs = np.unique(np.stack([group, owners], axis=1), axis=0)
-    sizes = np.bincount(pairs[:, 0])
-    return int((sizes - 1).sum()), int(sizes.max()) if sizes.max() > 1 else 0
+    return int((np.bincount(pairs[:, 0]) - 1).sum())
 
 
-def _ranks(rows: NDArray[np.float32], seed: int) -> tuple[float, int]:
+def _effective_rank(rows: NDArray[np.float32], seed: int) -> float:
     if len(rows) > _MAX_SPECTRUM_ROWS:
         rows = rows[np.random.default_rng(seed).choice(len(rows), _MAX_SPECTRUM_ROWS, replace=False)]
     centered = (rows - rows.mean(axis=0)).astype(np.float64)
     values = np.sqrt(np.clip(np.linalg.eigvalsh(centered.T @ centered), 0.0, None))
     if not values.any():
-        return 0.0, 0
+        return 0.0
     shares = values[values > 0] / values.sum()
-    return float(np.exp(-(shares * np.log(shares)).sum())), int((values > 0.01 * values.max()).sum())
+    return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
 def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64], seed: int) -> Neighbours:
@@ -126,14 +109,11 @@ def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64], seed: int)
         scores_BN[owners[some][:, None] == owners[None]] = -np.inf
         num_self_first += int((scores_BN.max(axis=1) <= own_B + _RELATIVE_TIE * np.abs(own_B)).sum())
         num_lists += np.bincount(_nearest_owners(scores_BN, owners), minlength=num_owners)
-    deviation = num_lists.std()
     return Neighbours(
         num_queries=len(queries),
         self_first=num_self_first / len(queries),
         unreached=float((num_lists == 0).mean()),
         largest_hub=int(num_lists.max()),
-        hub=int(num_lists.argmax()),
-        skewness=float((((num_lists - num_lists.mean()) / deviation) ** 3).mean()) if deviation > 0 else 0.0,
     )
 
 

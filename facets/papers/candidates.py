@@ -1,16 +1,12 @@
-"""Filters and examples: which candidates or papers pass the filters, and what examples add to their scores.
-
-Shape letters: J candidates.
-"""
+"""Which candidates or papers pass the filters of a call."""
 
 from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
 
-from facets.errors import InvalidInputError, NotFoundError
-from facets.language.vectors import unit_rows
-from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions, check_distinct_ids
+from facets.errors import NotFoundError
+from facets.papers.records import CandidateKind, Paper, PaperFacets, PaperOptions, check_distinct, paper_ids
 from facets.papers.tables import CandidateTable
 
 
@@ -32,7 +28,7 @@ def allowed_papers(papers: Sequence[Paper] | PaperFacets, options: PaperOptions)
     """
     if isinstance(papers, PaperFacets):
         return np.arange(len(papers))
-    check_distinct_ids(papers)
+    check_distinct(paper_ids(papers))
     mask = np.array([not paper.id or paper.id not in options.excluded_ids for paper in papers], dtype=np.bool_)
     years = np.array([np.nan if paper.year is None else paper.year for paper in papers])  # NaN lies in no range
     if options.from_year is not None:
@@ -40,26 +36,6 @@ def allowed_papers(papers: Sequence[Paper] | PaperFacets, options: PaperOptions)
     if options.to_year is not None:
         mask &= years <= options.to_year
     return np.flatnonzero(mask)
-
-
-def example_bonus(table: CandidateTable, options: PaperOptions) -> NDArray[np.float32]:
-    """What the examples add to the scores of all candidates, ``[J]``.
-
-    It is the weight times (best cosine with a positive example - best cosine with a negative one).
-
-    Raises:
-        InvalidInputError: An example is unknown.
-    """
-    bonus_J = np.zeros(len(table), dtype=np.float32)
-    for field, sign in (("positive_ids", 1.0), ("negative_ids", -1.0)):
-        ids = getattr(options, field)
-        for place, key in enumerate(ids):
-            if not len(table.rows([key])):
-                raise InvalidInputError(f"is no known id: {key!r}", path=(field, place))
-        if ids:
-            units_JD = unit_rows(table.vectors)
-            bonus_J += np.float32(sign * options.example_weight) * (units_JD @ units_JD[table.rows(ids)].T).max(axis=1)
-    return bonus_J
 
 
 def row_of(kind: CandidateKind, table: CandidateTable, key: str) -> int:

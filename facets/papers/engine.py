@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from facets.language.interruption import check_interrupted
 from facets.model.loading import load
 from facets.papers.additions import Additions
-from facets.papers.candidates import allowed_candidates, allowed_papers, example_bonus, row_of
+from facets.papers.candidates import allowed_candidates, allowed_papers, row_of
 from facets.papers.confidence import features_of, text_features
 from facets.papers.model import PaperModel
 from facets.papers.records import (
@@ -105,7 +105,7 @@ class PaperEngine:
         """Authors for each paper, best first, ties by id; an empty list if no candidate passes the filters.
 
         Raises:
-            InvalidInputError: A paper has no title; a positive or negative example is unknown.
+            InvalidInputError: A paper has no title.
         """
         return self._recommend(CandidateKind.AUTHORS, papers, options or PaperOptions())
 
@@ -126,7 +126,7 @@ class PaperEngine:
         encoded = self.encode(papers)
         state = self.state
         table = state.tables[kind]
-        allowed, bonus = allowed_candidates(table, options), example_bonus(table, options)
+        allowed = allowed_candidates(table, options)
         width = min(options.top_k, len(allowed))
         rows = np.full((len(encoded), width), -1, dtype=np.int64)
         scores = np.full((len(encoded), width), -np.inf, dtype=np.float32)
@@ -134,7 +134,7 @@ class PaperEngine:
         for first in range(0, len(encoded) if width else 0, step):
             check_interrupted()
             part = slice(first, first + step)
-            total = self._scores(state, kind, encoded.part(part), options, allowed)[0] + bonus[allowed]
+            total = self._scores(state, kind, encoded.part(part), options, allowed)[0]
             for row, paper in enumerate(papers[part]):
                 total[row, np.isin(allowed, table.rows(paper.excluded_ids))] = -np.inf
             columns, scores[part] = best_columns(total, width, ranks=lambda: table.id_ranks[allowed])
@@ -220,14 +220,14 @@ class PaperEngine:
         encoded = self.encode(papers)
         state = self.state
         table = state.tables[kind]
-        allowed, bonus = allowed_candidates(table, options), example_bonus(table, options)
+        allowed = allowed_candidates(table, options)
         rankings = []
         for number, paper in enumerate(papers):
             check_interrupted()
             rows = allowed
             if paper.excluded_ids:
                 rows = rows[~np.isin(rows, table.rows(paper.excluded_ids))]
-            ranking = self._ranking(state, kind, encoded.part(slice(number, number + 1)), rows, options, bonus)
+            ranking = self._ranking(state, kind, encoded.part(slice(number, number + 1)), rows, options)
             rankings.append(self._with_confidence(kind, paper, ranking))
         return rankings
 
@@ -238,14 +238,12 @@ class PaperEngine:
         paper: PaperFacets,
         rows_C: NDArray[np.int64],
         options: PaperOptions,
-        bonus_J: NDArray[np.float32],
     ) -> list[RankedCandidate]:
         """The best of the given candidates for one paper."""
         if not len(rows_C):
             return []
         table = state.tables[kind]
         total, facets, documents = self._scores(state, kind, paper, options, rows_C)
-        total += bonus_J[rows_C]
         pool = max(_DIVERSITY_POOL, _DIVERSITY_POOL_FOR_EACH * options.top_k) if options.diversify else options.top_k
         best, scores = (array[0] for array in best_columns(total, pool, ranks=lambda: table.id_ranks[rows_C]))
         if options.diversify:

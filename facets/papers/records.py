@@ -4,8 +4,8 @@ Shape letters: N papers, K facets, D dimensions, W width of documents, T top_k.
 """
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
@@ -16,7 +16,6 @@ from facets.errors import ErrorPath, InvalidInputError, path_text
 _NEW_ANTHOLOGY = re.compile(r"(19|20)\d\d\.[a-z]")  # 2020.acl-main.1
 _OLD_ANTHOLOGY = re.compile(r"[A-Z](\d\d)-\d{4}")  # P06-1057
 _CENTURY = 50  # the Anthology's two-digit years: 52 to 99, then 00 on
-MAX_EXAMPLE_WEIGHT = 1_000.0  # far more than any score; a sum with it stays a finite float32
 
 
 class CandidateKind(StrEnum):
@@ -41,25 +40,15 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper and what is known about it.
+    """A paper and what is known about it."""
 
-    Attributes:
-        title: At least one word.
-        abstract: May be empty.
-        id: Unique among the papers of a call; required by ``add_papers``.
-        authors: Its authors; used by ``add_papers``.
-        cited_by_ids: Ids of the papers that cite it; used by ``add_papers``.
-        year: Year of publication; None: unknown.
-        excluded_ids: Candidates never recommended for this paper (conflicts of interest); ids or names.
-    """
-
-    title: str
+    title: str  # at least one word
     abstract: str = ""
-    id: str = ""
-    authors: tuple[Author, ...] = ()
-    cited_by_ids: tuple[str, ...] = ()
-    year: int | None = None
-    excluded_ids: tuple[str, ...] = ()
+    id: str = ""  # unique among the papers of a call; required by `add_papers`
+    authors: tuple[Author, ...] = ()  # used by `add_papers`
+    cited_by_ids: tuple[str, ...] = ()  # ids of the papers that cite it; used by `add_papers`
+    year: int | None = None  # year of publication; None: unknown
+    excluded_ids: tuple[str, ...] = ()  # ids or names of candidates to leave out (conflicts of interest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,61 +64,42 @@ class NewAuthor:
 class PaperOptions:
     """Filters and scoring options of a call.
 
-    Attributes:
-        top_k: Maximum number of results per paper, >= 1.
-        excluded_ids: Candidates never recommended; unknown ids are ignored.
-        candidates: Ids to choose from; None: all. An empty list gives empty answers.
-        from_year: Authors: with a paper of this year or later. Citing papers: published in it or later.
-        to_year: As ``from_year``, up to this year. With either bound, candidates of unknown year are left out.
-        positive_ids: Ids of candidates; similar candidates move up.
-        negative_ids: Ids of candidates; similar candidates move down.
-        example_weight: Amount that a cosine of 1 to an example adds to or subtracts from a score, in [0, 1000].
-        facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. None: the weight
-            tuned for the model.
-        evidence: Also return why each candidate is recommended; takes a few milliseconds per paper.
-        diversify: How much the candidates should differ, in [0, 1]. Above 0 they are not in score order: candidates
-            that share papers with a better one come later.
-
     Raises:
         InvalidInputError: A value is out of range.
     """
 
-    top_k: int = 10
-    excluded_ids: Sequence[str] = ()
-    candidates: Sequence[str] | None = None
+    top_k: int = 10  # most results per paper, >= 1
+    excluded_ids: Sequence[str] = ()  # candidates to leave out; unknown ids are ignored
+    candidates: Sequence[str] | None = None  # ids to choose from; None: all
+    # Authors: with a paper of this year or later. Citing papers: published in it or later. With a bound, candidates of
+    # unknown year are left out.
     from_year: int | None = None
-    to_year: int | None = None
-    positive_ids: Sequence[str] = ()
-    negative_ids: Sequence[str] = ()
-    example_weight: float = 0.25
-    facet_weight: float | None = None
-    evidence: bool = False
+    to_year: int | None = None  # likewise, up to this year
+    facet_weight: float | None = None  # share of the facets in the score, in [0, 1]; None: tuned for the model
+    evidence: bool = False  # say why each candidate is recommended; takes a few milliseconds per paper
+    # How much the candidates should differ, in [0, 1]. Above 0, candidates that share papers with a better one come
+    # later, out of score order.
     diversify: float = 0.0
 
     def __post_init__(self) -> None:
-        if not 0 <= self.diversify <= 1:
-            raise InvalidInputError(f"must be in [0, 1], got {self.diversify}", path="diversify")
         if self.top_k < 1:
             raise InvalidInputError(f"must be >= 1, got {self.top_k}", path="top_k")
-        if self.facet_weight is not None and not 0 <= self.facet_weight <= 1:
-            raise InvalidInputError(f"must be in [0, 1], got {self.facet_weight}", path="facet_weight")
-        if not 0 <= self.example_weight <= MAX_EXAMPLE_WEIGHT:
-            rule = f"must be in [0, {MAX_EXAMPLE_WEIGHT:g}], got {self.example_weight}"
-            raise InvalidInputError(rule, path="example_weight")
+        for name in ("facet_weight", "diversify"):
+            value = getattr(self, name)
+            if value is not None and not 0 <= value <= 1:
+                raise InvalidInputError(f"must be in [0, 1], got {value}", path=name)
         if self.from_year is not None and self.to_year is not None and self.from_year > self.to_year:
             raise InvalidInputError(f"must be <= to_year, got {self.from_year} > {self.to_year}", path="from_year")
-        for name in ("excluded_ids", "candidates", "positive_ids", "negative_ids"):
+        for name in ("excluded_ids", "candidates"):
             if isinstance(getattr(self, name), str):
                 raise TypeError(f"{name} must be a sequence of ids, got one str")
 
 
 def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None:
-    """Checks that every paper has a title.
-
-    ``path``: where the papers are in the caller's input.
+    """Checks that every paper has a title; ``path`` says where the papers are in the caller's input.
 
     Raises:
-        InvalidInputError: A paper has no title; ``field`` is ``papers[i].title``.
+        InvalidInputError: A paper has no title.
         TypeError: ``papers`` is a string or holds something other than papers.
     """
     if isinstance(papers, str):
@@ -142,17 +112,22 @@ def check_papers(papers: Sequence[Paper], path: ErrorPath = ("papers",)) -> None
             raise InvalidInputError("has no words, expected at least one", path=(*where, "title"))
 
 
-def check_distinct_ids(papers: Sequence[Paper]) -> None:
-    """Checks that no id is given twice; papers without an id are allowed.
+def check_distinct(ids: Iterable[tuple[str, ErrorPath]]) -> None:
+    """Checks that no id, of those with their paths, is given twice; papers may have no id.
 
     Raises:
-        InvalidInputError: An id is given twice; ``field`` is ``papers[i].id``.
+        InvalidInputError: An id is given twice.
     """
     seen: set[str] = set()
-    for number, paper in enumerate(papers):
-        if paper.id and paper.id in seen:
-            raise InvalidInputError(f"must be distinct, got {paper.id!r} twice", path=("papers", number, "id"))
-        seen.add(paper.id)
+    for key, path in ids:
+        if key and key in seen:
+            raise InvalidInputError(f"must be distinct, got {key!r} twice", path=path)
+        seen.add(key)
+
+
+def paper_ids(papers: Sequence[Paper]) -> Iterator[tuple[str, ErrorPath]]:
+    """The ids of papers, for ``check_distinct``."""
+    return ((paper.id, ("papers", number, "id")) for number, paper in enumerate(papers))
 
 
 def check_added_papers(papers: Sequence[Paper]) -> None:
@@ -168,7 +143,7 @@ def check_added_papers(papers: Sequence[Paper]) -> None:
             raise InvalidInputError("is empty, expected an id", path=("papers", number, "id"))
         for place, author in enumerate(paper.authors):
             _check_author(author, ("papers", number, "authors", place))
-    check_distinct_ids(papers)
+    check_distinct(paper_ids(papers))
 
 
 def check_new_authors(authors: Sequence[NewAuthor]) -> None:
@@ -177,16 +152,12 @@ def check_new_authors(authors: Sequence[NewAuthor]) -> None:
     Raises:
         InvalidInputError: An author has neither id nor name, no papers, or is given twice; a paper has no title.
     """
-    seen: set[str] = set()
     for place, new in enumerate(authors):
-        where = ("authors", place)
-        _check_author(new.author, (*where, "author"))
-        if new.author.key in seen:
-            raise InvalidInputError(f"must be distinct, got {new.author.key!r} twice", path=(*where, "author"))
-        seen.add(new.author.key)
+        _check_author(new.author, ("authors", place, "author"))
         if not new.papers and not new.paper_ids:
-            raise InvalidInputError("has no items, expected at least one", path=(*where, "papers"))
-        check_papers(new.papers, (*where, "papers"))
+            raise InvalidInputError("has no items, expected at least one", path=("authors", place, "papers"))
+        check_papers(new.papers, ("authors", place, "papers"))
+    check_distinct((new.author.key, ("authors", place, "author")) for place, new in enumerate(authors))
 
 
 def _check_author(author: Author, path: ErrorPath) -> None:
@@ -210,12 +181,12 @@ class RankedCandidate:
 
     id: str  # id of the author (else the name) or of the citing paper
     name: str  # name of the author, title of the citing paper; empty: unknown
-    score: float  # ranks the candidates, higher is better: a mixture of the next two, plus the effect of examples
+    score: float  # ranks the candidates, higher is better: a mixture of the next two
     facet_score: float  # eq. 3.13, `max(0, max_k a^T p_k)`, >= 0
     document_score: float  # similarity of the paper with the candidate's papers, in [-1, 1]
     evidence: CandidateEvidence | None = None  # only on request
     # Probability that the paper lies in the candidate's field at all, in [0, 1]; it never increases down the ranking.
-    # None: the model has no curve for it, or the papers were given already encoded.
+    # None: the model has no curve for it.
     confidence: float | None = None
 
 
@@ -277,7 +248,7 @@ class AddResult:
     num_authors: int = 0  # authors whose vector is new or was refitted
     num_citing_papers: int = 0  # citing papers whose vector is new or was refitted
     # Entries of `cited_by_ids` that are not known papers; they still count as citing papers.
-    unknown_citations: tuple[str, ...] = field(default=())
+    unknown_citations: tuple[str, ...] = ()
 
 
 def year_of_id(paper_id: str) -> int | None:

@@ -2,14 +2,13 @@
 
 from facets.model.contract import TextModel
 from facets.texts.explanation import TextExplanation, explain
-from facets.texts.similarity import PairScores, ScoreRange, score_pairs
+from facets.texts.similarity import PairScores, score_pairs
 from facets.texts.similarity_methods import SimilarityMethod
 from facets.texts.summarization import Summary, summarize
 from facets.texts.words import fit_common_components
 
 __all__ = [
     "PairScores",
-    "ScoreRange",
     "SimilarityMethod",
     "Summary",
     "TextExplanation",

@@ -5,7 +5,6 @@ Shape suffixes: P pairs, B pairs of one block, L tokens, K facets, D dimensions,
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,27 +19,12 @@ from facets.texts.pairs import PairTexts, Weighting
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method, method_named
 
 
-class ScoreRange(StrEnum):
-    """The scale of calibrated scores."""
-
-    ZERO_TO_ONE = "0..1"
-    ZERO_TO_FIVE = "0..5"  # the scale of the STS data sets
-
-    @property
-    def highest(self) -> float:
-        """Upper end of the scale."""
-        return 5.0 if self is ScoreRange.ZERO_TO_FIVE else 1.0
-
-
-def _score_curve(model: TextModel, method: str, *, attention: bool, score_range: ScoreRange) -> NDArray[np.float64]:
+def _score_curve(model: TextModel, method: str, *, attention: bool) -> NDArray[np.float64]:
     """The calibration curve ``[2, N]`` of a method (``sif``, ``sif+attention``), fitted on pairs with human scores.
 
     Raises:
         ConfigError: The model has no curve for the method.
-        InvalidInputError: The scale is unknown.
     """
-    if score_range not in list(ScoreRange):
-        raise InvalidInputError(f"must be one of {', '.join(ScoreRange)}, got {score_range!r}", path="score_range")
     name = f"{method}+attention" if attention else str(method)
     curve_2N = model.score_curves.get(name)
     if curve_2N is None:
@@ -93,7 +77,7 @@ def score_pairs(
     attention: bool = False,
     explain: bool = False,
     num_words: int = 5,
-    score_range: ScoreRange | None = None,
+    calibrated: bool = False,
     encoder: TextEncoder | None = None,
 ) -> PairScores:
     """Scores the similarity of the two texts of each pair (Chang 2022, section 3.2.2.3).
@@ -105,7 +89,7 @@ def score_pairs(
         attention: Also weight each word by its closest facet (word methods only).
         explain: Also return the matched facets and the token weights.
         num_words: Number of nearest words per facet in an explanation, >= 1.
-        score_range: Also return scores calibrated to ``0..1`` or ``0..5``, from unrelated to equivalent.
+        calibrated: Also return scores on a human scale from 0, unrelated, to 1, equivalent.
         encoder: Encodes the texts in place of the model, such as a server's queue.
 
     Raises:
@@ -116,13 +100,9 @@ def score_pairs(
     """
     chosen = default_method(model.task) if method is None else method_named(method)
     scorer = PairScorer(model, pairs, encoder=encoder)
-    curve_2N = None
-    if score_range is not None:
-        curve_2N = _score_curve(model, chosen, attention=attention, score_range=score_range)
+    curve_2N = _score_curve(model, chosen, attention=attention) if calibrated else None
     scores_P = scorer.scores(chosen, attention=attention)
-    calibrated_P = None
-    if curve_2N is not None and score_range is not None:
-        calibrated_P = (apply_curve(curve_2N, scores_P) * ScoreRange(score_range).highest).astype(np.float32)
+    calibrated_P = None if curve_2N is None else apply_curve(curve_2N, scores_P).astype(np.float32)
     return PairScores(
         scores_P,
         chosen,

@@ -5,7 +5,7 @@ Shape suffixes: S sentences, B sentences of one block, K facets, U words of the 
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, get_args
+from typing import Any
 
 import numpy as np
 import torch
@@ -152,7 +152,6 @@ class _Gains:
         return torch.maximum(powers, others) if self._repetition == 0 else powers + others
 
 
-Order = Literal["original", "selection"]
 _DEFAULT_NUM_SENTENCES = 3
 _COVERAGE = CoverageConfig()
 _COVERAGES: Mapping[str, CoverageConfig | SentenceCoverageConfig] = {"passages": SentenceCoverageConfig()}
@@ -172,7 +171,7 @@ class SummarySentence:
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """The summary of one document: at least one sentence, in the requested order."""
+    """The summary of one document: at least one sentence, in document order."""
 
     sentences: tuple[SummarySentence, ...]
     num_sentences_in_document: int
@@ -195,7 +194,6 @@ def summarize(
     *,
     num_sentences: int | None = None,
     max_words: int | None = None,
-    order: Order = "original",
     query: str = "",
     coverage: CoverageConfig | SentenceCoverageConfig | None = None,
     encoder: TextEncoder | None = None,
@@ -208,7 +206,6 @@ def summarize(
         documents: Texts, or lists of their sentences.
         num_sentences: Number of sentences; fewer if there is less prose. Default 3.
         max_words: Alternative limit: most words (split at white space). If no sentence fits, the best one is taken.
-        order: Order of the sentences: ``original`` or ``selection``.
         query: If not empty, parts of the document that are closer to it count more.
         coverage: How sentences cover a document; None: a ``SentenceCoverageConfig`` for passage models, otherwise a
             ``CoverageConfig``.
@@ -222,7 +219,7 @@ def summarize(
     """
     if isinstance(documents, str):
         raise TypeError(f"documents must be a sequence, got one str: try summarize(model, [{documents[:20]!r}])")
-    _check_options(num_sentences, max_words, order)
+    _check_options(num_sentences, max_words)
     split = [_sentences(model, document, ("documents", i)) for i, document in enumerate(documents)]
     if query:
         check_text(query, ("query",))
@@ -241,18 +238,16 @@ def summarize(
         if max_words is not None:
             costs, budget = [_num_words(sentence.text) for sentence in sentences], max_words
         selected = select_sentences(covered, costs_S=np.array(costs), budget=budget, prose=prose)
-        summaries.append(Summary(_ordered(sentences, selected, order), len(sentences), prose is None or prose.found))
+        summaries.append(Summary(_ordered(sentences, selected), len(sentences), prose is None or prose.found))
     return summaries
 
 
-def _check_options(num_sentences: int | None, max_words: int | None, order: str) -> None:
+def _check_options(num_sentences: int | None, max_words: int | None) -> None:
     if num_sentences is not None and max_words is not None:
         raise InvalidInputError(f"excludes num_sentences, got both ({max_words} and {num_sentences})", path="max_words")
     for argument, value in (("num_sentences", num_sentences), ("max_words", max_words)):
         if value is not None and value < 1:
             raise InvalidInputError(f"must be >= 1, got {value}", path=argument)
-    if order not in get_args(Order):
-        raise InvalidInputError(f"must be one of {', '.join(get_args(Order))}, got {order!r}", path="order")
 
 
 def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath) -> list[Sentence]:
@@ -271,13 +266,13 @@ def _sentences(model: TextModel, document: str | Sequence[str], path: ErrorPath)
     return sentences
 
 
-def _ordered(sentences: Sequence[Sentence], selected: Sequence[Selected], order: Order) -> tuple[SummarySentence, ...]:
+def _ordered(sentences: Sequence[Sentence], selected: Sequence[Selected]) -> tuple[SummarySentence, ...]:
     picked = [
         SummarySentence(sentence.text, item.sentence, sentence.start, sentence.end, selection, item.gain)
         for selection, item in enumerate(selected)
         for sentence in [sentences[item.sentence]]
     ]
-    return tuple(sorted(picked, key=lambda item: item.sentence) if order == "original" else picked)
+    return tuple(sorted(picked, key=lambda item: item.sentence))
 
 
 def _num_words(text: str) -> int:

@@ -73,8 +73,6 @@ class CandidateOptions:
     candidate: Annotated[list[str] | None, typer.Option(help="Consider only this candidate; repeat for more.")] = None
     from_year: FromYearOption = None
     to_year: ToYearOption = None
-    like: Annotated[list[str] | None, typer.Option(help="Prefer candidates like this one; repeat for more.")] = None
-    unlike: Annotated[list[str] | None, typer.Option(help="Avoid candidates like this one; repeat for more.")] = None
     facet_weight: FacetWeightOption = None
     evidence: EvidenceOption = True
     diversify: Annotated[float | None, typer.Option(help="Preference for diverse candidates, 0 to 1.")] = None
@@ -103,8 +101,6 @@ def authors_or_citations(context: typer.Context, options: CandidateOptions) -> N
     paper_options = PaperOptions(
         excluded_ids=options.exclude or (),
         candidates=options.candidate,
-        positive_ids=options.like or (),
-        negative_ids=options.unlike or (),
         **{name: getattr(options, name) for name in same},
     )
     with settings.connect() as client:

@@ -33,8 +33,8 @@ from facets_client.cli.output import (
 )
 from facets_client.cli.settings import ask, settings_of
 from facets_client.core.values import FacetsArray
-from facets_client.generated.types import Method, Order, TextTopics
-from facets_client.texts.results import PairScore, ScoreRange, Scores, Summary
+from facets_client.generated.types import Method, TextTopics
+from facets_client.texts.results import PairScore, Scores, Summary
 
 _MATCHES_SHOWN = 5
 
@@ -132,9 +132,6 @@ def similarity(
     ] = False,
     explain: Annotated[bool, typer.Option("--explain", help="Show which facets match.")] = False,
     calibrated: Annotated[bool, typer.Option("--calibrated", help="Also show the score on a human scale.")] = False,
-    score_range: Annotated[
-        ScoreRange | None, typer.Option("--range", help="Scale of the calibrated score, from unrelated to equivalent.")
-    ] = None,
     model: ModelOption = "",
     num_words: WordsOption = None,
 ) -> None:
@@ -171,7 +168,6 @@ def similarity(
             model=model,
             explain=explain,
             calibrated=calibrated,
-            score_range=score_range,
             num_words=num_words,
         ),
         show,
@@ -198,7 +194,6 @@ def summarize(
     file: TextFileOption = None,
     sentences: Annotated[int | None, typer.Option(help="Number of sentences.")] = None,
     words: Annotated[int | None, typer.Option(help="Maximum number of words, instead of --sentences.")] = None,
-    order: Annotated[Order | None, typer.Option(help="Order of the sentences.")] = None,
     query: Annotated[str, typer.Option(help="What the reader is looking for.")] = "",
     model: ModelOption = "",
 ) -> None:
@@ -212,7 +207,7 @@ def summarize(
     if sentences is not None and words is not None:
         raise typer.BadParameter("--sentences and --words exclude each other, got both")
     documents = [document_from(text, file)]
-    options: dict[str, Any] = {"num_sentences": sentences, "max_words": words, "order": order}
+    options: dict[str, Any] = {"num_sentences": sentences, "max_words": words}
     ask(context, lambda client: client.summarize(documents, query=query, model=model, **options)[0], _print_summary)
 
 

@@ -287,7 +287,7 @@ class DocumentCalls(Calls):
         Args:
             collection: Name of the collection.
             where: Only matching documents; unset: all.
-            page_size: Entries per page, in [1, Limits.max_page_size]; 0: 100.
+            page_size: Entries per page, in [1, 1,000]; 0: 100.
             include_facets: Fill Document.facet_embeddings.
             min_revision: Minimum revision to read; 0: any.
         """
@@ -335,14 +335,14 @@ class DocumentCalls(Calls):
         Args:
             collection: Name of the collection.
             queries: Queries, 1 to Limits.max_queries_per_search.
-            top_k: Hits per query, in [1, Limits.max_top_k]; default 10.
+            top_k: Hits per query, in [1, 1,000]; default 10.
             mode: Ranking; default HYBRID.
             combine: Combination of several query facets.
             where: Only matching documents; unset: all.
             exact: True: compare with every document instead of using an approximate index.
             min_revision: Minimum revision to search; 0: any.
             evidence: Fill SearchHit.evidence.
-            num_words: Nearest words per facet of the evidence, in [1, Limits.max_nearest_words]; default 5.
+            num_words: Nearest words per facet of the evidence, in [1, 100]; default 5.
             include_document: Fill SearchHit.text and SearchHit.payload; default true.
             min_confidence: Minimum confidence of hits, in [0, 1]; unset: none. INVALID_ARGUMENT: hits have no
                 confidence in this mode.

@@ -126,7 +126,7 @@ class PaperCalls(Calls):
             collection: Collection of papers. Title and abstract are the payload fields "title" and "abstract" if there
                 is a title, else the first line of the text and its rest. The year is the payload field "year".
             papers: Papers of the request.
-            top_k: Papers per id, in [1, Limits.max_top_k]; default 10.
+            top_k: Papers per id, in [1, 1,000]; default 10.
             where: Only matching documents of the collection; unset: all.
             from_year: Earliest year; papers of unknown year are excluded.
             to_year: Latest year, likewise.
@@ -215,7 +215,7 @@ class PaperCalls(Calls):
         Args:
             kind: Kind of candidates.
             texts: Approximate ids or names, 1 to Limits.max_queries_per_search.
-            top_k: Candidates per text, in [1, Limits.max_top_k]; default 10.
+            top_k: Candidates per text, in [1, 1,000]; default 10.
             model: Model name; empty: the server's default model of papers.
         """
         request = request_of(pb.FindCandidatesRequest, kind=kind, texts=texts, top_k=top_k, model=model)

@@ -11,7 +11,6 @@ from facets_client.generated.calls import Calls
 from facets_client.generated.types import (
     Entailment,
     EntitySource,
-    PairLimits,
     PatternScore,
     RankedTail,
     Relation,
@@ -31,7 +30,6 @@ class RelationCalls(Calls):
         entity_source: EntitySource = "any",
         gazetteer_names: Sequence[str] = (),
         relations: Sequence[str] = (),
-        pair_limits: PairLimits | None = None,
         include_unrelated: bool = False,
         max_relations_per_pair: int | None = None,
         top_k: int | None = None,
@@ -46,15 +44,13 @@ class RelationCalls(Calls):
         Args:
             texts: Texts, 1 to Limits.max_texts_per_request.
             entity_source: Source of the entities.
-            gazetteer_names: Names of entities, at most Limits.max_gazetteer_names; matched exactly, longest first.
+            gazetteer_names: Names of entities, at most 100,000; matched exactly, longest first.
             relations: Candidate relations by name or alias; empty: all. Replies use the names. NOT_FOUND: unknown name;
                 the message suggests similar ones.
-            pair_limits: Limits of the entity pairs.
             include_unrelated: Also return pairs without an accepted relation.
             max_relations_per_pair: Accepted relations per pair of entities, both directions together, in [1, 50];
                 default 1.
-            top_k: Relations per pair, accepted or not, in [1, Limits.max_top_k]; default: the accepted ones, at most
-                50.
+            top_k: Relations per pair, accepted or not, in [1, 1,000]; default: the accepted ones, at most 50.
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """
@@ -65,7 +61,6 @@ class RelationCalls(Calls):
             entity_source="" if entity_source == "any" else entity_source,
             gazetteer_names=gazetteer_names,
             relations=relations,
-            pair_limits=pair_limits,
             include_unrelated=include_unrelated,
             max_relations_per_pair=max_relations_per_pair,
             top_k=top_k,
@@ -82,7 +77,6 @@ class RelationCalls(Calls):
         spans: Spans | None = None,
         entity_source: EntitySource = "any",
         gazetteer_names: Sequence[str] = (),
-        pair_limits: PairLimits | None = None,
         top_k: int | None = None,
         evidence: bool = False,
         model: str = "",
@@ -97,8 +91,7 @@ class RelationCalls(Calls):
             texts: Texts, 1 to Limits.max_texts_per_request.
             entity_source: Source of the candidate tails.
             gazetteer_names: As in ExtractRelationsRequest.
-            pair_limits: As in ExtractRelationsRequest.
-            top_k: Tails per slot, in [1, Limits.max_top_k]; default 10.
+            top_k: Tails per slot, in [1, 1,000]; default 10.
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """
@@ -109,7 +102,6 @@ class RelationCalls(Calls):
             model=model,
             entity_source="" if entity_source == "any" else entity_source,
             gazetteer_names=gazetteer_names,
-            pair_limits=pair_limits,
             top_k=top_k,
             evidence=evidence,
         )
@@ -128,10 +120,10 @@ class RelationCalls(Calls):
         """Scores how well relations fit sentence patterns.
 
         Args:
-            patterns: Sentence patterns, 1 to Limits.max_patterns_per_request, each at most Limits.max_text_bytes bytes.
+            patterns: Sentence patterns, 1 to Limits.max_patterns_per_request, each at most 32 KiB by default.
             relations: Candidate relations by name or alias; empty: all. An inverse alias is scored with head and tail
                 exchanged, under its own name. NOT_FOUND: unknown name; the message suggests similar ones.
-            top_k: Relations per pattern, in [1, Limits.max_top_k]; default 10, or all if relations are given.
+            top_k: Relations per pattern, in [1, 1,000]; default 10, or all if relations are given.
             evidence: Fill RelationScore.meeting, similar_patterns and known_pairs, and PatternScore.facets.
             model: Model name; empty: the server's default model for relations.
         """

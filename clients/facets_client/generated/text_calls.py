@@ -14,9 +14,9 @@ from facets_client.core.requests import check_iterable, join, least, move_indice
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
 from facets_client.generated.calls import Calls
-from facets_client.generated.types import DTypeName, Method, Order, TextTopics
-from facets_client.texts.messages import SCORE_RANGES, document_message, pair_score
-from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
+from facets_client.generated.types import DTypeName, Method, TextTopics
+from facets_client.texts.messages import document_message, pair_score
+from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
 
 # Maximum concurrent requests of an embedding stream.
 _STREAM_WINDOW = 4
@@ -37,8 +37,7 @@ class TextCalls(Calls):
         """Facet embeddings of texts, ``[len(texts), num_facets, dim]``; row i belongs to texts[i].
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
-                UTF-8.
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
             model: Model name; empty: the server's default model.
             normalize: True: scale every facet to length 1.
             dtype: Format of the numbers in the reply; default float32.
@@ -56,8 +55,7 @@ class TextCalls(Calls):
         Passage models give vectors of unit length.
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
-                UTF-8.
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
             model: Model name; empty: the server's default model.
         """
         request = request_of(pb.EmbedRequest, texts=texts, model=model, vectors_only=True)
@@ -79,8 +77,7 @@ class TextCalls(Calls):
         texts ahead.
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of
-                UTF-8.
+            texts: Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
             model: Model name; empty: the server's default model.
             normalize: True: scale every facet to length 1.
             dtype: Format of the numbers in the reply; default float32.
@@ -134,7 +131,7 @@ class TextCalls(Calls):
         Args:
             texts: Texts; the rules of EmbedRequest.texts apply.
             model: Model name; empty: the server's default model.
-            num_words: Nearest words and attended tokens per facet, in [1, Limits.max_nearest_words]; default 5.
+            num_words: Nearest words and attended tokens per facet, in [1, 100]; default 5.
         """
         request = request_of(pb.ExplainRequest, texts=texts, model=model, num_words=num_words)
         parts = self._call_parts(request, "texts", "max_texts_per_request")
@@ -149,7 +146,6 @@ class TextCalls(Calls):
         model: str = "",
         explain: bool = False,
         calibrated: bool = False,
-        score_range: ScoreRange | None = None,
         num_words: int | None = None,
     ) -> Scores:
         """Scores how similar the two texts of each pair are; higher is more similar.
@@ -163,11 +159,8 @@ class TextCalls(Calls):
                 method, else the first model of sentences.
             explain: Fill PairScore.explanation.
             calibrated: Fill PairScore.calibrated_score.
-            score_range: Scale of PairScore.calibrated_score.
-            num_words: Nearest words per facet of an explanation, in [1, Limits.max_nearest_words]; default 5.
+            num_words: Nearest words per facet of an explanation, in [1, 100]; default 5.
         """
-        if score_range is not None and score_range not in SCORE_RANGES:
-            raise ValueError(f"score_range must be one of {', '.join(SCORE_RANGES)}, got {score_range!r}")
         request = request_of(
             pb.ScoreRequest,
             pairs=pairs,
@@ -176,7 +169,6 @@ class TextCalls(Calls):
             attention=attention,
             explain=explain,
             calibrated=calibrated,
-            score_range=score_range and SCORE_RANGES[score_range],
             num_words=num_words,
         )
         parts = self._call_parts(request, "pairs", "max_pairs_per_request")
@@ -188,7 +180,6 @@ class TextCalls(Calls):
         *,
         num_sentences: int | None = None,
         max_words: int | None = None,
-        order: Order | None = None,
         query: str = "",
         model: str = "",
     ) -> list[Summary]:
@@ -199,7 +190,6 @@ class TextCalls(Calls):
             num_sentences: Number of sentences, >= 1; fewer if the document has less prose.
             max_words: Maximum number of words (separated by white space), >= 1; the best sentence if none is that
                 short.
-            order: Order of the sentences in the reply.
             query: What the reader is interested in; favours related sentences. Empty: nothing particular.
             model: Model of sentences or passages; empty: the server's default model.
         """
@@ -212,7 +202,6 @@ class TextCalls(Calls):
             model=model,
             num_sentences=num_sentences,
             max_words=max_words,
-            order=order,
             query=query,
         )
         parts = self._call_parts(request, "documents", "max_texts_per_request")
@@ -231,10 +220,9 @@ class TextCalls(Calls):
         """Topics that may come next after each text, the likeliest first.
 
         Args:
-            texts: Texts, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; the end of a
-                long text is read.
+            texts: Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; the end of a long text is read.
             num_topics: Topics per text, >= 1; default: as many as the model has.
-            num_words: Words per topic, in [1, Limits.max_nearest_words]; default 3.
+            num_words: Words per topic, in [1, 100]; default 3.
             keep: Words and phrases that will follow, at most 16; read as if they ended each text.
             avoid: Words and phrases to avoid, at most 16; none of them may be in keep.
             model: Model of sentences; empty: the server's default one.

@@ -14,7 +14,6 @@ DTypeName = Literal["float32", "float16"]
 Method = Literal[
     "codebook", "max_facet", "average", "probability_average", "sif", "wmd", "probability_wmd", "encoder", "alignment"
 ]
-Order = Literal["original", "selection"]
 SearchMode = Literal["hybrid", "facets", "lexical"]
 Combination = Literal["", "sum", "any"]
 EntitySource = Literal["any", "spans", "gazetteer", "ner"]
@@ -37,22 +36,18 @@ class ModelVersion:
 
 @dataclass(frozen=True, slots=True)
 class Timings(Added):
-    """Timings of a call, or of one message of a stream.
+    """Timings.
 
     Attributes:
-        queue_ms: Milliseconds spent waiting for admission and for the model, >= 0.
-        inference_ms: Milliseconds of the forward passes that the call took part in, >= 0.
         total_ms: Milliseconds from the arrival of the request until the reply, >= 0.
     """
 
-    queue_ms: float = 0.0
-    inference_ms: float = 0.0
     total_ms: float = 0.0
 
 
 @dataclass(frozen=True, slots=True)
 class TokenStats:
-    """Token counts of one text.
+    """Token stats.
 
     Attributes:
         num_tokens: Tokens that the model read, >= 1.
@@ -70,7 +65,7 @@ class TokenStats:
 
 @dataclass(frozen=True, slots=True)
 class TruncatedDocument:
-    """A stored document whose text the model did not read to its end.
+    """A stored document whose text was not read to its end.
 
     Attributes:
         position: Position in the request or batch, from 0.
@@ -129,7 +124,7 @@ class AttendedToken:
 
 @dataclass(frozen=True, slots=True)
 class FacetWords:
-    """One facet in words.
+    """Facet words.
 
     Attributes:
         facet: Index of the facet, in [0, num_facets).
@@ -146,7 +141,7 @@ class FacetWords:
 
 @dataclass(frozen=True, slots=True)
 class TokenAttention:
-    """A token and its importance.
+    """Token attention.
 
     Attributes:
         text: The token as in the text.
@@ -192,57 +187,35 @@ class FacetMatch:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Limits of the server for one request; 0: not reported.
+    """Limits of the server by which clients cut requests; 0: not reported.
 
     Beyond one, requests fail with INVALID_ARGUMENT, beyond max_message_bytes with RESOURCE_EXHAUSTED and no ErrorInfo.
 
     Attributes:
         max_texts_per_request: Texts per Embed or Explain request, documents per Summarize request.
-        max_text_bytes: Bytes of UTF-8 per text.
         max_message_bytes: Bytes per serialized request message.
         max_pairs_per_request: Pairs per Score request.
-        max_document_bytes: Bytes of UTF-8 per stored document.
-        max_sentences_per_document: Sentences per document to summarize.
         max_documents_per_upsert: Documents per Upsert request or batch, ids per GetDocuments or DeleteDocuments
             request.
         max_queries_per_search: Queries per Search request.
-        max_top_k: Hits per query.
-        max_page_size: Entries per page of a list.
-        max_nearest_words: Nearest words per facet.
-        max_concurrent_requests: Calls that run at the same time.
-        max_queued_requests: Calls that wait; further ones fail with RESOURCE_EXHAUSTED and RetryInfo.
         max_stream_window: UpsertStream batches or EmbedStream requests that the server reads ahead.
         max_evidence_hits: Queries times top_k per Search request with evidence.
         max_patterns_per_request: Patterns per ScoreRelations request.
-        max_gazetteer_names: Entity names per ExtractRelations or FillSlots request.
         max_slots_per_request: Slots per FillSlots request.
         max_relation_scores: Patterns (ScoreRelations) or entity pairs (ExtractRelations) times relations of each, per
             reply.
-        max_ranked_papers: Matching papers of a collection per RankPapers request.
-        max_long_text_bytes: Bytes of UTF-8 per document to summarize, per query and per abstract.
     """
 
     max_texts_per_request: int
-    max_text_bytes: int
     max_message_bytes: int
     max_pairs_per_request: int
-    max_document_bytes: int
-    max_sentences_per_document: int
     max_documents_per_upsert: int
     max_queries_per_search: int
-    max_top_k: int
-    max_page_size: int
-    max_nearest_words: int
-    max_concurrent_requests: int
-    max_queued_requests: int
     max_stream_window: int
     max_evidence_hits: int
     max_patterns_per_request: int
-    max_gazetteer_names: int
     max_slots_per_request: int
     max_relation_scores: int
-    max_ranked_papers: int
-    max_long_text_bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -258,7 +231,6 @@ class Model:
         vocabulary_size: Words in the vocabulary; for models of sentences each has a vector in the space of the facets.
         max_tokens: Tokens read of one text. Models of passages read longer texts in windows; others truncate
             (TokenStats.truncated).
-        normalization: Lengths of the facets.
         is_default: True if the model answers requests for its task that name no model.
         limits: Limits of this server for requests to the model.
         space: Space of the facets, e.g. "all-MiniLM-L6-v2". Models of one space can search each other's collections.
@@ -271,7 +243,6 @@ class Model:
     dim: int
     vocabulary_size: int
     max_tokens: int
-    normalization: str
     is_default: bool
     limits: Limits
     space: str
@@ -344,7 +315,7 @@ class ServerStatus:
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A difference between two texts.
+    """Difference.
 
     Attributes:
         kind: Kind of the difference.
@@ -411,7 +382,7 @@ class SummarySentence:
         sentence: Index of the sentence in the document, from 0.
         start: First character in the text, in code points; a SentenceList counts as joined by single spaces.
         end: One past the last character, in code points.
-        selection: Rank of selection, from 0.
+        selection: Rank of selection, from 0: the sentence that covers most.
         gain: Coverage that it added when selected, as a share of the coverage by all sentences, in [0, 1].
     """
 
@@ -428,7 +399,7 @@ class SummaryFields:
     """Summary fields.
 
     Attributes:
-        sentences: The selected sentences in the requested order, at least one.
+        sentences: The selected sentences in document order, at least one.
         num_sentences_in_document: Sentences of the document, >= 1.
         num_words: Words of the summary (separated by white space).
         has_prose: True if the document has prose; else the sentences are list items, headings and similar.
@@ -442,7 +413,7 @@ class SummaryFields:
 
 @dataclass(frozen=True, slots=True)
 class Topic:
-    """A topic that may follow a text.
+    """Topic.
 
     Attributes:
         words: Nearest words of the vocabulary, closest first.
@@ -458,7 +429,7 @@ class Topic:
 
 @dataclass(frozen=True, slots=True)
 class TextTopics:
-    """Topics that may follow one text.
+    """Text topics.
 
     Attributes:
         topics: Most likely first; fewer than requested if facets are similar or avoided.
@@ -505,52 +476,38 @@ class Neighbours:
         self_first: Share of queries that find themselves, in [0, 1]: no vector of another owner scores higher.
         unreached: Share of owners that are in the top 10 of no other owner's query, in [0, 1].
         largest_hub: Number of top-10 lists that contain the most frequent owner.
-        hub: Index of that owner, from 0, in the order of the sample.
-        skewness: Skewness of the number of lists per owner: 0 is even, above 1 a few owners dominate.
     """
 
     num_queries: int
     self_first: float
     unreached: float
     largest_hub: int
-    hub: int
-    skewness: float
 
 
 @dataclass(frozen=True, slots=True)
 class VectorReport:
-    """Statistics of a set of vectors.
+    """Vector report.
 
     Attributes:
         num_rows: Number of vectors.
-        num_owners: Number of document parts that own them.
         dim: Dimensions of a vector.
-        num_zero: Zero vectors; the other statistics ignore them.
-        num_duplicates: Vectors that equal an earlier vector of another owner exactly.
-        largest_duplicate: Size of the largest group of equal vectors.
+        num_duplicates: Vectors that equal an earlier vector of another document part.
         effective_rank: Exponential of the entropy of the singular values of the centred vectors.
-        epsilon_rank: Number of singular values above 1 % of the largest one.
-        dot: Neighbours by inner product.
         cosine: Neighbours by cosine.
         findings: Conclusions, one sentence each.
     """
 
     num_rows: int
-    num_owners: int
     dim: int
-    num_zero: int
     num_duplicates: int
-    largest_duplicate: int
     effective_rank: float
-    epsilon_rank: int
-    dot: Neighbours
     cosine: Neighbours
     findings: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class MapTheme:
-    """A group of similar documents.
+    """Map theme.
 
     Attributes:
         words: Words nearest to the centre, without those of larger themes.
@@ -660,8 +617,8 @@ class Document:
 
     Attributes:
         id: Identity in the collection, 1 to 512 bytes of UTF-8 without NUL.
-        text: Text, at most Limits.max_document_bytes bytes of UTF-8; may be blank only if a searched field is not.
-            Models of passages read long texts in windows; token_stats says how much was read.
+        text: Text, at most 32 MiB of UTF-8 by default; may be blank only if a searched field is not. Models of passages
+            read long texts in windows; token_stats says how much was read.
         payload: Any JSON object of at most 64 KiB as compact JSON. Numbers are doubles: integers beyond 2^53 lose
             digits.
         facet_embeddings: Embeddings, shape [num_facets, dim], finite. Writes: made by the client with the collection's
@@ -754,7 +711,7 @@ class SearchHit:
 
 @dataclass(frozen=True, slots=True)
 class CollectionDiagnosis:
-    """Diagnosis of a collection.
+    """Collection diagnosis.
 
     Attributes:
         num_documents: Documents of the collection.
@@ -786,7 +743,7 @@ class CollectionDiagnosis:
 
 @dataclass(frozen=True, slots=True)
 class CollectionMap:
-    """Documents of a collection as points in two dimensions.
+    """Collection map.
 
     Attributes:
         num_documents: Documents of the collection.
@@ -825,21 +782,6 @@ class RerankedTexts(Listed[RankedText]):
     model: ModelVersion
     timings: Timings
     num_tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class PairLimits:
-    """Limits of the entity pairs to examine.
-
-    Attributes:
-        max_tokens_between: Tokens between the entities, in [1, 100]; default 12.
-        max_entities_between: Other entities between the entities, in [0, 20]; default 2.
-        max_pairs: Pairs per sentence, closest first, in [1, 1000]; default 200.
-    """
-
-    max_tokens_between: int | None = None
-    max_entities_between: int | None = None
-    max_pairs: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -889,7 +831,7 @@ class SimilarPattern:
 
 @dataclass(frozen=True, slots=True)
 class RelationScore:
-    """Score of a relation for a pattern.
+    """Relation score.
 
     Attributes:
         relation: Name of the relation.
@@ -932,7 +874,7 @@ class NearRelation:
 
 @dataclass(frozen=True, slots=True)
 class FacetRelations:
-    """Relations near one facet of a pattern.
+    """Facet relations.
 
     Attributes:
         facet: Index of the facet, in [0, Model.num_facets).
@@ -945,7 +887,7 @@ class FacetRelations:
 
 @dataclass(frozen=True, slots=True)
 class PatternScore(OfPattern):
-    """Relations that a sentence pattern expresses.
+    """Pattern score.
 
     Attributes:
         pattern: The pattern as the model reads it.
@@ -1066,7 +1008,7 @@ class Entailment:
 
 @dataclass(frozen=True, slots=True)
 class Relation:
-    """A relation of a model.
+    """Relation.
 
     Attributes:
         name: Name in requests and replies.
@@ -1099,7 +1041,7 @@ class Relation:
 
 @dataclass(frozen=True, slots=True)
 class Author:
-    """An author of a paper.
+    """Author.
 
     Attributes:
         name: Name, matched exactly.
@@ -1112,12 +1054,12 @@ class Author:
 
 @dataclass(frozen=True, slots=True)
 class Paper:
-    """A paper.
+    """Paper.
 
     Attributes:
-        title: Title with at least one word, at most Limits.max_text_bytes bytes of UTF-8.
-        abstract: Abstract, at most Limits.max_long_text_bytes bytes of UTF-8, may be empty. The model reads the first
-            Model.max_tokens tokens of title and abstract.
+        title: Title with at least one word, at most 32 KiB of UTF-8 by default.
+        abstract: Abstract, at most 1 MiB of UTF-8, may be empty. The model reads the first Model.max_tokens tokens of
+            title and abstract.
         id: Identity, unique in the request; required in AddPapers only.
         authors: Authors; AddPapers only.
         cited_by_ids: Ids of citing papers; AddPapers only.
@@ -1137,7 +1079,7 @@ class Paper:
 
 @dataclass(frozen=True, slots=True)
 class NewAuthor:
-    """An author to add.
+    """New author.
 
     Attributes:
         author: Name and optional id.
@@ -1156,15 +1098,12 @@ class PaperOptions:
     """Selection and scoring of candidates, for all papers of a request.
 
     Attributes:
-        top_k: Candidates per paper, in [1, Limits.max_top_k]; default 10.
+        top_k: Candidates per paper, in [1, 1,000]; default 10.
         excluded_ids: Ids of candidates to exclude; unknown ones are ignored.
         candidates: Only these candidates; unknown ones are ignored. Unset: all; set but empty: none.
         from_year: Earliest year: authors with a paper of this year or later, citing papers published in it or later.
             Unknown years are excluded.
         to_year: Latest year, likewise.
-        positive_ids: Ids of candidates to prefer similar ones to. INVALID_ARGUMENT: unknown id.
-        negative_ids: Ids of candidates to avoid similar ones to. INVALID_ARGUMENT: unknown id.
-        example_weight: Score added or subtracted for a cosine of 1 with an example, in [0, 1000]; default: the model's.
         facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. Default: the
             model's.
         evidence: Fill RankedCandidate.evidence.
@@ -1177,9 +1116,6 @@ class PaperOptions:
     candidates: Sequence[str | None] | None = None
     from_year: int | None = None
     to_year: int | None = None
-    positive_ids: Sequence[str] = ()
-    negative_ids: Sequence[str] = ()
-    example_weight: float | None = None
     facet_weight: float | None = None
     evidence: bool = False
     diversify: float | None = None
@@ -1217,12 +1153,12 @@ class CandidateEvidence:
 
 @dataclass(frozen=True, slots=True)
 class RankedCandidate:
-    """A candidate for a paper.
+    """Ranked candidate.
 
     Attributes:
         id: Id of the citing paper or author (the name if the author has no id).
         name: Name of the author, title of the citing paper; empty if unknown.
-        score: Ranking score: facets and documents mixed by facet_weight, plus examples.
+        score: Ranking score: facets and documents mixed by facet_weight.
         facet_score: Largest inner product with a facet of the paper, >= 0 (Chang 2022, eq. 3.13).
         document_score: Similarity of the paper and the candidate's papers, in [-1, 1].
         evidence: Reasons; only if requested.
@@ -1241,7 +1177,7 @@ class RankedCandidate:
 
 @dataclass(frozen=True, slots=True)
 class RankedPaper:
-    """A paper for an author or a citing paper.
+    """Ranked paper.
 
     Attributes:
         id: Id of the paper.

@@ -13,9 +13,9 @@ from facets_client.core.calls import AsyncCalls
 from facets_client.core.requests import check_iterable, join, least, move_indices, request_of, slices, wire_bytes
 from facets_client.core.status import status_error
 from facets_client.core.values import FacetsArray
-from facets_client.generated.types import DTypeName, Method, Order, TextTopics
-from facets_client.texts.messages import SCORE_RANGES, document_message, pair_score
-from facets_client.texts.results import Embeddings, Explanation, ScoreRange, Scores, Summary
+from facets_client.generated.types import DTypeName, Method, TextTopics
+from facets_client.texts.messages import document_message, pair_score
+from facets_client.texts.results import Embeddings, Explanation, Scores, Summary
 
 # Maximum concurrent requests of an embedding stream.
 _STREAM_WINDOW = 4
@@ -123,12 +123,9 @@ class AsyncTextCalls(AsyncCalls):
         model: str = "",
         explain: bool = False,
         calibrated: bool = False,
-        score_range: ScoreRange | None = None,
         num_words: int | None = None,
     ) -> Scores:
         """Scores how similar the two texts of each pair are; higher is more similar."""
-        if score_range is not None and score_range not in SCORE_RANGES:
-            raise ValueError(f"score_range must be one of {', '.join(SCORE_RANGES)}, got {score_range!r}")
         request = request_of(
             pb.ScoreRequest,
             pairs=pairs,
@@ -137,7 +134,6 @@ class AsyncTextCalls(AsyncCalls):
             attention=attention,
             explain=explain,
             calibrated=calibrated,
-            score_range=score_range and SCORE_RANGES[score_range],
             num_words=num_words,
         )
         parts = await self._call_parts(request, "pairs", "max_pairs_per_request")
@@ -149,7 +145,6 @@ class AsyncTextCalls(AsyncCalls):
         *,
         num_sentences: int | None = None,
         max_words: int | None = None,
-        order: Order | None = None,
         query: str = "",
         model: str = "",
     ) -> list[Summary]:
@@ -163,7 +158,6 @@ class AsyncTextCalls(AsyncCalls):
             model=model,
             num_sentences=num_sentences,
             max_words=max_words,
-            order=order,
             query=query,
         )
         parts = await self._call_parts(request, "documents", "max_texts_per_request")

@@ -9,11 +9,6 @@ from facets_client.core.requests import request_of
 from facets_client.generated.types import Difference
 from facets_client.texts.results import PairScore
 
-SCORE_RANGES: dict[str, pb.ScoreRange] = {
-    "0..1": pb.SCORE_RANGE_ZERO_TO_ONE,
-    "0..5": pb.SCORE_RANGE_ZERO_TO_FIVE,
-}
-
 
 def document_message(document: str | Sequence[str]) -> pb.SummaryDocument:
     """A document to summarize: a raw text, or a list of sentences."""

@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from html import escape
-from typing import Literal
 
 import numpy as np
 
@@ -19,8 +18,6 @@ from facets_client.generated.types import (
     Timings,
     TokenAttention,
 )
-
-ScoreRange = Literal["0..1", "0..5"]
 
 _MAX_OPACITY = 0.6  # of the shading behind a token, which must stay readable
 
@@ -120,7 +117,7 @@ class Scores(Listed[PairScore]):
 
 
 class Summary(SummaryFields):
-    """The picked sentences of one document, in the requested order."""
+    """The picked sentences of one document, in document order."""
 
     __slots__ = ()
 

@@ -35,14 +35,10 @@ class ModelVersion(_message.Message):
     def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ...) -> None: ...
 
 class Timings(_message.Message):
-    __slots__ = ("queue_ms", "inference_ms", "total_ms")
-    QUEUE_MS_FIELD_NUMBER: _ClassVar[int]
-    INFERENCE_MS_FIELD_NUMBER: _ClassVar[int]
+    __slots__ = ("total_ms",)
     TOTAL_MS_FIELD_NUMBER: _ClassVar[int]
-    queue_ms: float
-    inference_ms: float
     total_ms: float
-    def __init__(self, queue_ms: _Optional[float] = ..., inference_ms: _Optional[float] = ..., total_ms: _Optional[float] = ...) -> None: ...
+    def __init__(self, total_ms: _Optional[float] = ...) -> None: ...
 
 class TokenStats(_message.Message):
     __slots__ = ("num_tokens", "num_unknown_tokens", "truncated", "num_tokens_in_text")

@@ -42,46 +42,32 @@ class DiagnoseCollectionResponse(_message.Message):
     def __init__(self, num_documents: _Optional[int] = ..., num_parts: _Optional[int] = ..., num_parts_seen: _Optional[int] = ..., num_queries: _Optional[int] = ..., vectors: _Optional[_Union[VectorReport, _Mapping]] = ..., recall: _Optional[float] = ..., missed_ids: _Optional[_Iterable[str]] = ..., index_revision: _Optional[int] = ..., model: _Optional[_Union[_common_pb2.ModelVersion, _Mapping]] = ..., timings: _Optional[_Union[_common_pb2.Timings, _Mapping]] = ..., index_kind: _Optional[str] = ...) -> None: ...
 
 class VectorReport(_message.Message):
-    __slots__ = ("num_rows", "num_owners", "dim", "num_zero", "num_duplicates", "largest_duplicate", "effective_rank", "epsilon_rank", "dot", "cosine", "findings")
+    __slots__ = ("num_rows", "dim", "num_duplicates", "effective_rank", "cosine", "findings")
     NUM_ROWS_FIELD_NUMBER: _ClassVar[int]
-    NUM_OWNERS_FIELD_NUMBER: _ClassVar[int]
     DIM_FIELD_NUMBER: _ClassVar[int]
-    NUM_ZERO_FIELD_NUMBER: _ClassVar[int]
     NUM_DUPLICATES_FIELD_NUMBER: _ClassVar[int]
-    LARGEST_DUPLICATE_FIELD_NUMBER: _ClassVar[int]
     EFFECTIVE_RANK_FIELD_NUMBER: _ClassVar[int]
-    EPSILON_RANK_FIELD_NUMBER: _ClassVar[int]
-    DOT_FIELD_NUMBER: _ClassVar[int]
     COSINE_FIELD_NUMBER: _ClassVar[int]
     FINDINGS_FIELD_NUMBER: _ClassVar[int]
     num_rows: int
-    num_owners: int
     dim: int
-    num_zero: int
     num_duplicates: int
-    largest_duplicate: int
     effective_rank: float
-    epsilon_rank: int
-    dot: Neighbours
     cosine: Neighbours
     findings: _containers.RepeatedScalarFieldContainer[str]
-    def __init__(self, num_rows: _Optional[int] = ..., num_owners: _Optional[int] = ..., dim: _Optional[int] = ..., num_zero: _Optional[int] = ..., num_duplicates: _Optional[int] = ..., largest_duplicate: _Optional[int] = ..., effective_rank: _Optional[float] = ..., epsilon_rank: _Optional[int] = ..., dot: _Optional[_Union[Neighbours, _Mapping]] = ..., cosine: _Optional[_Union[Neighbours, _Mapping]] = ..., findings: _Optional[_Iterable[str]] = ...) -> None: ...
+    def __init__(self, num_rows: _Optional[int] = ..., dim: _Optional[int] = ..., num_duplicates: _Optional[int] = ..., effective_rank: _Optional[float] = ..., cosine: _Optional[_Union[Neighbours, _Mapping]] = ..., findings: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class Neighbours(_message.Message):
-    __slots__ = ("num_queries", "self_first", "unreached", "largest_hub", "hub", "skewness")
+    __slots__ = ("num_queries", "self_first", "unreached", "largest_hub")
     NUM_QUERIES_FIELD_NUMBER: _ClassVar[int]
     SELF_FIRST_FIELD_NUMBER: _ClassVar[int]
     UNREACHED_FIELD_NUMBER: _ClassVar[int]
     LARGEST_HUB_FIELD_NUMBER: _ClassVar[int]
-    HUB_FIELD_NUMBER: _ClassVar[int]
-    SKEWNESS_FIELD_NUMBER: _ClassVar[int]
     num_queries: int
     self_first: float
     unreached: float
     largest_hub: int
-    hub: int
-    skewness: float
-    def __init__(self, num_queries: _Optional[int] = ..., self_first: _Optional[float] = ..., unreached: _Optional[float] = ..., largest_hub: _Optional[int] = ..., hub: _Optional[int] = ..., skewness: _Optional[float] = ...) -> None: ...
+    def __init__(self, num_queries: _Optional[int] = ..., self_first: _Optional[float] = ..., unreached: _Optional[float] = ..., largest_hub: _Optional[int] = ...) -> None: ...
 
 class MapCollectionRequest(_message.Message):
     __slots__ = ("name", "max_documents")

@@ -2,7 +2,6 @@ import datetime
 
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
-from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf import descriptor as _descriptor
 from google.protobuf import message as _message
 from collections.abc import Iterable as _Iterable, Mapping as _Mapping
@@ -10,17 +9,8 @@ from typing import ClassVar as _ClassVar, Optional as _Optional, Union as _Union
 
 DESCRIPTOR: _descriptor.FileDescriptor
 
-class Normalization(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    NORMALIZATION_UNSPECIFIED: _ClassVar[Normalization]
-    NORMALIZATION_NONE: _ClassVar[Normalization]
-    NORMALIZATION_UNIT: _ClassVar[Normalization]
-NORMALIZATION_UNSPECIFIED: Normalization
-NORMALIZATION_NONE: Normalization
-NORMALIZATION_UNIT: Normalization
-
 class Model(_message.Message):
-    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "normalization", "is_default", "limits", "space")
+    __slots__ = ("name", "revision", "task", "num_facets", "dim", "vocabulary_size", "max_tokens", "is_default", "limits", "space")
     NAME_FIELD_NUMBER: _ClassVar[int]
     REVISION_FIELD_NUMBER: _ClassVar[int]
     TASK_FIELD_NUMBER: _ClassVar[int]
@@ -28,7 +18,6 @@ class Model(_message.Message):
     DIM_FIELD_NUMBER: _ClassVar[int]
     VOCABULARY_SIZE_FIELD_NUMBER: _ClassVar[int]
     MAX_TOKENS_FIELD_NUMBER: _ClassVar[int]
-    NORMALIZATION_FIELD_NUMBER: _ClassVar[int]
     IS_DEFAULT_FIELD_NUMBER: _ClassVar[int]
     LIMITS_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
@@ -39,57 +28,34 @@ class Model(_message.Message):
     dim: int
     vocabulary_size: int
     max_tokens: int
-    normalization: Normalization
     is_default: bool
     limits: Limits
     space: str
-    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., normalization: _Optional[_Union[Normalization, str]] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., revision: _Optional[str] = ..., task: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., vocabulary_size: _Optional[int] = ..., max_tokens: _Optional[int] = ..., is_default: _Optional[bool] = ..., limits: _Optional[_Union[Limits, _Mapping]] = ..., space: _Optional[str] = ...) -> None: ...
 
 class Limits(_message.Message):
-    __slots__ = ("max_texts_per_request", "max_text_bytes", "max_message_bytes", "max_pairs_per_request", "max_document_bytes", "max_sentences_per_document", "max_documents_per_upsert", "max_queries_per_search", "max_top_k", "max_page_size", "max_nearest_words", "max_concurrent_requests", "max_queued_requests", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_gazetteer_names", "max_slots_per_request", "max_relation_scores", "max_ranked_papers", "max_long_text_bytes")
+    __slots__ = ("max_texts_per_request", "max_message_bytes", "max_pairs_per_request", "max_documents_per_upsert", "max_queries_per_search", "max_stream_window", "max_evidence_hits", "max_patterns_per_request", "max_slots_per_request", "max_relation_scores")
     MAX_TEXTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
-    MAX_TEXT_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_MESSAGE_BYTES_FIELD_NUMBER: _ClassVar[int]
     MAX_PAIRS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
-    MAX_DOCUMENT_BYTES_FIELD_NUMBER: _ClassVar[int]
-    MAX_SENTENCES_PER_DOCUMENT_FIELD_NUMBER: _ClassVar[int]
     MAX_DOCUMENTS_PER_UPSERT_FIELD_NUMBER: _ClassVar[int]
     MAX_QUERIES_PER_SEARCH_FIELD_NUMBER: _ClassVar[int]
-    MAX_TOP_K_FIELD_NUMBER: _ClassVar[int]
-    MAX_PAGE_SIZE_FIELD_NUMBER: _ClassVar[int]
-    MAX_NEAREST_WORDS_FIELD_NUMBER: _ClassVar[int]
-    MAX_CONCURRENT_REQUESTS_FIELD_NUMBER: _ClassVar[int]
-    MAX_QUEUED_REQUESTS_FIELD_NUMBER: _ClassVar[int]
     MAX_STREAM_WINDOW_FIELD_NUMBER: _ClassVar[int]
     MAX_EVIDENCE_HITS_FIELD_NUMBER: _ClassVar[int]
     MAX_PATTERNS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
-    MAX_GAZETTEER_NAMES_FIELD_NUMBER: _ClassVar[int]
     MAX_SLOTS_PER_REQUEST_FIELD_NUMBER: _ClassVar[int]
     MAX_RELATION_SCORES_FIELD_NUMBER: _ClassVar[int]
-    MAX_RANKED_PAPERS_FIELD_NUMBER: _ClassVar[int]
-    MAX_LONG_TEXT_BYTES_FIELD_NUMBER: _ClassVar[int]
     max_texts_per_request: int
-    max_text_bytes: int
     max_message_bytes: int
     max_pairs_per_request: int
-    max_document_bytes: int
-    max_sentences_per_document: int
     max_documents_per_upsert: int
     max_queries_per_search: int
-    max_top_k: int
-    max_page_size: int
-    max_nearest_words: int
-    max_concurrent_requests: int
-    max_queued_requests: int
     max_stream_window: int
     max_evidence_hits: int
     max_patterns_per_request: int
-    max_gazetteer_names: int
     max_slots_per_request: int
     max_relation_scores: int
-    max_ranked_papers: int
-    max_long_text_bytes: int
-    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_text_bytes: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_document_bytes: _Optional[int] = ..., max_sentences_per_document: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_top_k: _Optional[int] = ..., max_page_size: _Optional[int] = ..., max_nearest_words: _Optional[int] = ..., max_concurrent_requests: _Optional[int] = ..., max_queued_requests: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_gazetteer_names: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ..., max_ranked_papers: _Optional[int] = ..., max_long_text_bytes: _Optional[int] = ...) -> None: ...
+    def __init__(self, max_texts_per_request: _Optional[int] = ..., max_message_bytes: _Optional[int] = ..., max_pairs_per_request: _Optional[int] = ..., max_documents_per_upsert: _Optional[int] = ..., max_queries_per_search: _Optional[int] = ..., max_stream_window: _Optional[int] = ..., max_evidence_hits: _Optional[int] = ..., max_patterns_per_request: _Optional[int] = ..., max_slots_per_request: _Optional[int] = ..., max_relation_scores: _Optional[int] = ...) -> None: ...
 
 class ListModelsRequest(_message.Message):
     __slots__ = ("page_size", "page_token")

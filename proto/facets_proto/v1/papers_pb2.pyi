@@ -51,15 +51,12 @@ class CandidateList(_message.Message):
     def __init__(self, ids: _Optional[_Iterable[str]] = ...) -> None: ...
 
 class PaperOptions(_message.Message):
-    __slots__ = ("top_k", "excluded_ids", "candidates", "from_year", "to_year", "positive_ids", "negative_ids", "example_weight", "facet_weight", "evidence", "diversify")
+    __slots__ = ("top_k", "excluded_ids", "candidates", "from_year", "to_year", "facet_weight", "evidence", "diversify")
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EXCLUDED_IDS_FIELD_NUMBER: _ClassVar[int]
     CANDIDATES_FIELD_NUMBER: _ClassVar[int]
     FROM_YEAR_FIELD_NUMBER: _ClassVar[int]
     TO_YEAR_FIELD_NUMBER: _ClassVar[int]
-    POSITIVE_IDS_FIELD_NUMBER: _ClassVar[int]
-    NEGATIVE_IDS_FIELD_NUMBER: _ClassVar[int]
-    EXAMPLE_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     FACET_WEIGHT_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     DIVERSIFY_FIELD_NUMBER: _ClassVar[int]
@@ -68,13 +65,10 @@ class PaperOptions(_message.Message):
     candidates: CandidateList
     from_year: int
     to_year: int
-    positive_ids: _containers.RepeatedScalarFieldContainer[str]
-    negative_ids: _containers.RepeatedScalarFieldContainer[str]
-    example_weight: float
     facet_weight: float
     evidence: bool
     diversify: float
-    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., positive_ids: _Optional[_Iterable[str]] = ..., negative_ids: _Optional[_Iterable[str]] = ..., example_weight: _Optional[float] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., diversify: _Optional[float] = ...) -> None: ...
+    def __init__(self, top_k: _Optional[int] = ..., excluded_ids: _Optional[_Iterable[str]] = ..., candidates: _Optional[_Union[CandidateList, _Mapping]] = ..., from_year: _Optional[int] = ..., to_year: _Optional[int] = ..., facet_weight: _Optional[float] = ..., evidence: _Optional[bool] = ..., diversify: _Optional[float] = ...) -> None: ...
 
 class CandidateEvidence(_message.Message):
     __slots__ = ("facet", "nearest_words", "nearest_papers")

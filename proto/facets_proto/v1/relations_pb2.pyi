@@ -90,16 +90,6 @@ class RelationText(_message.Message):
     entities: _containers.RepeatedCompositeFieldContainer[EntitySpan]
     def __init__(self, text: _Optional[str] = ..., entities: _Optional[_Iterable[_Union[EntitySpan, _Mapping]]] = ...) -> None: ...
 
-class PairLimits(_message.Message):
-    __slots__ = ("max_tokens_between", "max_entities_between", "max_pairs")
-    MAX_TOKENS_BETWEEN_FIELD_NUMBER: _ClassVar[int]
-    MAX_ENTITIES_BETWEEN_FIELD_NUMBER: _ClassVar[int]
-    MAX_PAIRS_FIELD_NUMBER: _ClassVar[int]
-    max_tokens_between: int
-    max_entities_between: int
-    max_pairs: int
-    def __init__(self, max_tokens_between: _Optional[int] = ..., max_entities_between: _Optional[int] = ..., max_pairs: _Optional[int] = ...) -> None: ...
-
 class EntityMention(_message.Message):
     __slots__ = ("text", "start", "end", "type")
     TEXT_FIELD_NUMBER: _ClassVar[int]
@@ -195,13 +185,12 @@ class PatternScore(_message.Message):
     def __init__(self, pattern: _Optional[str] = ..., relations: _Optional[_Iterable[_Union[RelationScore, _Mapping]]] = ..., no_relation_probability: _Optional[float] = ..., known: _Optional[bool] = ..., facets: _Optional[_Iterable[_Union[FacetRelations, _Mapping]]] = ..., assertion: _Optional[_Union[AssertionStatus, str]] = ..., assertion_cue: _Optional[str] = ...) -> None: ...
 
 class ExtractRelationsRequest(_message.Message):
-    __slots__ = ("texts", "model", "entity_source", "gazetteer_names", "relations", "pair_limits", "include_unrelated", "top_k", "evidence", "max_relations_per_pair")
+    __slots__ = ("texts", "model", "entity_source", "gazetteer_names", "relations", "include_unrelated", "top_k", "evidence", "max_relations_per_pair")
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENTITY_SOURCE_FIELD_NUMBER: _ClassVar[int]
     GAZETTEER_NAMES_FIELD_NUMBER: _ClassVar[int]
     RELATIONS_FIELD_NUMBER: _ClassVar[int]
-    PAIR_LIMITS_FIELD_NUMBER: _ClassVar[int]
     INCLUDE_UNRELATED_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
@@ -211,12 +200,11 @@ class ExtractRelationsRequest(_message.Message):
     entity_source: EntitySource
     gazetteer_names: _containers.RepeatedScalarFieldContainer[str]
     relations: _containers.RepeatedScalarFieldContainer[str]
-    pair_limits: PairLimits
     include_unrelated: bool
     top_k: int
     evidence: bool
     max_relations_per_pair: int
-    def __init__(self, texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., relations: _Optional[_Iterable[str]] = ..., pair_limits: _Optional[_Union[PairLimits, _Mapping]] = ..., include_unrelated: _Optional[bool] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ..., max_relations_per_pair: _Optional[int] = ...) -> None: ...
+    def __init__(self, texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., relations: _Optional[_Iterable[str]] = ..., include_unrelated: _Optional[bool] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ..., max_relations_per_pair: _Optional[int] = ...) -> None: ...
 
 class ExtractRelationsResponse(_message.Message):
     __slots__ = ("texts", "model", "timings")
@@ -263,13 +251,12 @@ class Slot(_message.Message):
     def __init__(self, head: _Optional[str] = ..., relation: _Optional[str] = ...) -> None: ...
 
 class FillSlotsRequest(_message.Message):
-    __slots__ = ("slots", "texts", "model", "entity_source", "gazetteer_names", "pair_limits", "top_k", "evidence")
+    __slots__ = ("slots", "texts", "model", "entity_source", "gazetteer_names", "top_k", "evidence")
     SLOTS_FIELD_NUMBER: _ClassVar[int]
     TEXTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     ENTITY_SOURCE_FIELD_NUMBER: _ClassVar[int]
     GAZETTEER_NAMES_FIELD_NUMBER: _ClassVar[int]
-    PAIR_LIMITS_FIELD_NUMBER: _ClassVar[int]
     TOP_K_FIELD_NUMBER: _ClassVar[int]
     EVIDENCE_FIELD_NUMBER: _ClassVar[int]
     slots: _containers.RepeatedCompositeFieldContainer[Slot]
@@ -277,10 +264,9 @@ class FillSlotsRequest(_message.Message):
     model: str
     entity_source: EntitySource
     gazetteer_names: _containers.RepeatedScalarFieldContainer[str]
-    pair_limits: PairLimits
     top_k: int
     evidence: bool
-    def __init__(self, slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., pair_limits: _Optional[_Union[PairLimits, _Mapping]] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ...) -> None: ...
+    def __init__(self, slots: _Optional[_Iterable[_Union[Slot, _Mapping]]] = ..., texts: _Optional[_Iterable[_Union[RelationText, _Mapping]]] = ..., model: _Optional[str] = ..., entity_source: _Optional[_Union[EntitySource, str]] = ..., gazetteer_names: _Optional[_Iterable[str]] = ..., top_k: _Optional[int] = ..., evidence: _Optional[bool] = ...) -> None: ...
 
 class FillSlotsResponse(_message.Message):
     __slots__ = ("slots", "model", "timings")

@@ -40,18 +40,6 @@ class DifferenceKind(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
     DIFFERENCE_KIND_QUANTIFIER: _ClassVar[DifferenceKind]
     DIFFERENCE_KIND_PREPOSITION: _ClassVar[DifferenceKind]
     DIFFERENCE_KIND_MODAL: _ClassVar[DifferenceKind]
-
-class ScoreRange(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    SCORE_RANGE_UNSPECIFIED: _ClassVar[ScoreRange]
-    SCORE_RANGE_ZERO_TO_ONE: _ClassVar[ScoreRange]
-    SCORE_RANGE_ZERO_TO_FIVE: _ClassVar[ScoreRange]
-
-class SummaryOrder(int, metaclass=_enum_type_wrapper.EnumTypeWrapper):
-    __slots__ = ()
-    SUMMARY_ORDER_UNSPECIFIED: _ClassVar[SummaryOrder]
-    SUMMARY_ORDER_ORIGINAL: _ClassVar[SummaryOrder]
-    SUMMARY_ORDER_SELECTION: _ClassVar[SummaryOrder]
 SIMILARITY_METHOD_UNSPECIFIED: SimilarityMethod
 SIMILARITY_METHOD_CODEBOOK: SimilarityMethod
 SIMILARITY_METHOD_MAX_FACET: SimilarityMethod
@@ -75,12 +63,6 @@ DIFFERENCE_KIND_DATE: DifferenceKind
 DIFFERENCE_KIND_QUANTIFIER: DifferenceKind
 DIFFERENCE_KIND_PREPOSITION: DifferenceKind
 DIFFERENCE_KIND_MODAL: DifferenceKind
-SCORE_RANGE_UNSPECIFIED: ScoreRange
-SCORE_RANGE_ZERO_TO_ONE: ScoreRange
-SCORE_RANGE_ZERO_TO_FIVE: ScoreRange
-SUMMARY_ORDER_UNSPECIFIED: SummaryOrder
-SUMMARY_ORDER_ORIGINAL: SummaryOrder
-SUMMARY_ORDER_SELECTION: SummaryOrder
 
 class EmbedRequest(_message.Message):
     __slots__ = ("texts", "model", "normalize", "dtype", "include_spans", "include_vectors", "vectors_only")
@@ -171,7 +153,7 @@ class TextExplanation(_message.Message):
     def __init__(self, tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., facets: _Optional[_Iterable[_Union[_common_pb2.FacetWords, _Mapping]]] = ..., token_stats: _Optional[_Union[_common_pb2.TokenStats, _Mapping]] = ...) -> None: ...
 
 class ScoreRequest(_message.Message):
-    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words", "score_range")
+    __slots__ = ("pairs", "model", "method", "attention", "explain", "calibrated", "num_words")
     PAIRS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     METHOD_FIELD_NUMBER: _ClassVar[int]
@@ -179,7 +161,6 @@ class ScoreRequest(_message.Message):
     EXPLAIN_FIELD_NUMBER: _ClassVar[int]
     CALIBRATED_FIELD_NUMBER: _ClassVar[int]
     NUM_WORDS_FIELD_NUMBER: _ClassVar[int]
-    SCORE_RANGE_FIELD_NUMBER: _ClassVar[int]
     pairs: _containers.RepeatedCompositeFieldContainer[TextPair]
     model: str
     method: SimilarityMethod
@@ -187,8 +168,7 @@ class ScoreRequest(_message.Message):
     explain: bool
     calibrated: bool
     num_words: int
-    score_range: ScoreRange
-    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ..., score_range: _Optional[_Union[ScoreRange, str]] = ...) -> None: ...
+    def __init__(self, pairs: _Optional[_Iterable[_Union[TextPair, _Mapping]]] = ..., model: _Optional[str] = ..., method: _Optional[_Union[SimilarityMethod, str]] = ..., attention: _Optional[bool] = ..., explain: _Optional[bool] = ..., calibrated: _Optional[bool] = ..., num_words: _Optional[int] = ...) -> None: ...
 
 class TextPair(_message.Message):
     __slots__ = ("first", "second")
@@ -257,20 +237,18 @@ class PairExplanation(_message.Message):
     def __init__(self, matches: _Optional[_Iterable[_Union[_common_pb2.FacetMatch, _Mapping]]] = ..., first_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ..., second_tokens: _Optional[_Iterable[_Union[_common_pb2.TokenAttention, _Mapping]]] = ...) -> None: ...
 
 class SummarizeRequest(_message.Message):
-    __slots__ = ("documents", "model", "num_sentences", "max_words", "order", "query")
+    __slots__ = ("documents", "model", "num_sentences", "max_words", "query")
     DOCUMENTS_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     NUM_SENTENCES_FIELD_NUMBER: _ClassVar[int]
     MAX_WORDS_FIELD_NUMBER: _ClassVar[int]
-    ORDER_FIELD_NUMBER: _ClassVar[int]
     QUERY_FIELD_NUMBER: _ClassVar[int]
     documents: _containers.RepeatedCompositeFieldContainer[SummaryDocument]
     model: str
     num_sentences: int
     max_words: int
-    order: SummaryOrder
     query: str
-    def __init__(self, documents: _Optional[_Iterable[_Union[SummaryDocument, _Mapping]]] = ..., model: _Optional[str] = ..., num_sentences: _Optional[int] = ..., max_words: _Optional[int] = ..., order: _Optional[_Union[SummaryOrder, str]] = ..., query: _Optional[str] = ...) -> None: ...
+    def __init__(self, documents: _Optional[_Iterable[_Union[SummaryDocument, _Mapping]]] = ..., model: _Optional[str] = ..., num_sentences: _Optional[int] = ..., max_words: _Optional[int] = ..., query: _Optional[str] = ...) -> None: ...
 
 class SummaryDocument(_message.Message):
     __slots__ = ("text", "sentences")

@@ -36,7 +36,7 @@ _MAX_UNKNOWN = 100  # unknown names that are returned; the others are counted
 _CANDIDATE_FIELDS: FieldNames = {
     "papers": ("papers", ITEM),
     "candidates": ("options", "candidates", "ids"),
-    **{name: ("options", name) for name in ("positive_ids", "negative_ids", "excluded_ids")},
+    "excluded_ids": ("options", "excluded_ids"),
 }
 _PAPER_FIELDS: FieldNames = {"papers": ("papers", "papers", ITEM)}
 

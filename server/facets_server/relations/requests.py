@@ -7,7 +7,6 @@ from facets_proto.v1 import relations_pb2 as pb
 
 from facets.errors import InvalidInputError
 from facets.relations.entities import EntityFinder, EntitySpan
-from facets.relations.patterns import PairLimits
 from facets_server.relations.entities import EntityFinders, EntitySource
 from facets_server.runtime.config import LimitsConfig
 from facets_server.runtime.errors import ITEM, FieldNames, in_request
@@ -48,7 +47,6 @@ class ExtractionQuery:
     texts: tuple[str, ...]
     entities: Entities
     relations: tuple[str, ...]
-    pair_limits: PairLimits
     include_unrelated: bool
     max_relations_per_pair: int = 1
     top_k: int | None
@@ -62,7 +60,6 @@ class SlotQuery:
     slots: tuple[tuple[str, str], ...]
     texts: tuple[str, ...]
     entities: Entities
-    pair_limits: PairLimits
     top_k: int = _DEFAULT_TOP_K
     evidence: bool
 
@@ -81,9 +78,8 @@ def extraction_of(request: pb.ExtractRelationsRequest, finders: EntityFinders, l
     """A request as a record; raises InvalidInputError, or ConfigError when the server has no source of entities."""
     texts = _texts(request, limits)
     _check_relations(request.relations)
-    pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
     entities = _entities(request, finders, limits)
-    query = record_of(request, ExtractionQuery, texts=texts, entities=entities, pair_limits=pair_limits)
+    query = record_of(request, ExtractionQuery, texts=texts, entities=entities)
     check_number(query.max_relations_per_pair, ("max_relations_per_pair",), _MAX_RELATIONS_PER_PAIR)
     if query.top_k is not None:
         check_number(query.top_k, ("top_k",), limits.max_top_k)
@@ -96,9 +92,8 @@ def slots_of(request: pb.FillSlotsRequest, finders: EntityFinders, limits: Limit
     sides = ((i, slot, side) for i, slot in enumerate(request.slots) for side in ("head", "relation"))
     check_texts(((("slots", i, side), getattr(slot, side)) for i, slot, side in sides), max_bytes=_MAX_NAME_BYTES)
     texts = _texts(request, limits)
-    pair_limits = record_of(request.pair_limits, PairLimits, ("pair_limits",))
     entities = _entities(request, finders, limits)
-    query = record_of(request, SlotQuery, texts=texts, entities=entities, pair_limits=pair_limits)
+    query = record_of(request, SlotQuery, texts=texts, entities=entities)
     check_number(query.top_k, ("top_k",), limits.max_top_k)
     return query
 

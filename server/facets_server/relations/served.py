@@ -34,7 +34,6 @@ class ServedRelations(ServedModel[RelationEngine]):
                         part,
                         spans=spans,
                         relations=query.relations or None,
-                        limits=query.pair_limits,
                         max_relations_per_pair=query.max_relations_per_pair,
                         top_k=query.top_k or query.max_relations_per_pair,
                         evidence=query.evidence,
@@ -47,12 +46,11 @@ class ServedRelations(ServedModel[RelationEngine]):
 
     def fill_slots(self, query: SlotQuery, call: CallContext) -> Iterator[list[RankedTail]]:
         """Yields the best tails for each pair of head and relation."""
-        limits, evidence = query.pair_limits, query.evidence
         with in_request(FIELDS):
             spans = query.entities.of(query.texts, 0)
             for number, (head, relation) in enumerate(query.slots):
                 with in_request({"head": ("slots", number, "head")}), self.exclusive(call) as engine:
-                    tails = engine.fill_slot(head, relation, query.texts, spans=spans, limits=limits, evidence=evidence)
+                    tails = engine.fill_slot(head, relation, query.texts, spans=spans, evidence=query.evidence)
                 yield tails[: query.top_k]
 
     def score(self, query: PatternQuery, call: CallContext) -> Iterator[PatternScore]:

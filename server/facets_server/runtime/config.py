@@ -33,7 +33,7 @@ OptionalPort = Annotated[int, Field(ge=-1, le=65535)]  # -1: off, 0: any free po
 
 
 class LimitsConfig(Settings):
-    """Limits on one request; ModelService returns all of them under the same names.
+    """Limits on one request; ModelService returns those that clients act on, under the same names.
 
     The fields are settings; the class variables below them are fixed.
     """

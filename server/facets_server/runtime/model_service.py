@@ -20,7 +20,6 @@ from facets_server.runtime.requests import page_of
 from facets_server.runtime.upkeep import take_backup
 
 _MAX_LISTED_BACKUPS = 20
-_NORMALIZATIONS = {"passages": "unit"}
 
 
 @dataclass(frozen=True)
@@ -72,7 +71,6 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
         return to_message(
             served.info,
             pb.Model,
-            normalization=_NORMALIZATIONS.get(served.info.task, "none"),
             is_default=self.models.is_default(served),
             limits=limits_to_message(self.config),
         )
@@ -80,11 +78,4 @@ class ModelService(models_pb2_grpc.ModelServiceServicer):
 
 def limits_to_message(config: ServerConfig) -> pb.Limits:
     """The server's limits on requests."""
-    admission = config.admission
-    return to_message(
-        config.limits,
-        pb.Limits,
-        max_concurrent_requests=admission.max_concurrent_requests,
-        max_queued_requests=admission.max_queued_requests,
-        max_stream_window=admission.max_stream_window,
-    )
+    return to_message(config.limits, pb.Limits, max_stream_window=config.admission.max_stream_window)

@@ -12,9 +12,9 @@ from numpy.typing import NDArray
 
 from facets.errors import FacetsError, InvalidInputError
 from facets.texts.explanation import explain_encoded
-from facets.texts.similarity import PairScores, ScoreRange, score_pairs
+from facets.texts.similarity import PairScores, score_pairs
 from facets.texts.similarity_methods import SimilarityMethod, default_method
-from facets.texts.summarization import Order, summarize
+from facets.texts.summarization import summarize
 from facets.texts.topics import suggest_topics
 from facets_server.runtime.admission import Admission
 from facets_server.runtime.call_context import CallContext
@@ -176,7 +176,6 @@ class _Scoring:
     attention: bool
     explain: bool
     calibrated: bool
-    score_range: ScoreRange = ScoreRange.ZERO_TO_ONE
 
 
 @dataclass(frozen=True)
@@ -203,7 +202,7 @@ class SimilarityService(texts_pb2_grpc.SimilarityServiceServicer):
             scoring.method,
             attention=scoring.attention,
             explain=scoring.explain,
-            score_range=scoring.score_range if scoring.calibrated else None,
+            calibrated=scoring.calibrated,
             encoder=CallEncoder(served, call),
             **_num_words_of(request, limits),
         )
@@ -234,7 +233,6 @@ class _Summarizing:
     documents: tuple[str | tuple[str, ...], ...]
     num_sentences: int | None
     max_words: int | None
-    order: Order = "original"
     query: str
 
 

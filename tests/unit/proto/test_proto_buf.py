@@ -55,10 +55,3 @@ def test_breaking_changes_and_rule_violations_fail(checkout: Path, before: str, 
     change(checkout, before, after)
     done = check(checkout)
     assert done.returncode != 0 and message in done.stdout + done.stderr
-
-
-def test_a_release_records_additions(checkout: Path) -> None:
-    change(checkout, "bool normalize = 3;", "bool normalize = 3;\n  // Something new.\n  bool something = 99;")
-    assert check(checkout, "--release").returncode == 0
-    change(checkout, "  // Something new.\n  bool something = 99;\n", "")
-    assert "something" in check(checkout).stdout

@@ -12,7 +12,7 @@ from facets_server.relations.requests import ExtractionQuery, PatternQuery, Slot
 from facets import documents
 from facets.documents import types
 from facets.papers import records as papers
-from facets.relations import entailment, entities, patterns, results
+from facets.relations import entailment, entities, results
 from facets.texts import explanation, similarity, summarization
 
 # Record -> message, and the fields of the message that come from elsewhere.
@@ -61,7 +61,6 @@ WRITTEN: list[tuple[Any, Any, set[str]]] = [
 READ: list[tuple[Any, Any, set[str]]] = [
     (DocumentQuery, documents_pb2.SearchRequest, {"facets", "weights", "texts", "reasons"}),
     (entities.EntitySpan, relations_pb2.EntitySpan, {"clauses"}),
-    (patterns.PairLimits, relations_pb2.PairLimits, set()),
     (ExtractionQuery, relations_pb2.ExtractRelationsRequest, {"entities"}),
     (SlotQuery, relations_pb2.FillSlotsRequest, {"entities"}),
     (PatternQuery, relations_pb2.ScoreRelationsRequest, set()),

@@ -36,12 +36,9 @@ def _print(found: CollectionDiagnosis) -> None:
         f"{vectors.num_rows:,} facets of {vectors.dim} dimensions: {count_of(vectors.num_duplicates, 'duplicate')}, "
         f"effective rank {vectors.effective_rank:.0f}"
     )
-    numbers = ("find themselves", "near no query", "largest hub")
-    rows = [
-        (name, f"{near.self_first:.1%}", f"{near.unreached:.1%}", f"{near.largest_hub:,} of {near.num_queries:,}")
-        for name, near in (("inner product", vectors.dot), ("cosine", vectors.cosine))
-    ]
-    print_table(("by", *numbers), rows, right=numbers)
+    numbers, near = ("find themselves", "near no query", "largest hub"), vectors.cosine
+    row = f"{near.self_first:.1%}", f"{near.unreached:.1%}", f"{near.largest_hub:,} of {near.num_queries:,}"
+    print_table(numbers, [row], right=numbers)
     for sentence in vectors.findings:
         typer.echo(f"-> {sentence}")
     if found.recall is None:

@@ -61,7 +61,6 @@ def test_embed_file_to_array(facets, tmp_path):
         (["embed", ""], "texts[0] is empty"),
         (["embed", "REFUSE"], "refused"),
         (["similarity", "a"], "expected two texts"),
-        (["similarity", "a", "b", "--calibrated", "--range", "0..9"], "'0..1', '0..5'"),
         (["similarity", "--file", "pairs.tsv"], "pairs.tsv, line 3: expected two texts"),
         (["similarity", "--file", "empty_side.tsv"], "empty_side.tsv, line 2: expected a second text"),
         (["similarity", "--file", "blank.txt"], "blank.txt: expected at least one line with text"),
@@ -115,8 +114,6 @@ def test_similarity(facets, tmp_path):
     assert "1.0000" in out.stdout
     assert "1st facet 1 (dog, cat) matches 2nd facet 2 (dog, cat)" in " ".join(out.stdout.split())
     assert "same/9" in out.stdout and "same/-" in out.stdout
-    out = facets("similarity", "same", "same", "--calibrated", "--range", "0..5")
-    assert "5.000" in out.stdout
     (tmp_path / "pairs.tsv").write_text("a\tb\nsame\tsame\n")
     found = json.loads(facets("--json", "similarity", "--file", "pairs.tsv").stdout)
     assert found["method"] == "codebook"

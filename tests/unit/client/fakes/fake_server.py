@@ -242,12 +242,9 @@ class Models(Service):
             task="sentences",
             num_facets=NUM_FACETS,
             dim=DIM,
-            normalization=models_pb2.NORMALIZATION_NONE,
             is_default=True,
             limits=models_pb2.Limits(
                 max_texts_per_request=self.world.max_texts,
-                max_text_bytes=self.world.max_text_bytes,
-                max_document_bytes=self.world.max_text_bytes,
                 max_message_bytes=self.world.max_message_bytes,
                 max_pairs_per_request=self.world.max_texts,
                 max_documents_per_upsert=self.world.max_documents,

@@ -81,8 +81,7 @@ class Similarity(Service):
             cosine = float(one @ other / np.linalg.norm(one) / np.linalg.norm(other))
             score = texts_pb2.PairScore(score=cosine)
             if request.calibrated:
-                is_five = request.score_range == texts_pb2.SCORE_RANGE_ZERO_TO_FIVE
-                score.calibrated_score = (cosine + 1) / 2 * (5 if is_five else 1)
+                score.calibrated_score = (cosine + 1) / 2
             if request.explain:
                 score.explanation.matches.append(fake_match(self.world))
                 score.explanation.first_tokens.add(text=pair.first, attention=1.0, known=True)

@@ -45,21 +45,17 @@ def test_options_travel(client, world):
         excluded_ids=["Ann"],
         candidates=("Ann", "Bob"),
         from_year=2000,
-        positive_ids=["Bob"],
-        negative_ids=["Cat"],
-        example_weight=0.0,
         facet_weight=0.0,
     )
     found = client.recommend_authors([PAPERS[0]], options)
     assert [item.id for item in found.results[0]] == ["Bob"]
     sent = world.calls[-1][1].options
     assert (sent.from_year, sent.HasField("to_year")) == (2000, False)
-    assert sent.HasField("example_weight") and sent.HasField("facet_weight")
-    assert (list(sent.positive_ids), list(sent.negative_ids)) == (["Bob"], ["Cat"])
+    assert sent.HasField("facet_weight")
     assert client.recommend_authors([PAPERS[0]], PaperOptions(candidates=[])).results == ((),)  # none, not all
     client.recommend_authors([PAPERS[0]])
     sent = world.calls[-1][1].options
-    assert not any(map(sent.HasField, ("candidates", "from_year", "to_year", "example_weight", "facet_weight")))
+    assert not any(map(sent.HasField, ("candidates", "from_year", "to_year", "facet_weight")))
 
 
 def test_papers_of_a_collection(client, world):

@@ -72,8 +72,6 @@ def test_similarity(client, world):
     assert scores[-1].score == scores[-1].calibrated_score == pytest.approx(1.0)
     assert scores[0].matches[0].first_words[0].word == "dog"
     assert scores[0].first_tokens[0].text == "a 0" and not scores[0].second_tokens[0].known
-    (out_of_five,) = client.similarity(pairs[-1:], calibrated=True, score_range="0..5")
-    assert out_of_five.calibrated_score == pytest.approx(5.0)
     (plain,) = client.similarity([("a", "b")])
     assert (plain.calibrated_score, plain.matches) == (None, ())
 

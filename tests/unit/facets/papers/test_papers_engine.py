@@ -62,16 +62,6 @@ def test_years_bound_the_candidates(engine: PaperEngine) -> None:
     assert len(everyone[0]) == engine.size(AUTHORS)
 
 
-def test_examples_move_those_like_them(engine: PaperEngine) -> None:
-    plain = {h.id: h.score for h in engine.recommend_authors([PARSER], PaperOptions(top_k=50))[0]}
-    options = PaperOptions(top_k=50, positive_ids=["speech A"], negative_ids=["vision A"])
-    moved = {h.id: h.score for h in engine.recommend_authors([PARSER], options)[0]}
-    assert moved["speech A"] > plain["speech A"]
-    assert moved["vision A"] < plain["vision A"]
-    with pytest.raises(InvalidInputError, match="no known id"):
-        engine.recommend_authors([PARSER], PaperOptions(positive_ids=["who?"]))
-
-
 def test_papers_are_ranked_for_an_author_and_for_a_citing_paper(engine: PaperEngine) -> None:
     papers = [Paper(VOICE.title, id="v"), Paper(PARSER.title, id="p")]
     assert ids(engine.rank_papers(AUTHORS, ["parsing A", "speech A"], papers)) == [["p", "v"], ["v", "p"]]

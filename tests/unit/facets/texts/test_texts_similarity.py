@@ -7,7 +7,7 @@ import torch
 from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
-from facets.texts.similarity import PairScorer, ScoreRange, score_pairs
+from facets.texts.similarity import PairScorer, score_pairs
 from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
 from facets.texts.words import fit_common_components
 
@@ -193,18 +193,15 @@ def calibrated(model: TextModel) -> TextModel:
     return model
 
 
-@pytest.mark.parametrize(("score_range", "highest"), [("0..1", 1.0), (ScoreRange.ZERO_TO_FIVE, 5.0)])
-def test_scores_are_mapped_by_the_curve_of_the_method(
-    calibrated: TextModel, score_range: ScoreRange, highest: float
-) -> None:
-    result = score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, score_range=score_range)
+def test_scores_are_mapped_by_the_curve_of_the_method(calibrated: TextModel) -> None:
+    result = score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, attention=True, calibrated=True)
     assert result.calibrated is not None and result.calibrated.dtype == np.float32
-    expected = np.interp(result.scores, [-1.0, 0.5, 1.0], [0.0, 0.25, 1.0]) * highest
+    expected = np.interp(result.scores, [-1.0, 0.5, 1.0], [0.0, 0.25, 1.0])
     np.testing.assert_allclose(result.calibrated, expected, atol=1e-6)
-    assert result.calibrated[2] == pytest.approx(highest)  # a text with itself
+    assert result.calibrated[2] == pytest.approx(1.0)  # a text with itself
     assert (np.argsort(result.calibrated, kind="stable") == np.argsort(result.scores, kind="stable")).all()
 
 
 def test_a_method_without_a_curve_is_refused_with_those_there_are(calibrated: TextModel) -> None:
     with pytest.raises(ConfigError, match=r"curve for average, it has average\+attention"):
-        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, score_range=ScoreRange.ZERO_TO_ONE)
+        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, calibrated=True)

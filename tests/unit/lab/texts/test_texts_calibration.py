@@ -75,7 +75,7 @@ def test_command_stores_curves_that_the_library_uses(
     assert set(report["models"]["toy"]["sif+attention"]) == {"mae", "mae_of_mean"}
     assert json.loads((checkpoint / "calibration.json").read_text())["source"] == "toys"
     scored = score_pairs(
-        load(checkpoint, FacetModel), [("a man", "a man"), ("qwxz", "dog")], "sif", attention=True, score_range="0..1"
+        load(checkpoint, FacetModel), [("a man", "a man"), ("qwxz", "dog")], "sif", attention=True, calibrated=True
     )
     assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(1.0)
 
@@ -93,8 +93,8 @@ def test_curves_of_chosen_methods_are_stored_with_models_of_passages(
     toy_passage_model().save(folder)
     assert main(["calibrate-similarity", str(data), "--model", str(folder), "--method", "alignment"]) == 0
     assert list(json.loads(capsys.readouterr().out)["models"]["toy-passages"]) == ["alignment"]
-    scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], score_range="0..5")
-    assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(5.0, abs=0.01)
+    scored = score_pairs(load(folder, PassageModel), [("a man", "a man")], calibrated=True)
+    assert scored.calibrated is not None and scored.calibrated[0] == pytest.approx(1.0, abs=0.01)
 
 
 def test_scores_off_the_scale_and_unknown_methods_are_refused(

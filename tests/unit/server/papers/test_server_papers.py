@@ -79,7 +79,7 @@ def test_authors_in_the_order_of_the_papers_with_the_model(stub):
     assert [ids_of(result)[0] for result in reply.results] == ["Ann", "Cat"]
     assert {item.id: item.name for item in reply.results[0].candidates}["bob-1"] == "Bob"
     assert (reply.model.name, reply.model.revision) == ("papers", "p1")
-    assert reply.timings.inference_ms > 0
+    assert reply.timings.total_ms > 0
     assert not reply.results[0].candidates[0].HasField("evidence")
 
 
@@ -99,7 +99,6 @@ def test_citing_papers(stub):
         ({"excluded_ids": ["Ann", "bob-1", "Cat"]}, []),
         ({"from_year": 2006}, ["bob-1"]),
         ({"from_year": 2002, "to_year": 2006}, ["bob-1", "Cat"]),
-        ({"positive_ids": ["Cat"], "example_weight": 10.0}, ["Cat", "Ann", "bob-1"]),
     ],
 )
 def test_options_filter_and_move_candidates(stub, settings, expected):
@@ -146,11 +145,7 @@ def test_bad_papers_are_named(stub, paper, fields):
         ({"top_k": 11, "evidence": True}, "options.top_k"),
         ({"facet_weight": 1.5}, "options.facet_weight"),
         ({"facet_weight": float("nan")}, "options.facet_weight"),
-        ({"example_weight": -1.0}, "options.example_weight"),
-        ({"example_weight": float("inf")}, "options.example_weight"),
-        ({"example_weight": 1e308}, "options.example_weight"),
         ({"from_year": 2010, "to_year": 2009}, "options.from_year"),
-        ({"positive_ids": ["nobody"]}, "options.positive_ids[0]"),
     ],
 )
 def test_bad_options_are_named(stub, settings, field):

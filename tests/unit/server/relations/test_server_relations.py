@@ -109,12 +109,6 @@ BAD_EXTRACTIONS = (
     (extraction(text_of(TEXT), gazetteer_names=["a"] * 4), "gazetteer_names", "limit is 3"),
     (extraction(text_of(TEXT, (0, 11)), relations=["spouse", ""]), "relations[1]", "has no words"),
     (extraction(text_of(TEXT, (0, 11)), top_k=0), "top_k", "[1, "),
-    (extraction(text_of(TEXT, (0, 11)), pair_limits={"max_pairs": 0}), "pair_limits.max_pairs", "got 0"),
-    (
-        extraction(text_of(TEXT, (0, 11)), pair_limits={"max_tokens_between": 101}),
-        "pair_limits.max_tokens_between",
-        "got 101",
-    ),
     (extraction(text_of(TEXT, (0, 11)), entity_source=9), "entity_source", "number 9"),
     (extraction(text_of(TEXT, (0, 11)), model="fake"), "model", "a model for sentences"),
 )

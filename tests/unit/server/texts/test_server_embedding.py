@@ -23,7 +23,7 @@ def test_embed_returns_the_facets_of_every_text_in_order(running, stub):
     reply = stub.Embed(texts_pb2.EmbedRequest(texts=texts), timeout=60)
     np.testing.assert_array_equal(array_of(reply.facet_embeddings), running.model.encode(texts))
     assert (reply.model.name, reply.model.revision) == ("fake", "r1")
-    assert reply.timings.total_ms >= reply.timings.inference_ms > 0
+    assert reply.timings.total_ms > 0
 
 
 def test_embed_normalizes_on_request(stub):

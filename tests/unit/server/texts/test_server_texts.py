@@ -62,52 +62,36 @@ def test_bad_pairs_are_named(score):
     assert "pairs[0].second" in raised.value.details()
 
 
-@pytest.mark.parametrize(
-    ("scale", "highest"),
-    [
-        (texts_pb2.SCORE_RANGE_UNSPECIFIED, 1.0),
-        (texts_pb2.SCORE_RANGE_ZERO_TO_ONE, 1.0),
-        (texts_pb2.SCORE_RANGE_ZERO_TO_FIVE, 5.0),
-    ],
-)
-def test_scores_are_calibrated_by_the_models_curve(shared, score, scale, highest, monkeypatch):
-    curve = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
-    monkeypatch.setitem(shared.model.score_curves, "codebook", curve)
-    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True, score_range=scale)
+def test_scores_are_calibrated_by_the_models_curve(running, score):
+    running.model.score_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+    request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
     for pair in score(request, timeout=60).scores:
-        expected = highest * np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
+        expected = np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
         assert pair.calibrated_score == pytest.approx(expected, abs=1e-5)
     plain = score(texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS)), timeout=60)
     assert not any(pair.HasField("calibrated_score") for pair in plain.scores)
 
 
-def test_calibration_without_a_curve_or_on_an_unknown_scale_is_refused(score):
+def test_calibration_without_a_curve_is_refused(score):
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
     with pytest.raises(grpc.RpcError) as raised:
         score(request, timeout=60)
     assert raised.value.code() == grpc.StatusCode.FAILED_PRECONDITION
-    request.score_range = 9
-    with pytest.raises(grpc.RpcError) as raised:
-        score(request, timeout=60)
-    assert raised.value.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert "score_range" in raised.value.details()
 
 
 @pytest.mark.parametrize("budget", [{"num_sentences": 2}, {"max_words": 9}, {}])
-@pytest.mark.parametrize("order", ["original", "selection"])
-def test_summaries_equal_the_library(shared, summarize_call, budget, order):
+def test_summaries_equal_the_library(shared, summarize_call, budget):
     sentences = ["A song for the piano.", "The road and the car."]
     request = texts_pb2.SummarizeRequest(
         documents=[
             texts_pb2.SummaryDocument(text=DOCUMENT),
             texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=sentences)),
         ],
-        order=getattr(texts_pb2, f"SUMMARY_ORDER_{order.upper()}"),
         query="a boat",
         **budget,
     )
     reply = summarize_call(request, timeout=60)
-    expected = summarize(shared.model, [DOCUMENT, sentences], order=order, query="a boat", **budget)
+    expected = summarize(shared.model, [DOCUMENT, sentences], query="a boat", **budget)
     for got, want in zip(reply.summaries, expected, strict=True):
         assert [s.text for s in got.sentences] == [s.text for s in want.sentences]
         assert [s.selection for s in got.sentences] == [s.selection for s in want.sentences]
@@ -125,7 +109,6 @@ def test_summaries_equal_the_library(shared, summarize_call, budget, order):
         ({"documents": [texts_pb2.SummaryDocument(text=" \n")]}, "documents[0].text"),
         ({"num_sentences": 0}, "num_sentences"),
         ({"max_words": 0}, "max_words"),
-        ({"order": 9}, "order"),
         ({"query": "  "}, "query"),
         (
             {"documents": [texts_pb2.SummaryDocument(sentences=texts_pb2.SentenceList(sentences=["a", ""]))]},

@@ -19,7 +19,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/common.proto.
  */
 export const file_facets_proto_v1_common: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvY29tbW9uLnByb3RvEglmYWNldHMudjEiTQoKRmFjZXRBcnJheRINCgVzaGFwZRgBIAMoDRIiCgVkdHlwZRgCIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIMCgRkYXRhGAMgASgMIi4KDE1vZGVsVmVyc2lvbhIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJIkMKB1RpbWluZ3MSEAoIcXVldWVfbXMYASABKAESFAoMaW5mZXJlbmNlX21zGAIgASgBEhAKCHRvdGFsX21zGAMgASgBImsKClRva2VuU3RhdHMSEgoKbnVtX3Rva2VucxgBIAEoDRIaChJudW1fdW5rbm93bl90b2tlbnMYAiABKA0SEQoJdHJ1bmNhdGVkGAMgASgIEhoKEm51bV90b2tlbnNfaW5fdGV4dBgEIAEoDSJdChFUcnVuY2F0ZWREb2N1bWVudBIQCghwb3NpdGlvbhgBIAEoDRIKCgJpZBgCIAEoCRIqCgt0b2tlbl9zdGF0cxgDIAEoCzIVLmZhY2V0cy52MS5Ub2tlblN0YXRzIj8KBFNwYW4SDQoFc3RhcnQYASABKA0SCwoDZW5kGAIgASgNEg0KBWZpZWxkGAMgASgJEgwKBHRleHQYBCABKAkiKwoLTmVhcmVzdFdvcmQSDAoEd29yZBgBIAEoCRIOCgZjb3NpbmUYAiABKAIiiwEKCkZhY2V0V29yZHMSDQoFZmFjZXQYASABKA0SJQoFd29yZHMYAiADKAsyFi5mYWNldHMudjEuTmVhcmVzdFdvcmQSKAoGdG9rZW5zGAMgAygLMhguZmFjZXRzLnYxLkF0dGVuZGVkVG9rZW4SHQoEc3BhbhgEIAEoCzIPLmZhY2V0cy52MS5TcGFuIi4KDUF0dGVuZGVkVG9rZW4SDQoFdG9rZW4YASABKA0SDgoGY29zaW5lGAIgASgCInwKDlRva2VuQXR0ZW50aW9uEgwKBHRleHQYASABKAkSDQoFc3RhcnQYAiABKA0SCwoDZW5kGAMgASgNEhEKCWF0dGVudGlvbhgEIAEoAhINCgVrbm93bhgFIAEoCBITCgZ3ZWlnaHQYBiABKAJIAIgBAUIJCgdfd2VpZ2h0It4BCgpGYWNldE1hdGNoEhMKC2ZpcnN0X2ZhY2V0GAEgASgNEhQKDHNlY29uZF9mYWNldBgCIAEoDRIOCgZjb3NpbmUYAyABKAISFAoMY29udHJpYnV0aW9uGAQgASgCEisKC2ZpcnN0X3dvcmRzGAUgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEiwKDHNlY29uZF93b3JkcxgGIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIkCgtzZWNvbmRfc3BhbhgHIAEoCzIPLmZhY2V0cy52MS5TcGFuKlMKCERhdGFUeXBlEhkKFURBVEFfVFlQRV9VTlNQRUNJRklFRBAAEhUKEURBVEFfVFlQRV9GTE9BVDMyEAESFQoRREFUQV9UWVBFX0ZMT0FUMTYQAmIGcHJvdG8z");
+  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvY29tbW9uLnByb3RvEglmYWNldHMudjEiTQoKRmFjZXRBcnJheRINCgVzaGFwZRgBIAMoDRIiCgVkdHlwZRgCIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIMCgRkYXRhGAMgASgMIi4KDE1vZGVsVmVyc2lvbhIMCgRuYW1lGAEgASgJEhAKCHJldmlzaW9uGAIgASgJIhsKB1RpbWluZ3MSEAoIdG90YWxfbXMYAyABKAEiawoKVG9rZW5TdGF0cxISCgpudW1fdG9rZW5zGAEgASgNEhoKEm51bV91bmtub3duX3Rva2VucxgCIAEoDRIRCgl0cnVuY2F0ZWQYAyABKAgSGgoSbnVtX3Rva2Vuc19pbl90ZXh0GAQgASgNIl0KEVRydW5jYXRlZERvY3VtZW50EhAKCHBvc2l0aW9uGAEgASgNEgoKAmlkGAIgASgJEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMiPwoEU3BhbhINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SDQoFZmllbGQYAyABKAkSDAoEdGV4dBgEIAEoCSIrCgtOZWFyZXN0V29yZBIMCgR3b3JkGAEgASgJEg4KBmNvc2luZRgCIAEoAiKLAQoKRmFjZXRXb3JkcxINCgVmYWNldBgBIAEoDRIlCgV3b3JkcxgCIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIoCgZ0b2tlbnMYAyADKAsyGC5mYWNldHMudjEuQXR0ZW5kZWRUb2tlbhIdCgRzcGFuGAQgASgLMg8uZmFjZXRzLnYxLlNwYW4iLgoNQXR0ZW5kZWRUb2tlbhINCgV0b2tlbhgBIAEoDRIOCgZjb3NpbmUYAiABKAIifAoOVG9rZW5BdHRlbnRpb24SDAoEdGV4dBgBIAEoCRINCgVzdGFydBgCIAEoDRILCgNlbmQYAyABKA0SEQoJYXR0ZW50aW9uGAQgASgCEg0KBWtub3duGAUgASgIEhMKBndlaWdodBgGIAEoAkgAiAEBQgkKB193ZWlnaHQi3gEKCkZhY2V0TWF0Y2gSEwoLZmlyc3RfZmFjZXQYASABKA0SFAoMc2Vjb25kX2ZhY2V0GAIgASgNEg4KBmNvc2luZRgDIAEoAhIUCgxjb250cmlidXRpb24YBCABKAISKwoLZmlyc3Rfd29yZHMYBSADKAsyFi5mYWNldHMudjEuTmVhcmVzdFdvcmQSLAoMc2Vjb25kX3dvcmRzGAYgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEiQKC3NlY29uZF9zcGFuGAcgASgLMg8uZmFjZXRzLnYxLlNwYW4qUwoIRGF0YVR5cGUSGQoVREFUQV9UWVBFX1VOU1BFQ0lGSUVEEAASFQoRREFUQV9UWVBFX0ZMT0FUMzIQARIVChFEQVRBX1RZUEVfRkxPQVQxNhACYgZwcm90bzM");
 
 /**
  * An array of finite numbers, usually facet embeddings.
@@ -85,25 +85,9 @@ export const ModelVersionSchema: GenMessage<ModelVersion> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 1);
 
 /**
- * Timings of a call, or of one message of a stream.
- *
  * @generated from message facets.v1.Timings
  */
 export type Timings = Message<"facets.v1.Timings"> & {
-  /**
-   * Milliseconds spent waiting for admission and for the model, >= 0.
-   *
-   * @generated from field: double queue_ms = 1;
-   */
-  queueMs: number;
-
-  /**
-   * Milliseconds of the forward passes that the call took part in, >= 0.
-   *
-   * @generated from field: double inference_ms = 2;
-   */
-  inferenceMs: number;
-
   /**
    * Milliseconds from the arrival of the request until the reply, >= 0.
    *
@@ -120,8 +104,6 @@ export const TimingsSchema: GenMessage<Timings> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 2);
 
 /**
- * Token counts of one text.
- *
  * @generated from message facets.v1.TokenStats
  */
 export type TokenStats = Message<"facets.v1.TokenStats"> & {
@@ -162,7 +144,7 @@ export const TokenStatsSchema: GenMessage<TokenStats> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 3);
 
 /**
- * A stored document whose text the model did not read to its end.
+ * A stored document whose text was not read to its end.
  *
  * @generated from message facets.v1.TruncatedDocument
  */
@@ -267,8 +249,6 @@ export const NearestWordSchema: GenMessage<NearestWord> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 6);
 
 /**
- * One facet in words.
- *
  * @generated from message facets.v1.FacetWords
  */
 export type FacetWords = Message<"facets.v1.FacetWords"> & {
@@ -337,8 +317,6 @@ export const AttendedTokenSchema: GenMessage<AttendedToken> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 8);
 
 /**
- * A token and its importance.
- *
  * @generated from message facets.v1.TokenAttention
  */
 export type TokenAttention = Message<"facets.v1.TokenAttention"> & {
@@ -456,8 +434,6 @@ export const FacetMatchSchema: GenMessage<FacetMatch> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_common, 10);
 
 /**
- * Number format of a FacetArray.
- *
  * @generated from enum facets.v1.DataType
  */
 export enum DataType {

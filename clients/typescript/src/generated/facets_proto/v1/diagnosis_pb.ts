@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/diagnosis.proto.
  */
 export const file_facets_proto_v1_diagnosis: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAkiygIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EhMKBnJlY2FsbBgGIAEoAUgAiAEBEhIKCm1pc3NlZF9pZHMYByADKAkSFgoOaW5kZXhfcmV2aXNpb24YCCABKAQSJgoFbW9kZWwYCSABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYCiABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgppbmRleF9raW5kGAsgASgJQgkKB19yZWNhbGwikQIKDFZlY3RvclJlcG9ydBIQCghudW1fcm93cxgBIAEoBBISCgpudW1fb3duZXJzGAIgASgEEgsKA2RpbRgDIAEoDRIQCghudW1femVybxgEIAEoBBIWCg5udW1fZHVwbGljYXRlcxgFIAEoBBIZChFsYXJnZXN0X2R1cGxpY2F0ZRgGIAEoBBIWCg5lZmZlY3RpdmVfcmFuaxgHIAEoARIUCgxlcHNpbG9uX3JhbmsYCCABKA0SIgoDZG90GAkgASgLMhUuZmFjZXRzLnYxLk5laWdoYm91cnMSJQoGY29zaW5lGAogASgLMhUuZmFjZXRzLnYxLk5laWdoYm91cnMSEAoIZmluZGluZ3MYCyADKAkifAoKTmVpZ2hib3VycxITCgtudW1fcXVlcmllcxgBIAEoBBISCgpzZWxmX2ZpcnN0GAIgASgBEhEKCXVucmVhY2hlZBgDIAEoARITCgtsYXJnZXN0X2h1YhgEIAEoBBILCgNodWIYBSABKAQSEAoIc2tld25lc3MYBiABKAEiOwoUTWFwQ29sbGVjdGlvblJlcXVlc3QSDAoEbmFtZRgBIAEoCRIVCg1tYXhfZG9jdW1lbnRzGAIgASgNIu0BChVNYXBDb2xsZWN0aW9uUmVzcG9uc2USFQoNbnVtX2RvY3VtZW50cxgBIAEoBBILCgNpZHMYAiADKAkSJQoGcG9pbnRzGAMgASgLMhUuZmFjZXRzLnYxLkZhY2V0QXJyYXkSFwoPZG9jdW1lbnRfdGhlbWVzGAQgAygNEiMKBnRoZW1lcxgFIAMoCzITLmZhY2V0cy52MS5NYXBUaGVtZRIOCgZtZXRob2QYBiABKAkSFgoOaW5kZXhfcmV2aXNpb24YByABKAQSIwoHdGltaW5ncxgIIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIkgKCE1hcFRoZW1lEiUKBXdvcmRzGAEgAygLMhYuZmFjZXRzLnYxLk5lYXJlc3RXb3JkEhUKDW51bV9kb2N1bWVudHMYAiABKARiBnByb3RvMw", [file_facets_proto_v1_common]);
+  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvZGlhZ25vc2lzLnByb3RvEglmYWNldHMudjEiOgoZRGlhZ25vc2VDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEg8KB3F1ZXJpZXMYAiADKAkiygIKGkRpYWdub3NlQ29sbGVjdGlvblJlc3BvbnNlEhUKDW51bV9kb2N1bWVudHMYASABKAQSEQoJbnVtX3BhcnRzGAIgASgEEhYKDm51bV9wYXJ0c19zZWVuGAMgASgEEhMKC251bV9xdWVyaWVzGAQgASgEEigKB3ZlY3RvcnMYBSABKAsyFy5mYWNldHMudjEuVmVjdG9yUmVwb3J0EhMKBnJlY2FsbBgGIAEoAUgAiAEBEhIKCm1pc3NlZF9pZHMYByADKAkSFgoOaW5kZXhfcmV2aXNpb24YCCABKAQSJgoFbW9kZWwYCSABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYCiABKAsyEi5mYWNldHMudjEuVGltaW5ncxISCgppbmRleF9raW5kGAsgASgJQgkKB19yZWNhbGwilgEKDFZlY3RvclJlcG9ydBIQCghudW1fcm93cxgBIAEoBBILCgNkaW0YAyABKA0SFgoObnVtX2R1cGxpY2F0ZXMYBSABKAQSFgoOZWZmZWN0aXZlX3JhbmsYByABKAESJQoGY29zaW5lGAogASgLMhUuZmFjZXRzLnYxLk5laWdoYm91cnMSEAoIZmluZGluZ3MYCyADKAkiXQoKTmVpZ2hib3VycxITCgtudW1fcXVlcmllcxgBIAEoBBISCgpzZWxmX2ZpcnN0GAIgASgBEhEKCXVucmVhY2hlZBgDIAEoARITCgtsYXJnZXN0X2h1YhgEIAEoBCI7ChRNYXBDb2xsZWN0aW9uUmVxdWVzdBIMCgRuYW1lGAEgASgJEhUKDW1heF9kb2N1bWVudHMYAiABKA0i7QEKFU1hcENvbGxlY3Rpb25SZXNwb25zZRIVCg1udW1fZG9jdW1lbnRzGAEgASgEEgsKA2lkcxgCIAMoCRIlCgZwb2ludHMYAyABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheRIXCg9kb2N1bWVudF90aGVtZXMYBCADKA0SIwoGdGhlbWVzGAUgAygLMhMuZmFjZXRzLnYxLk1hcFRoZW1lEg4KBm1ldGhvZBgGIAEoCRIWCg5pbmRleF9yZXZpc2lvbhgHIAEoBBIjCgd0aW1pbmdzGAggASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiSAoITWFwVGhlbWUSJQoFd29yZHMYASADKAsyFi5mYWNldHMudjEuTmVhcmVzdFdvcmQSFQoNbnVtX2RvY3VtZW50cxgCIAEoBGIGcHJvdG8z", [file_facets_proto_v1_common]);
 
 /**
  * @generated from message facets.v1.DiagnoseCollectionRequest
@@ -41,8 +41,6 @@ export const DiagnoseCollectionRequestSchema: GenMessage<DiagnoseCollectionReque
   messageDesc(file_facets_proto_v1_diagnosis, 0);
 
 /**
- * Diagnosis of a collection.
- *
  * @generated from message facets.v1.DiagnoseCollectionResponse
  */
 export type DiagnoseCollectionResponse = Message<"facets.v1.DiagnoseCollectionResponse"> & {
@@ -132,8 +130,6 @@ export const DiagnoseCollectionResponseSchema: GenMessage<DiagnoseCollectionResp
   messageDesc(file_facets_proto_v1_diagnosis, 1);
 
 /**
- * Statistics of a set of vectors.
- *
  * @generated from message facets.v1.VectorReport
  */
 export type VectorReport = Message<"facets.v1.VectorReport"> & {
@@ -145,13 +141,6 @@ export type VectorReport = Message<"facets.v1.VectorReport"> & {
   numRows: bigint;
 
   /**
-   * Number of document parts that own them.
-   *
-   * @generated from field: uint64 num_owners = 2;
-   */
-  numOwners: bigint;
-
-  /**
    * Dimensions of a vector.
    *
    * @generated from field: uint32 dim = 3;
@@ -159,25 +148,11 @@ export type VectorReport = Message<"facets.v1.VectorReport"> & {
   dim: number;
 
   /**
-   * Zero vectors; the other statistics ignore them.
-   *
-   * @generated from field: uint64 num_zero = 4;
-   */
-  numZero: bigint;
-
-  /**
-   * Vectors that equal an earlier vector of another owner exactly.
+   * Vectors that equal an earlier vector of another document part.
    *
    * @generated from field: uint64 num_duplicates = 5;
    */
   numDuplicates: bigint;
-
-  /**
-   * Size of the largest group of equal vectors.
-   *
-   * @generated from field: uint64 largest_duplicate = 6;
-   */
-  largestDuplicate: bigint;
 
   /**
    * Exponential of the entropy of the singular values of the centred vectors.
@@ -185,20 +160,6 @@ export type VectorReport = Message<"facets.v1.VectorReport"> & {
    * @generated from field: double effective_rank = 7;
    */
   effectiveRank: number;
-
-  /**
-   * Number of singular values above 1 % of the largest one.
-   *
-   * @generated from field: uint32 epsilon_rank = 8;
-   */
-  epsilonRank: number;
-
-  /**
-   * Neighbours by inner product.
-   *
-   * @generated from field: facets.v1.Neighbours dot = 9;
-   */
-  dot?: Neighbours | undefined;
 
   /**
    * Neighbours by cosine.
@@ -255,20 +216,6 @@ export type Neighbours = Message<"facets.v1.Neighbours"> & {
    * @generated from field: uint64 largest_hub = 4;
    */
   largestHub: bigint;
-
-  /**
-   * Index of that owner, from 0, in the order of the sample.
-   *
-   * @generated from field: uint64 hub = 5;
-   */
-  hub: bigint;
-
-  /**
-   * Skewness of the number of lists per owner: 0 is even, above 1 a few owners dominate.
-   *
-   * @generated from field: double skewness = 6;
-   */
-  skewness: number;
 };
 
 /**
@@ -305,8 +252,6 @@ export const MapCollectionRequestSchema: GenMessage<MapCollectionRequest> = /*@_
   messageDesc(file_facets_proto_v1_diagnosis, 4);
 
 /**
- * Documents of a collection as points in two dimensions.
- *
  * @generated from message facets.v1.MapCollectionResponse
  */
 export type MapCollectionResponse = Message<"facets.v1.MapCollectionResponse"> & {
@@ -376,8 +321,6 @@ export const MapCollectionResponseSchema: GenMessage<MapCollectionResponse> = /*
   messageDesc(file_facets_proto_v1_diagnosis, 5);
 
 /**
- * A group of similar documents.
- *
  * @generated from message facets.v1.MapTheme
  */
 export type MapTheme = Message<"facets.v1.MapTheme"> & {

@@ -283,7 +283,7 @@ export const GetCollectionResponseSchema: GenMessage<GetCollectionResponse> = /*
  */
 export type ListCollectionsRequest = Message<"facets.v1.ListCollectionsRequest"> & {
   /**
-   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, 1,000]; 0: 100.
    *
    * @generated from field: uint32 page_size = 1;
    */
@@ -454,7 +454,7 @@ export type Document = Message<"facets.v1.Document"> & {
   id: string;
 
   /**
-   * Text, at most Limits.max_document_bytes bytes of UTF-8; may be blank only if a searched field is not. Models of
+   * Text, at most 32 MiB of UTF-8 by default; may be blank only if a searched field is not. Models of
    * passages read long texts in windows; token_stats says how much was read.
    *
    * @generated from field: string text = 2;
@@ -1001,7 +1001,7 @@ export type ListDocumentsRequest = Message<"facets.v1.ListDocumentsRequest"> & {
   collection: string;
 
   /**
-   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, 1,000]; 0: 100.
    *
    * @generated from field: uint32 page_size = 2;
    */
@@ -1168,7 +1168,7 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   queries: SearchQuery[];
 
   /**
-   * Hits per query, in [1, Limits.max_top_k]; default 10.
+   * Hits per query, in [1, 1,000]; default 10.
    *
    * @generated from field: optional uint32 top_k = 3;
    */
@@ -1203,7 +1203,7 @@ export type SearchRequest = Message<"facets.v1.SearchRequest"> & {
   evidence: boolean;
 
   /**
-   * Nearest words per facet of the evidence, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words per facet of the evidence, in [1, 100]; default 5.
    *
    * @generated from field: optional uint32 num_words = 8;
    */
@@ -1275,7 +1275,7 @@ export type SearchQuery = Message<"facets.v1.SearchQuery"> & {
    */
   query: {
     /**
-     * Text, not blank, at most Limits.max_long_text_bytes bytes of UTF-8. Several questions have several facets.
+     * Text, not blank, at most 1 MiB of UTF-8. Several questions have several facets.
      *
      * @generated from field: string text = 1;
      */

@@ -2,8 +2,8 @@
 // @generated from file facets_proto/v1/models.proto (package facets.v1, syntax proto3)
 /* eslint-disable */
 
-import type { GenEnum, GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
-import { enumDesc, fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
+import type { GenFile, GenMessage, GenService } from "@bufbuild/protobuf/codegenv2";
+import { fileDesc, messageDesc, serviceDesc } from "@bufbuild/protobuf/codegenv2";
 import type { Timestamp } from "@bufbuild/protobuf/wkt";
 import { file_google_protobuf_timestamp } from "@bufbuild/protobuf/wkt";
 import type { Message } from "@bufbuild/protobuf";
@@ -12,7 +12,7 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/models.proto.
  */
 export const file_facets_proto_v1_models: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEi+gEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRIvCg1ub3JtYWxpemF0aW9uGAggASgOMhguZmFjZXRzLnYxLk5vcm1hbGl6YXRpb24SEgoKaXNfZGVmYXVsdBgJIAEoCBIhCgZsaW1pdHMYCiABKAsyES5mYWNldHMudjEuTGltaXRzEg0KBXNwYWNlGAsgASgJIucECgZMaW1pdHMSHQoVbWF4X3RleHRzX3Blcl9yZXF1ZXN0GAEgASgNEhYKDm1heF90ZXh0X2J5dGVzGAIgASgNEhkKEW1heF9tZXNzYWdlX2J5dGVzGAMgASgNEh0KFW1heF9wYWlyc19wZXJfcmVxdWVzdBgEIAEoDRIaChJtYXhfZG9jdW1lbnRfYnl0ZXMYBSABKA0SIgoabWF4X3NlbnRlbmNlc19wZXJfZG9jdW1lbnQYBiABKA0SIAoYbWF4X2RvY3VtZW50c19wZXJfdXBzZXJ0GAcgASgNEh4KFm1heF9xdWVyaWVzX3Blcl9zZWFyY2gYCCABKA0SEQoJbWF4X3RvcF9rGAkgASgNEhUKDW1heF9wYWdlX3NpemUYCiABKA0SGQoRbWF4X25lYXJlc3Rfd29yZHMYCyABKA0SHwoXbWF4X2NvbmN1cnJlbnRfcmVxdWVzdHMYDCABKA0SGwoTbWF4X3F1ZXVlZF9yZXF1ZXN0cxgNIAEoDRIZChFtYXhfc3RyZWFtX3dpbmRvdxgOIAEoDRIZChFtYXhfZXZpZGVuY2VfaGl0cxgPIAEoDRIgChhtYXhfcGF0dGVybnNfcGVyX3JlcXVlc3QYECABKA0SGwoTbWF4X2dhemV0dGVlcl9uYW1lcxgRIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDRIZChFtYXhfcmFua2VkX3BhcGVycxgUIAEoDRIbChNtYXhfbG9uZ190ZXh0X2J5dGVzGBUgASgNIjoKEUxpc3RNb2RlbHNSZXF1ZXN0EhEKCXBhZ2Vfc2l6ZRgBIAEoDRISCgpwYWdlX3Rva2VuGAIgASgJIk8KEkxpc3RNb2RlbHNSZXNwb25zZRIgCgZtb2RlbHMYASADKAsyEC5mYWNldHMudjEuTW9kZWwSFwoPbmV4dF9wYWdlX3Rva2VuGAIgASgJIh8KD0dldE1vZGVsUmVxdWVzdBIMCgRuYW1lGAEgASgJIjMKEEdldE1vZGVsUmVzcG9uc2USHwoFbW9kZWwYASABKAsyEC5mYWNldHMudjEuTW9kZWwiGAoWR2V0U2VydmVyU3RhdHVzUmVxdWVzdCK0AwoXR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USDwoHdmVyc2lvbhgBIAEoCRIuCgpzdGFydF90aW1lGAIgASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBITCgtudW1fcnVubmluZxgDIAEoDRISCgpudW1fcXVldWVkGAQgASgNEhMKC251bV9zdHJlYW1zGAUgASgNEisKDG1vZGVsX3F1ZXVlcxgGIAMoCzIVLmZhY2V0cy52MS5Nb2RlbFF1ZXVlEi8KDnJlcXVlc3RfY291bnRzGAcgAygLMhcuZmFjZXRzLnYxLlJlcXVlc3RDb3VudBIlCglkaXNrX3VzZXMYCCADKAsyEi5mYWNldHMudjEuRGlza1VzZRISCgpmcmVlX2J5dGVzGAkgASgEEjQKEGxhc3RfYmFja3VwX3RpbWUYCiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhIKCmJhY2t1cF9kaXIYCyABKAkSIgoHYmFja3VwcxgMIAMoCzIRLmZhY2V0cy52MS5CYWNrdXASEwoLYmFja3VwX2tlZXAYDSABKA0iEwoRVGFrZUJhY2t1cFJlcXVlc3QiYgoSVGFrZUJhY2t1cFJlc3BvbnNlEiEKBmJhY2t1cBgBIAEoCzIRLmZhY2V0cy52MS5CYWNrdXASEAoIcHJvYmxlbXMYAiADKAkSFwoPcmVtb3ZlZF9mb2xkZXJzGAMgAygJIlUKBkJhY2t1cBIOCgZmb2xkZXIYASABKAkSKAoEbWFkZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEQoJbnVtX2J5dGVzGAMgASgEIjAKCk1vZGVsUXVldWUSDQoFbW9kZWwYASABKAkSEwoLbnVtX3dhaXRpbmcYAiABKA0iMgoMUmVxdWVzdENvdW50EgwKBGNvZGUYASABKAkSFAoMbnVtX3JlcXVlc3RzGAIgASgEIioKB0Rpc2tVc2USDAoEcGFydBgBIAEoCRIRCgludW1fYnl0ZXMYAiABKAQqXgoNTm9ybWFsaXphdGlvbhIdChlOT1JNQUxJWkFUSU9OX1VOU1BFQ0lGSUVEEAASFgoSTk9STUFMSVpBVElPTl9OT05FEAESFgoSTk9STUFMSVpBVElPTl9VTklUEAIywwIKDE1vZGVsU2VydmljZRJJCgpMaXN0TW9kZWxzEhwuZmFjZXRzLnYxLkxpc3RNb2RlbHNSZXF1ZXN0Gh0uZmFjZXRzLnYxLkxpc3RNb2RlbHNSZXNwb25zZRJDCghHZXRNb2RlbBIaLmZhY2V0cy52MS5HZXRNb2RlbFJlcXVlc3QaGy5mYWNldHMudjEuR2V0TW9kZWxSZXNwb25zZRJYCg9HZXRTZXJ2ZXJTdGF0dXMSIS5mYWNldHMudjEuR2V0U2VydmVyU3RhdHVzUmVxdWVzdBoiLmZhY2V0cy52MS5HZXRTZXJ2ZXJTdGF0dXNSZXNwb25zZRJJCgpUYWtlQmFja3VwEhwuZmFjZXRzLnYxLlRha2VCYWNrdXBSZXF1ZXN0Gh0uZmFjZXRzLnYxLlRha2VCYWNrdXBSZXNwb25zZWIGcHJvdG8z", [file_google_protobuf_timestamp]);
+  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvbW9kZWxzLnByb3RvEglmYWNldHMudjEiyQEKBU1vZGVsEgwKBG5hbWUYASABKAkSEAoIcmV2aXNpb24YAiABKAkSDAoEdGFzaxgDIAEoCRISCgpudW1fZmFjZXRzGAQgASgNEgsKA2RpbRgFIAEoDRIXCg92b2NhYnVsYXJ5X3NpemUYBiABKA0SEgoKbWF4X3Rva2VucxgHIAEoDRISCgppc19kZWZhdWx0GAkgASgIEiEKBmxpbWl0cxgKIAEoCzIRLmZhY2V0cy52MS5MaW1pdHMSDQoFc3BhY2UYCyABKAkitwIKBkxpbWl0cxIdChVtYXhfdGV4dHNfcGVyX3JlcXVlc3QYASABKA0SGQoRbWF4X21lc3NhZ2VfYnl0ZXMYAyABKA0SHQoVbWF4X3BhaXJzX3Blcl9yZXF1ZXN0GAQgASgNEiAKGG1heF9kb2N1bWVudHNfcGVyX3Vwc2VydBgHIAEoDRIeChZtYXhfcXVlcmllc19wZXJfc2VhcmNoGAggASgNEhkKEW1heF9zdHJlYW1fd2luZG93GA4gASgNEhkKEW1heF9ldmlkZW5jZV9oaXRzGA8gASgNEiAKGG1heF9wYXR0ZXJuc19wZXJfcmVxdWVzdBgQIAEoDRIdChVtYXhfc2xvdHNfcGVyX3JlcXVlc3QYEiABKA0SGwoTbWF4X3JlbGF0aW9uX3Njb3JlcxgTIAEoDSI6ChFMaXN0TW9kZWxzUmVxdWVzdBIRCglwYWdlX3NpemUYASABKA0SEgoKcGFnZV90b2tlbhgCIAEoCSJPChJMaXN0TW9kZWxzUmVzcG9uc2USIAoGbW9kZWxzGAEgAygLMhAuZmFjZXRzLnYxLk1vZGVsEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCSIfCg9HZXRNb2RlbFJlcXVlc3QSDAoEbmFtZRgBIAEoCSIzChBHZXRNb2RlbFJlc3BvbnNlEh8KBW1vZGVsGAEgASgLMhAuZmFjZXRzLnYxLk1vZGVsIhgKFkdldFNlcnZlclN0YXR1c1JlcXVlc3QitAMKF0dldFNlcnZlclN0YXR1c1Jlc3BvbnNlEg8KB3ZlcnNpb24YASABKAkSLgoKc3RhcnRfdGltZRgCIAEoCzIaLmdvb2dsZS5wcm90b2J1Zi5UaW1lc3RhbXASEwoLbnVtX3J1bm5pbmcYAyABKA0SEgoKbnVtX3F1ZXVlZBgEIAEoDRITCgtudW1fc3RyZWFtcxgFIAEoDRIrCgxtb2RlbF9xdWV1ZXMYBiADKAsyFS5mYWNldHMudjEuTW9kZWxRdWV1ZRIvCg5yZXF1ZXN0X2NvdW50cxgHIAMoCzIXLmZhY2V0cy52MS5SZXF1ZXN0Q291bnQSJQoJZGlza191c2VzGAggAygLMhIuZmFjZXRzLnYxLkRpc2tVc2USEgoKZnJlZV9ieXRlcxgJIAEoBBI0ChBsYXN0X2JhY2t1cF90aW1lGAogASgLMhouZ29vZ2xlLnByb3RvYnVmLlRpbWVzdGFtcBISCgpiYWNrdXBfZGlyGAsgASgJEiIKB2JhY2t1cHMYDCADKAsyES5mYWNldHMudjEuQmFja3VwEhMKC2JhY2t1cF9rZWVwGA0gASgNIhMKEVRha2VCYWNrdXBSZXF1ZXN0ImIKElRha2VCYWNrdXBSZXNwb25zZRIhCgZiYWNrdXAYASABKAsyES5mYWNldHMudjEuQmFja3VwEhAKCHByb2JsZW1zGAIgAygJEhcKD3JlbW92ZWRfZm9sZGVycxgDIAMoCSJVCgZCYWNrdXASDgoGZm9sZGVyGAEgASgJEigKBG1hZGUYAiABKAsyGi5nb29nbGUucHJvdG9idWYuVGltZXN0YW1wEhEKCW51bV9ieXRlcxgDIAEoBCIwCgpNb2RlbFF1ZXVlEg0KBW1vZGVsGAEgASgJEhMKC251bV93YWl0aW5nGAIgASgNIjIKDFJlcXVlc3RDb3VudBIMCgRjb2RlGAEgASgJEhQKDG51bV9yZXF1ZXN0cxgCIAEoBCIqCgdEaXNrVXNlEgwKBHBhcnQYASABKAkSEQoJbnVtX2J5dGVzGAIgASgEMsMCCgxNb2RlbFNlcnZpY2USSQoKTGlzdE1vZGVscxIcLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVxdWVzdBodLmZhY2V0cy52MS5MaXN0TW9kZWxzUmVzcG9uc2USQwoIR2V0TW9kZWwSGi5mYWNldHMudjEuR2V0TW9kZWxSZXF1ZXN0GhsuZmFjZXRzLnYxLkdldE1vZGVsUmVzcG9uc2USWAoPR2V0U2VydmVyU3RhdHVzEiEuZmFjZXRzLnYxLkdldFNlcnZlclN0YXR1c1JlcXVlc3QaIi5mYWNldHMudjEuR2V0U2VydmVyU3RhdHVzUmVzcG9uc2USSQoKVGFrZUJhY2t1cBIcLmZhY2V0cy52MS5UYWtlQmFja3VwUmVxdWVzdBodLmZhY2V0cy52MS5UYWtlQmFja3VwUmVzcG9uc2ViBnByb3RvMw", [file_google_protobuf_timestamp]);
 
 /**
  * @generated from message facets.v1.Model
@@ -68,13 +68,6 @@ export type Model = Message<"facets.v1.Model"> & {
   maxTokens: number;
 
   /**
-   * Lengths of the facets.
-   *
-   * @generated from field: facets.v1.Normalization normalization = 8;
-   */
-  normalization: Normalization;
-
-  /**
    * True if the model answers requests for its task that name no model.
    *
    * @generated from field: bool is_default = 9;
@@ -104,8 +97,8 @@ export const ModelSchema: GenMessage<Model> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 0);
 
 /**
- * Limits of the server for one request; 0: not reported.
- * Beyond one, requests fail with INVALID_ARGUMENT, beyond max_message_bytes with RESOURCE_EXHAUSTED and no ErrorInfo.
+ * Limits of the server by which clients cut requests; 0: not reported. Beyond one, requests fail with INVALID_ARGUMENT,
+ * beyond max_message_bytes with RESOURCE_EXHAUSTED and no ErrorInfo.
  *
  * @generated from message facets.v1.Limits
  */
@@ -116,13 +109,6 @@ export type Limits = Message<"facets.v1.Limits"> & {
    * @generated from field: uint32 max_texts_per_request = 1;
    */
   maxTextsPerRequest: number;
-
-  /**
-   * Bytes of UTF-8 per text.
-   *
-   * @generated from field: uint32 max_text_bytes = 2;
-   */
-  maxTextBytes: number;
 
   /**
    * Bytes per serialized request message.
@@ -139,20 +125,6 @@ export type Limits = Message<"facets.v1.Limits"> & {
   maxPairsPerRequest: number;
 
   /**
-   * Bytes of UTF-8 per stored document.
-   *
-   * @generated from field: uint32 max_document_bytes = 5;
-   */
-  maxDocumentBytes: number;
-
-  /**
-   * Sentences per document to summarize.
-   *
-   * @generated from field: uint32 max_sentences_per_document = 6;
-   */
-  maxSentencesPerDocument: number;
-
-  /**
    * Documents per Upsert request or batch, ids per GetDocuments or DeleteDocuments request.
    *
    * @generated from field: uint32 max_documents_per_upsert = 7;
@@ -165,41 +137,6 @@ export type Limits = Message<"facets.v1.Limits"> & {
    * @generated from field: uint32 max_queries_per_search = 8;
    */
   maxQueriesPerSearch: number;
-
-  /**
-   * Hits per query.
-   *
-   * @generated from field: uint32 max_top_k = 9;
-   */
-  maxTopK: number;
-
-  /**
-   * Entries per page of a list.
-   *
-   * @generated from field: uint32 max_page_size = 10;
-   */
-  maxPageSize: number;
-
-  /**
-   * Nearest words per facet.
-   *
-   * @generated from field: uint32 max_nearest_words = 11;
-   */
-  maxNearestWords: number;
-
-  /**
-   * Calls that run at the same time.
-   *
-   * @generated from field: uint32 max_concurrent_requests = 12;
-   */
-  maxConcurrentRequests: number;
-
-  /**
-   * Calls that wait; further ones fail with RESOURCE_EXHAUSTED and RetryInfo.
-   *
-   * @generated from field: uint32 max_queued_requests = 13;
-   */
-  maxQueuedRequests: number;
 
   /**
    * UpsertStream batches or EmbedStream requests that the server reads ahead.
@@ -223,13 +160,6 @@ export type Limits = Message<"facets.v1.Limits"> & {
   maxPatternsPerRequest: number;
 
   /**
-   * Entity names per ExtractRelations or FillSlots request.
-   *
-   * @generated from field: uint32 max_gazetteer_names = 17;
-   */
-  maxGazetteerNames: number;
-
-  /**
    * Slots per FillSlots request.
    *
    * @generated from field: uint32 max_slots_per_request = 18;
@@ -242,20 +172,6 @@ export type Limits = Message<"facets.v1.Limits"> & {
    * @generated from field: uint32 max_relation_scores = 19;
    */
   maxRelationScores: number;
-
-  /**
-   * Matching papers of a collection per RankPapers request.
-   *
-   * @generated from field: uint32 max_ranked_papers = 20;
-   */
-  maxRankedPapers: number;
-
-  /**
-   * Bytes of UTF-8 per document to summarize, per query and per abstract.
-   *
-   * @generated from field: uint32 max_long_text_bytes = 21;
-   */
-  maxLongTextBytes: number;
 };
 
 /**
@@ -270,7 +186,7 @@ export const LimitsSchema: GenMessage<Limits> = /*@__PURE__*/
  */
 export type ListModelsRequest = Message<"facets.v1.ListModelsRequest"> & {
   /**
-   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, 1,000]; 0: 100.
    *
    * @generated from field: uint32 page_size = 1;
    */
@@ -627,40 +543,6 @@ export type DiskUse = Message<"facets.v1.DiskUse"> & {
  */
 export const DiskUseSchema: GenMessage<DiskUse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_models, 13);
-
-/**
- * Lengths of the facets that Embed returns without normalize.
- *
- * @generated from enum facets.v1.Normalization
- */
-export enum Normalization {
-  /**
-   * Never sent.
-   *
-   * @generated from enum value: NORMALIZATION_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Lengths are those of the model's output.
-   *
-   * @generated from enum value: NORMALIZATION_NONE = 1;
-   */
-  NONE = 1,
-
-  /**
-   * Every facet has length 1.
-   *
-   * @generated from enum value: NORMALIZATION_UNIT = 2;
-   */
-  UNIT = 2,
-}
-
-/**
- * Describes the enum facets.v1.Normalization.
- */
-export const NormalizationSchema: GenEnum<Normalization> = /*@__PURE__*/
-  enumDesc(file_facets_proto_v1_models, 0);
 
 /**
  * Models, limits and state of the server.

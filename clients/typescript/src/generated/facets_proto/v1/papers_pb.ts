@@ -14,23 +14,21 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/papers.proto.
  */
 export const file_facets_proto_v1_papers: GenFile = /*@__PURE__*/
-  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvcGFwZXJzLnByb3RvEglmYWNldHMudjEioAEKBVBhcGVyEg0KBXRpdGxlGAEgASgJEhAKCGFic3RyYWN0GAIgASgJEgoKAmlkGAMgASgJEiIKB2F1dGhvcnMYBCADKAsyES5mYWNldHMudjEuQXV0aG9yEhQKDGNpdGVkX2J5X2lkcxgFIAMoCRIRCgR5ZWFyGAYgASgFSACIAQESFAoMZXhjbHVkZWRfaWRzGAcgAygJQgcKBV95ZWFyIiIKBkF1dGhvchIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJIhwKDUNhbmRpZGF0ZUxpc3QSCwoDaWRzGAEgAygJIvgCCgxQYXBlck9wdGlvbnMSEgoFdG9wX2sYASABKA1IAIgBARIUCgxleGNsdWRlZF9pZHMYAiADKAkSLAoKY2FuZGlkYXRlcxgDIAEoCzIYLmZhY2V0cy52MS5DYW5kaWRhdGVMaXN0EhYKCWZyb21feWVhchgEIAEoBUgBiAEBEhQKB3RvX3llYXIYCiABKAVIAogBARIUCgxwb3NpdGl2ZV9pZHMYBSADKAkSFAoMbmVnYXRpdmVfaWRzGAYgAygJEhsKDmV4YW1wbGVfd2VpZ2h0GAcgASgBSAOIAQESGQoMZmFjZXRfd2VpZ2h0GAggASgBSASIAQESEAoIZXZpZGVuY2UYCSABKAgSFgoJZGl2ZXJzaWZ5GAsgASgBSAWIAQFCCAoGX3RvcF9rQgwKCl9mcm9tX3llYXJCCgoIX3RvX3llYXJCEQoPX2V4YW1wbGVfd2VpZ2h0Qg8KDV9mYWNldF93ZWlnaHRCDAoKX2RpdmVyc2lmeSKCAQoRQ2FuZGlkYXRlRXZpZGVuY2USDQoFZmFjZXQYASABKA0SLQoNbmVhcmVzdF93b3JkcxgCIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIvCg5uZWFyZXN0X3BhcGVycxgDIAMoCzIXLmZhY2V0cy52MS5OZWFyZXN0UGFwZXIiOQoMTmVhcmVzdFBhcGVyEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg4KBmNvc2luZRgDIAEoAiK/AQoPUmFua2VkQ2FuZGlkYXRlEgoKAmlkGAEgASgJEgwKBG5hbWUYAiABKAkSDQoFc2NvcmUYAyABKAESEwoLZmFjZXRfc2NvcmUYBCABKAESFgoOZG9jdW1lbnRfc2NvcmUYBSABKAESLgoIZXZpZGVuY2UYBiABKAsyHC5mYWNldHMudjEuQ2FuZGlkYXRlRXZpZGVuY2USFwoKY29uZmlkZW5jZRgHIAEoAUgAiAEBQg0KC19jb25maWRlbmNlIkIKEENhbmRpZGF0ZVJhbmtpbmcSLgoKY2FuZGlkYXRlcxgBIAMoCzIaLmZhY2V0cy52MS5SYW5rZWRDYW5kaWRhdGUidAoXUmVjb21tZW5kQXV0aG9yc1JlcXVlc3QSIAoGcGFwZXJzGAEgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAIgASgJEigKB29wdGlvbnMYAyABKAsyFy5mYWNldHMudjEuUGFwZXJPcHRpb25zIpUBChhSZWNvbW1lbmRBdXRob3JzUmVzcG9uc2USLAoHcmVzdWx0cxgBIAMoCzIbLmZhY2V0cy52MS5DYW5kaWRhdGVSYW5raW5nEiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MidgoZUmVjb21tZW5kQ2l0YXRpb25zUmVxdWVzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXISDQoFbW9kZWwYAiABKAkSKAoHb3B0aW9ucxgDIAEoCzIXLmZhY2V0cy52MS5QYXBlck9wdGlvbnMilwEKGlJlY29tbWVuZENpdGF0aW9uc1Jlc3BvbnNlEiwKB3Jlc3VsdHMYASADKAsyGy5mYWNldHMudjEuQ2FuZGlkYXRlUmFua2luZxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIpkBChRSZWNvbW1lbmRCdWxrUmVxdWVzdBImCgRraW5kGAEgASgOMhguZmFjZXRzLnYxLkNhbmRpZGF0ZUtpbmQSIAoGcGFwZXJzGAIgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAMgASgJEigKB29wdGlvbnMYBCABKAsyFy5mYWNldHMudjEuUGFwZXJPcHRpb25zIt8BChVSZWNvbW1lbmRCdWxrUmVzcG9uc2USFQoNY2FuZGlkYXRlX2lkcxgBIAMoCRImCgdyZXN1bHRzGAIgAygLMhUuZmFjZXRzLnYxLkJ1bGtSZXN1bHQSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIaChJ1bmtub3duX2NhbmRpZGF0ZXMYBSADKAkSHgoWbnVtX3Vua25vd25fY2FuZGlkYXRlcxgGIAEoDSIwCgpCdWxrUmVzdWx0EhIKCmNhbmRpZGF0ZXMYASADKA0SDgoGc2NvcmVzGAIgAygCIi0KCVBhcGVyTGlzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXIikQMKEVJhbmtQYXBlcnNSZXF1ZXN0EiYKBGtpbmQYASABKA4yGC5mYWNldHMudjEuQ2FuZGlkYXRlS2luZBILCgNpZHMYAiADKAkSFAoKY29sbGVjdGlvbhgDIAEoCUgAEiYKBnBhcGVycxgEIAEoCzIULmZhY2V0cy52MS5QYXBlckxpc3RIABINCgVtb2RlbBgFIAEoCRISCgV0b3BfaxgGIAEoDUgBiAEBEiAKBXdoZXJlGAcgASgLMhEuZmFjZXRzLnYxLkZpbHRlchIWCglmcm9tX3llYXIYCCABKAVIAogBARIUCgd0b195ZWFyGA0gASgFSAOIAQESFAoMZXhjbHVkZWRfaWRzGAkgAygJEhkKDGZhY2V0X3dlaWdodBgKIAEoAUgEiAEBEhAKCGV2aWRlbmNlGAsgASgIEhQKDG1pbl9yZXZpc2lvbhgMIAEoBEIICgZzb3VyY2VCCAoGX3RvcF9rQgwKCl9mcm9tX3llYXJCCgoIX3RvX3llYXJCDwoNX2ZhY2V0X3dlaWdodCK4AQoSUmFua1BhcGVyc1Jlc3BvbnNlEikKCHJhbmtpbmdzGAEgAygLMhcuZmFjZXRzLnYxLlBhcGVyUmFua2luZxISCgpudW1fcGFwZXJzGAIgASgNEhYKDmluZGV4X3JldmlzaW9uGAMgASgEEiYKBW1vZGVsGAQgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAUgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiNgoMUGFwZXJSYW5raW5nEiYKBnBhcGVycxgBIAMoCzIWLmZhY2V0cy52MS5SYW5rZWRQYXBlciKmAQoLUmFua2VkUGFwZXISCgoCaWQYASABKAkSDQoFdGl0bGUYAiABKAkSDQoFc2NvcmUYAyABKAESEwoLZmFjZXRfc2NvcmUYBCABKAESFgoOZG9jdW1lbnRfc2NvcmUYBSABKAESLgoIZXZpZGVuY2UYBiABKAsyHC5mYWNldHMudjEuQ2FuZGlkYXRlRXZpZGVuY2USEAoIcG9zaXRpb24YByABKA0iQwoQQWRkUGFwZXJzUmVxdWVzdBIgCgZwYXBlcnMYASADKAsyEC5mYWNldHMudjEuUGFwZXISDQoFbW9kZWwYAiABKAki3gEKEUFkZFBhcGVyc1Jlc3BvbnNlEhIKCm51bV9wYXBlcnMYASABKA0SEwoLbnVtX2F1dGhvcnMYAiABKA0SGQoRbnVtX2NpdGluZ19wYXBlcnMYAyABKA0SGQoRdW5rbm93bl9jaXRhdGlvbnMYBCADKAkSHQoVbnVtX3Vua25vd25fY2l0YXRpb25zGAUgASgNEiYKBW1vZGVsGAYgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAcgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiSQoRQWRkQXV0aG9yc1JlcXVlc3QSJQoHYXV0aG9ycxgBIAMoCzIULmZhY2V0cy52MS5OZXdBdXRob3ISDQoFbW9kZWwYAiABKAkiYwoJTmV3QXV0aG9yEiEKBmF1dGhvchgBIAEoCzIRLmZhY2V0cy52MS5BdXRob3ISIAoGcGFwZXJzGAIgAygLMhAuZmFjZXRzLnYxLlBhcGVyEhEKCXBhcGVyX2lkcxgDIAMoCSKKAQoSQWRkQXV0aG9yc1Jlc3BvbnNlEhIKCm51bV9wYXBlcnMYASABKA0SEwoLbnVtX2F1dGhvcnMYAiABKA0SJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncyJ7ChVGaW5kQ2FuZGlkYXRlc1JlcXVlc3QSJgoEa2luZBgBIAEoDjIYLmZhY2V0cy52MS5DYW5kaWRhdGVLaW5kEg0KBXRleHRzGAIgAygJEhIKBXRvcF9rGAMgASgNSACIAQESDQoFbW9kZWwYBCABKAlCCAoGX3RvcF9rIqoBChZGaW5kQ2FuZGlkYXRlc1Jlc3BvbnNlEisKB3Jlc3VsdHMYASADKAsyGi5mYWNldHMudjEuRm91bmRDYW5kaWRhdGVzEhYKDm51bV9jYW5kaWRhdGVzGAIgASgNEiYKBW1vZGVsGAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAQgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiOwoPRm91bmRDYW5kaWRhdGVzEigKCmNhbmRpZGF0ZXMYASADKAsyFC5mYWNldHMudjEuQ2FuZGlkYXRlIiUKCUNhbmRpZGF0ZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJKmkKDUNhbmRpZGF0ZUtpbmQSHgoaQ0FORElEQVRFX0tJTkRfVU5TUEVDSUZJRUQQABIaChZDQU5ESURBVEVfS0lORF9BVVRIT1JTEAESHAoYQ0FORElEQVRFX0tJTkRfQ0lUQVRJT05TEAIy4AQKFVJlY29tbWVuZGF0aW9uU2VydmljZRJbChBSZWNvbW1lbmRBdXRob3JzEiIuZmFjZXRzLnYxLlJlY29tbWVuZEF1dGhvcnNSZXF1ZXN0GiMuZmFjZXRzLnYxLlJlY29tbWVuZEF1dGhvcnNSZXNwb25zZRJhChJSZWNvbW1lbmRDaXRhdGlvbnMSJC5mYWNldHMudjEuUmVjb21tZW5kQ2l0YXRpb25zUmVxdWVzdBolLmZhY2V0cy52MS5SZWNvbW1lbmRDaXRhdGlvbnNSZXNwb25zZRJJCgpSYW5rUGFwZXJzEhwuZmFjZXRzLnYxLlJhbmtQYXBlcnNSZXF1ZXN0Gh0uZmFjZXRzLnYxLlJhbmtQYXBlcnNSZXNwb25zZRJSCg1SZWNvbW1lbmRCdWxrEh8uZmFjZXRzLnYxLlJlY29tbWVuZEJ1bGtSZXF1ZXN0GiAuZmFjZXRzLnYxLlJlY29tbWVuZEJ1bGtSZXNwb25zZRJGCglBZGRQYXBlcnMSGy5mYWNldHMudjEuQWRkUGFwZXJzUmVxdWVzdBocLmZhY2V0cy52MS5BZGRQYXBlcnNSZXNwb25zZRJJCgpBZGRBdXRob3JzEhwuZmFjZXRzLnYxLkFkZEF1dGhvcnNSZXF1ZXN0Gh0uZmFjZXRzLnYxLkFkZEF1dGhvcnNSZXNwb25zZRJVCg5GaW5kQ2FuZGlkYXRlcxIgLmZhY2V0cy52MS5GaW5kQ2FuZGlkYXRlc1JlcXVlc3QaIS5mYWNldHMudjEuRmluZENhbmRpZGF0ZXNSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_facets_proto_v1_filters]);
+  fileDesc("ChxmYWNldHNfcHJvdG8vdjEvcGFwZXJzLnByb3RvEglmYWNldHMudjEioAEKBVBhcGVyEg0KBXRpdGxlGAEgASgJEhAKCGFic3RyYWN0GAIgASgJEgoKAmlkGAMgASgJEiIKB2F1dGhvcnMYBCADKAsyES5mYWNldHMudjEuQXV0aG9yEhQKDGNpdGVkX2J5X2lkcxgFIAMoCRIRCgR5ZWFyGAYgASgFSACIAQESFAoMZXhjbHVkZWRfaWRzGAcgAygJQgcKBV95ZWFyIiIKBkF1dGhvchIMCgRuYW1lGAEgASgJEgoKAmlkGAIgASgJIhwKDUNhbmRpZGF0ZUxpc3QSCwoDaWRzGAEgAygJIpwCCgxQYXBlck9wdGlvbnMSEgoFdG9wX2sYASABKA1IAIgBARIUCgxleGNsdWRlZF9pZHMYAiADKAkSLAoKY2FuZGlkYXRlcxgDIAEoCzIYLmZhY2V0cy52MS5DYW5kaWRhdGVMaXN0EhYKCWZyb21feWVhchgEIAEoBUgBiAEBEhQKB3RvX3llYXIYCiABKAVIAogBARIZCgxmYWNldF93ZWlnaHQYCCABKAFIA4gBARIQCghldmlkZW5jZRgJIAEoCBIWCglkaXZlcnNpZnkYCyABKAFIBIgBAUIICgZfdG9wX2tCDAoKX2Zyb21feWVhckIKCghfdG9feWVhckIPCg1fZmFjZXRfd2VpZ2h0QgwKCl9kaXZlcnNpZnkiggEKEUNhbmRpZGF0ZUV2aWRlbmNlEg0KBWZhY2V0GAEgASgNEi0KDW5lYXJlc3Rfd29yZHMYAiADKAsyFi5mYWNldHMudjEuTmVhcmVzdFdvcmQSLwoObmVhcmVzdF9wYXBlcnMYAyADKAsyFy5mYWNldHMudjEuTmVhcmVzdFBhcGVyIjkKDE5lYXJlc3RQYXBlchIKCgJpZBgBIAEoCRINCgV0aXRsZRgCIAEoCRIOCgZjb3NpbmUYAyABKAIivwEKD1JhbmtlZENhbmRpZGF0ZRIKCgJpZBgBIAEoCRIMCgRuYW1lGAIgASgJEg0KBXNjb3JlGAMgASgBEhMKC2ZhY2V0X3Njb3JlGAQgASgBEhYKDmRvY3VtZW50X3Njb3JlGAUgASgBEi4KCGV2aWRlbmNlGAYgASgLMhwuZmFjZXRzLnYxLkNhbmRpZGF0ZUV2aWRlbmNlEhcKCmNvbmZpZGVuY2UYByABKAFIAIgBAUINCgtfY29uZmlkZW5jZSJCChBDYW5kaWRhdGVSYW5raW5nEi4KCmNhbmRpZGF0ZXMYASADKAsyGi5mYWNldHMudjEuUmFua2VkQ2FuZGlkYXRlInQKF1JlY29tbWVuZEF1dGhvcnNSZXF1ZXN0EiAKBnBhcGVycxgBIAMoCzIQLmZhY2V0cy52MS5QYXBlchINCgVtb2RlbBgCIAEoCRIoCgdvcHRpb25zGAMgASgLMhcuZmFjZXRzLnYxLlBhcGVyT3B0aW9ucyKVAQoYUmVjb21tZW5kQXV0aG9yc1Jlc3BvbnNlEiwKB3Jlc3VsdHMYASADKAsyGy5mYWNldHMudjEuQ2FuZGlkYXRlUmFua2luZxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzInYKGVJlY29tbWVuZENpdGF0aW9uc1JlcXVlc3QSIAoGcGFwZXJzGAEgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAIgASgJEigKB29wdGlvbnMYAyABKAsyFy5mYWNldHMudjEuUGFwZXJPcHRpb25zIpcBChpSZWNvbW1lbmRDaXRhdGlvbnNSZXNwb25zZRIsCgdyZXN1bHRzGAEgAygLMhsuZmFjZXRzLnYxLkNhbmRpZGF0ZVJhbmtpbmcSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyKZAQoUUmVjb21tZW5kQnVsa1JlcXVlc3QSJgoEa2luZBgBIAEoDjIYLmZhY2V0cy52MS5DYW5kaWRhdGVLaW5kEiAKBnBhcGVycxgCIAMoCzIQLmZhY2V0cy52MS5QYXBlchINCgVtb2RlbBgDIAEoCRIoCgdvcHRpb25zGAQgASgLMhcuZmFjZXRzLnYxLlBhcGVyT3B0aW9ucyLfAQoVUmVjb21tZW5kQnVsa1Jlc3BvbnNlEhUKDWNhbmRpZGF0ZV9pZHMYASADKAkSJgoHcmVzdWx0cxgCIAMoCzIVLmZhY2V0cy52MS5CdWxrUmVzdWx0EiYKBW1vZGVsGAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAQgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MSGgoSdW5rbm93bl9jYW5kaWRhdGVzGAUgAygJEh4KFm51bV91bmtub3duX2NhbmRpZGF0ZXMYBiABKA0iMAoKQnVsa1Jlc3VsdBISCgpjYW5kaWRhdGVzGAEgAygNEg4KBnNjb3JlcxgCIAMoAiItCglQYXBlckxpc3QSIAoGcGFwZXJzGAEgAygLMhAuZmFjZXRzLnYxLlBhcGVyIpEDChFSYW5rUGFwZXJzUmVxdWVzdBImCgRraW5kGAEgASgOMhguZmFjZXRzLnYxLkNhbmRpZGF0ZUtpbmQSCwoDaWRzGAIgAygJEhQKCmNvbGxlY3Rpb24YAyABKAlIABImCgZwYXBlcnMYBCABKAsyFC5mYWNldHMudjEuUGFwZXJMaXN0SAASDQoFbW9kZWwYBSABKAkSEgoFdG9wX2sYBiABKA1IAYgBARIgCgV3aGVyZRgHIAEoCzIRLmZhY2V0cy52MS5GaWx0ZXISFgoJZnJvbV95ZWFyGAggASgFSAKIAQESFAoHdG9feWVhchgNIAEoBUgDiAEBEhQKDGV4Y2x1ZGVkX2lkcxgJIAMoCRIZCgxmYWNldF93ZWlnaHQYCiABKAFIBIgBARIQCghldmlkZW5jZRgLIAEoCBIUCgxtaW5fcmV2aXNpb24YDCABKARCCAoGc291cmNlQggKBl90b3Bfa0IMCgpfZnJvbV95ZWFyQgoKCF90b195ZWFyQg8KDV9mYWNldF93ZWlnaHQiuAEKElJhbmtQYXBlcnNSZXNwb25zZRIpCghyYW5raW5ncxgBIAMoCzIXLmZhY2V0cy52MS5QYXBlclJhbmtpbmcSEgoKbnVtX3BhcGVycxgCIAEoDRIWCg5pbmRleF9yZXZpc2lvbhgDIAEoBBImCgVtb2RlbBgEIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgFIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIjYKDFBhcGVyUmFua2luZxImCgZwYXBlcnMYASADKAsyFi5mYWNldHMudjEuUmFua2VkUGFwZXIipgEKC1JhbmtlZFBhcGVyEgoKAmlkGAEgASgJEg0KBXRpdGxlGAIgASgJEg0KBXNjb3JlGAMgASgBEhMKC2ZhY2V0X3Njb3JlGAQgASgBEhYKDmRvY3VtZW50X3Njb3JlGAUgASgBEi4KCGV2aWRlbmNlGAYgASgLMhwuZmFjZXRzLnYxLkNhbmRpZGF0ZUV2aWRlbmNlEhAKCHBvc2l0aW9uGAcgASgNIkMKEEFkZFBhcGVyc1JlcXVlc3QSIAoGcGFwZXJzGAEgAygLMhAuZmFjZXRzLnYxLlBhcGVyEg0KBW1vZGVsGAIgASgJIt4BChFBZGRQYXBlcnNSZXNwb25zZRISCgpudW1fcGFwZXJzGAEgASgNEhMKC251bV9hdXRob3JzGAIgASgNEhkKEW51bV9jaXRpbmdfcGFwZXJzGAMgASgNEhkKEXVua25vd25fY2l0YXRpb25zGAQgAygJEh0KFW51bV91bmtub3duX2NpdGF0aW9ucxgFIAEoDRImCgVtb2RlbBgGIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgHIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIkkKEUFkZEF1dGhvcnNSZXF1ZXN0EiUKB2F1dGhvcnMYASADKAsyFC5mYWNldHMudjEuTmV3QXV0aG9yEg0KBW1vZGVsGAIgASgJImMKCU5ld0F1dGhvchIhCgZhdXRob3IYASABKAsyES5mYWNldHMudjEuQXV0aG9yEiAKBnBhcGVycxgCIAMoCzIQLmZhY2V0cy52MS5QYXBlchIRCglwYXBlcl9pZHMYAyADKAkiigEKEkFkZEF1dGhvcnNSZXNwb25zZRISCgpudW1fcGFwZXJzGAEgASgNEhMKC251bV9hdXRob3JzGAIgASgNEiYKBW1vZGVsGAMgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAQgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiewoVRmluZENhbmRpZGF0ZXNSZXF1ZXN0EiYKBGtpbmQYASABKA4yGC5mYWNldHMudjEuQ2FuZGlkYXRlS2luZBINCgV0ZXh0cxgCIAMoCRISCgV0b3BfaxgDIAEoDUgAiAEBEg0KBW1vZGVsGAQgASgJQggKBl90b3BfayKqAQoWRmluZENhbmRpZGF0ZXNSZXNwb25zZRIrCgdyZXN1bHRzGAEgAygLMhouZmFjZXRzLnYxLkZvdW5kQ2FuZGlkYXRlcxIWCg5udW1fY2FuZGlkYXRlcxgCIAEoDRImCgVtb2RlbBgDIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgEIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIjsKD0ZvdW5kQ2FuZGlkYXRlcxIoCgpjYW5kaWRhdGVzGAEgAygLMhQuZmFjZXRzLnYxLkNhbmRpZGF0ZSIlCglDYW5kaWRhdGUSCgoCaWQYASABKAkSDAoEbmFtZRgCIAEoCSppCg1DYW5kaWRhdGVLaW5kEh4KGkNBTkRJREFURV9LSU5EX1VOU1BFQ0lGSUVEEAASGgoWQ0FORElEQVRFX0tJTkRfQVVUSE9SUxABEhwKGENBTkRJREFURV9LSU5EX0NJVEFUSU9OUxACMuAEChVSZWNvbW1lbmRhdGlvblNlcnZpY2USWwoQUmVjb21tZW5kQXV0aG9ycxIiLmZhY2V0cy52MS5SZWNvbW1lbmRBdXRob3JzUmVxdWVzdBojLmZhY2V0cy52MS5SZWNvbW1lbmRBdXRob3JzUmVzcG9uc2USYQoSUmVjb21tZW5kQ2l0YXRpb25zEiQuZmFjZXRzLnYxLlJlY29tbWVuZENpdGF0aW9uc1JlcXVlc3QaJS5mYWNldHMudjEuUmVjb21tZW5kQ2l0YXRpb25zUmVzcG9uc2USSQoKUmFua1BhcGVycxIcLmZhY2V0cy52MS5SYW5rUGFwZXJzUmVxdWVzdBodLmZhY2V0cy52MS5SYW5rUGFwZXJzUmVzcG9uc2USUgoNUmVjb21tZW5kQnVsaxIfLmZhY2V0cy52MS5SZWNvbW1lbmRCdWxrUmVxdWVzdBogLmZhY2V0cy52MS5SZWNvbW1lbmRCdWxrUmVzcG9uc2USRgoJQWRkUGFwZXJzEhsuZmFjZXRzLnYxLkFkZFBhcGVyc1JlcXVlc3QaHC5mYWNldHMudjEuQWRkUGFwZXJzUmVzcG9uc2USSQoKQWRkQXV0aG9ycxIcLmZhY2V0cy52MS5BZGRBdXRob3JzUmVxdWVzdBodLmZhY2V0cy52MS5BZGRBdXRob3JzUmVzcG9uc2USVQoORmluZENhbmRpZGF0ZXMSIC5mYWNldHMudjEuRmluZENhbmRpZGF0ZXNSZXF1ZXN0GiEuZmFjZXRzLnYxLkZpbmRDYW5kaWRhdGVzUmVzcG9uc2ViBnByb3RvMw", [file_facets_proto_v1_common, file_facets_proto_v1_filters]);
 
 /**
- * A paper.
- *
  * @generated from message facets.v1.Paper
  */
 export type Paper = Message<"facets.v1.Paper"> & {
   /**
-   * Title with at least one word, at most Limits.max_text_bytes bytes of UTF-8.
+   * Title with at least one word, at most 32 KiB of UTF-8 by default.
    *
    * @generated from field: string title = 1;
    */
   title: string;
 
   /**
-   * Abstract, at most Limits.max_long_text_bytes bytes of UTF-8, may be empty. The model reads the first
+   * Abstract, at most 1 MiB of UTF-8, may be empty. The model reads the first
    * Model.max_tokens tokens of title and abstract.
    *
    * @generated from field: string abstract = 2;
@@ -81,8 +79,6 @@ export const PaperSchema: GenMessage<Paper> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 0);
 
 /**
- * An author of a paper.
- *
  * @generated from message facets.v1.Author
  */
 export type Author = Message<"facets.v1.Author"> & {
@@ -136,7 +132,7 @@ export const CandidateListSchema: GenMessage<CandidateList> = /*@__PURE__*/
  */
 export type PaperOptions = Message<"facets.v1.PaperOptions"> & {
   /**
-   * Candidates per paper, in [1, Limits.max_top_k]; default 10.
+   * Candidates per paper, in [1, 1,000]; default 10.
    *
    * @generated from field: optional uint32 top_k = 1;
    */
@@ -170,27 +166,6 @@ export type PaperOptions = Message<"facets.v1.PaperOptions"> & {
    * @generated from field: optional int32 to_year = 10;
    */
   toYear?: number | undefined;
-
-  /**
-   * Ids of candidates to prefer similar ones to. INVALID_ARGUMENT: unknown id.
-   *
-   * @generated from field: repeated string positive_ids = 5;
-   */
-  positiveIds: string[];
-
-  /**
-   * Ids of candidates to avoid similar ones to. INVALID_ARGUMENT: unknown id.
-   *
-   * @generated from field: repeated string negative_ids = 6;
-   */
-  negativeIds: string[];
-
-  /**
-   * Score added or subtracted for a cosine of 1 with an example, in [0, 1000]; default: the model's.
-   *
-   * @generated from field: optional double example_weight = 7;
-   */
-  exampleWeight?: number | undefined;
 
   /**
    * Share of the facets in the score, in [0, 1]; the rest is document similarity. Default: the model's.
@@ -293,8 +268,6 @@ export const NearestPaperSchema: GenMessage<NearestPaper> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 5);
 
 /**
- * A candidate for a paper.
- *
  * @generated from message facets.v1.RankedCandidate
  */
 export type RankedCandidate = Message<"facets.v1.RankedCandidate"> & {
@@ -313,7 +286,7 @@ export type RankedCandidate = Message<"facets.v1.RankedCandidate"> & {
   name: string;
 
   /**
-   * Ranking score: facets and documents mixed by facet_weight, plus examples.
+   * Ranking score: facets and documents mixed by facet_weight.
    *
    * @generated from field: double score = 3;
    */
@@ -357,8 +330,6 @@ export const RankedCandidateSchema: GenMessage<RankedCandidate> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 6);
 
 /**
- * The candidates for one paper.
- *
  * @generated from message facets.v1.CandidateRanking
  */
 export type CandidateRanking = Message<"facets.v1.CandidateRanking"> & {
@@ -604,8 +575,6 @@ export const RecommendBulkResponseSchema: GenMessage<RecommendBulkResponse> = /*
   messageDesc(file_facets_proto_v1_papers, 13);
 
 /**
- * The candidates for one paper of a bulk request, best first.
- *
  * @generated from message facets.v1.BulkResult
  */
 export type BulkResult = Message<"facets.v1.BulkResult"> & {
@@ -699,7 +668,7 @@ export type RankPapersRequest = Message<"facets.v1.RankPapersRequest"> & {
   model: string;
 
   /**
-   * Papers per id, in [1, Limits.max_top_k]; default 10.
+   * Papers per id, in [1, 1,000]; default 10.
    *
    * @generated from field: optional uint32 top_k = 6;
    */
@@ -810,8 +779,6 @@ export const RankPapersResponseSchema: GenMessage<RankPapersResponse> = /*@__PUR
   messageDesc(file_facets_proto_v1_papers, 17);
 
 /**
- * The papers for one author or citing paper.
- *
  * @generated from message facets.v1.PaperRanking
  */
 export type PaperRanking = Message<"facets.v1.PaperRanking"> & {
@@ -831,8 +798,6 @@ export const PaperRankingSchema: GenMessage<PaperRanking> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 18);
 
 /**
- * A paper for an author or a citing paper.
- *
  * @generated from message facets.v1.RankedPaper
  */
 export type RankedPaper = Message<"facets.v1.RankedPaper"> & {
@@ -1007,8 +972,6 @@ export const AddAuthorsRequestSchema: GenMessage<AddAuthorsRequest> = /*@__PURE_
   messageDesc(file_facets_proto_v1_papers, 22);
 
 /**
- * An author to add.
- *
  * @generated from message facets.v1.NewAuthor
  */
 export type NewAuthor = Message<"facets.v1.NewAuthor"> & {
@@ -1100,7 +1063,7 @@ export type FindCandidatesRequest = Message<"facets.v1.FindCandidatesRequest"> &
   texts: string[];
 
   /**
-   * Candidates per text, in [1, Limits.max_top_k]; default 10.
+   * Candidates per text, in [1, 1,000]; default 10.
    *
    * @generated from field: optional uint32 top_k = 3;
    */
@@ -1162,8 +1125,6 @@ export const FindCandidatesResponseSchema: GenMessage<FindCandidatesResponse> = 
   messageDesc(file_facets_proto_v1_papers, 26);
 
 /**
- * Candidates similar to a text.
- *
  * @generated from message facets.v1.FoundCandidates
  */
 export type FoundCandidates = Message<"facets.v1.FoundCandidates"> & {
@@ -1211,14 +1172,10 @@ export const CandidateSchema: GenMessage<Candidate> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_papers, 28);
 
 /**
- * Kind of candidates.
- *
  * @generated from enum facets.v1.CandidateKind
  */
 export enum CandidateKind {
   /**
-   * Invalid.
-   *
    * @generated from enum value: CANDIDATE_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,

@@ -12,11 +12,9 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/relations.proto.
  */
 export const file_facets_proto_v1_relations: GenFile = /*@__PURE__*/
-  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvcmVsYXRpb25zLnByb3RvEglmYWNldHMudjEiTQoKRW50aXR5U3BhbhINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SIwoEdHlwZRgDIAEoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlIkUKDFJlbGF0aW9uVGV4dBIMCgR0ZXh0GAEgASgJEicKCGVudGl0aWVzGAIgAygLMhUuZmFjZXRzLnYxLkVudGl0eVNwYW4ipgEKClBhaXJMaW1pdHMSHwoSbWF4X3Rva2Vuc19iZXR3ZWVuGAEgASgNSACIAQESIQoUbWF4X2VudGl0aWVzX2JldHdlZW4YAiABKA1IAYgBARIWCgltYXhfcGFpcnMYAyABKA1IAogBAUIVChNfbWF4X3Rva2Vuc19iZXR3ZWVuQhcKFV9tYXhfZW50aXRpZXNfYmV0d2VlbkIMCgpfbWF4X3BhaXJzIl4KDUVudGl0eU1lbnRpb24SDAoEdGV4dBgBIAEoCRINCgVzdGFydBgCIAEoDRILCgNlbmQYAyABKA0SIwoEdHlwZRgEIAEoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlIk0KDEZhY2V0TWVldGluZxIVCg1wYXR0ZXJuX2ZhY2V0GAEgASgNEhYKDnJlbGF0aW9uX2ZhY2V0GAIgASgNEg4KBmNvc2luZRgDIAEoAiIwCg5TaW1pbGFyUGF0dGVybhIPCgdwYXR0ZXJuGAEgASgJEg0KBXNjb3JlGAIgASgBIicKCU5hbWVkUGFpchIMCgRoZWFkGAEgASgJEgwKBHRhaWwYAiABKAkiugIKDVJlbGF0aW9uU2NvcmUSEAoIcmVsYXRpb24YASABKAkSDQoFc2NvcmUYAiABKAESEwoLcHJvYmFiaWxpdHkYAyABKAESEAoIYWNjZXB0ZWQYBCABKAgSFwoPc3ltbWV0cmljX3Njb3JlGAUgASgBEiMKFnVuaXZlcnNhbF9zY2hlbWFfc2NvcmUYBiABKAFIAIgBARIoCgdtZWV0aW5nGAcgASgLMhcuZmFjZXRzLnYxLkZhY2V0TWVldGluZxIzChBzaW1pbGFyX3BhdHRlcm5zGAggAygLMhkuZmFjZXRzLnYxLlNpbWlsYXJQYXR0ZXJuEikKC2tub3duX3BhaXJzGAkgAygLMhQuZmFjZXRzLnYxLk5hbWVkUGFpckIZChdfdW5pdmVyc2FsX3NjaGVtYV9zY29yZSIwCgxOZWFyUmVsYXRpb24SEAoIcmVsYXRpb24YASABKAkSDgoGY29zaW5lGAIgASgCIksKDkZhY2V0UmVsYXRpb25zEg0KBWZhY2V0GAEgASgNEioKCXJlbGF0aW9ucxgCIAMoCzIXLmZhY2V0cy52MS5OZWFyUmVsYXRpb24i8wEKDFBhdHRlcm5TY29yZRIPCgdwYXR0ZXJuGAEgASgJEisKCXJlbGF0aW9ucxgCIAMoCzIYLmZhY2V0cy52MS5SZWxhdGlvblNjb3JlEh8KF25vX3JlbGF0aW9uX3Byb2JhYmlsaXR5GAMgASgBEg0KBWtub3duGAUgASgIEikKBmZhY2V0cxgGIAMoCzIZLmZhY2V0cy52MS5GYWNldFJlbGF0aW9ucxItCglhc3NlcnRpb24YByABKA4yGi5mYWNldHMudjEuQXNzZXJ0aW9uU3RhdHVzEhUKDWFzc2VydGlvbl9jdWUYCCABKAlKBAgEEAUi4wIKF0V4dHJhY3RSZWxhdGlvbnNSZXF1ZXN0EiYKBXRleHRzGAEgAygLMhcuZmFjZXRzLnYxLlJlbGF0aW9uVGV4dBINCgVtb2RlbBgCIAEoCRIuCg1lbnRpdHlfc291cmNlGAMgASgOMhcuZmFjZXRzLnYxLkVudGl0eVNvdXJjZRIXCg9nYXpldHRlZXJfbmFtZXMYBCADKAkSEQoJcmVsYXRpb25zGAUgAygJEioKC3BhaXJfbGltaXRzGAYgASgLMhUuZmFjZXRzLnYxLlBhaXJMaW1pdHMSGQoRaW5jbHVkZV91bnJlbGF0ZWQYByABKAgSEgoFdG9wX2sYCCABKA1IAIgBARIQCghldmlkZW5jZRgJIAEoCBIjChZtYXhfcmVsYXRpb25zX3Blcl9wYWlyGAogASgNSAGIAQFCCAoGX3RvcF9rQhkKF19tYXhfcmVsYXRpb25zX3Blcl9wYWlyIpABChhFeHRyYWN0UmVsYXRpb25zUmVzcG9uc2USJwoFdGV4dHMYASADKAsyGC5mYWNldHMudjEuVGV4dFJlbGF0aW9ucxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo4BCg1UZXh0UmVsYXRpb25zEiQKBXBhaXJzGAEgAygLMhUuZmFjZXRzLnYxLkVudGl0eVBhaXISEQoJbnVtX3BhaXJzGAIgASgNEhgKEG51bV9ub3RfYXNzZXJ0ZWQYAyABKA0SKgoIZW50aXRpZXMYBCADKAsyGC5mYWNldHMudjEuRW50aXR5TWVudGlvbiK6AQoKRW50aXR5UGFpchImCgRoZWFkGAEgASgLMhguZmFjZXRzLnYxLkVudGl0eU1lbnRpb24SJgoEdGFpbBgCIAEoCzIYLmZhY2V0cy52MS5FbnRpdHlNZW50aW9uEhYKDnNlbnRlbmNlX3N0YXJ0GAMgASgNEhQKDHNlbnRlbmNlX2VuZBgEIAEoDRIuCg1wYXR0ZXJuX3Njb3JlGAUgASgLMhcuZmFjZXRzLnYxLlBhdHRlcm5TY29yZSImCgRTbG90EgwKBGhlYWQYASABKAkSEAoIcmVsYXRpb24YAiABKAkijgIKEEZpbGxTbG90c1JlcXVlc3QSHgoFc2xvdHMYASADKAsyDy5mYWNldHMudjEuU2xvdBImCgV0ZXh0cxgCIAMoCzIXLmZhY2V0cy52MS5SZWxhdGlvblRleHQSDQoFbW9kZWwYAyABKAkSLgoNZW50aXR5X3NvdXJjZRgEIAEoDjIXLmZhY2V0cy52MS5FbnRpdHlTb3VyY2USFwoPZ2F6ZXR0ZWVyX25hbWVzGAUgAygJEioKC3BhaXJfbGltaXRzGAYgASgLMhUuZmFjZXRzLnYxLlBhaXJMaW1pdHMSEgoFdG9wX2sYByABKA1IAIgBARIQCghldmlkZW5jZRgIIAEoCEIICgZfdG9wX2sihgEKEUZpbGxTbG90c1Jlc3BvbnNlEiQKBXNsb3RzGAEgAygLMhUuZmFjZXRzLnYxLkZpbGxlZFNsb3QSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyIyCgpGaWxsZWRTbG90EiQKBXRhaWxzGAEgAygLMhUuZmFjZXRzLnYxLlJhbmtlZFRhaWwiegoKUmFua2VkVGFpbBIMCgR0YWlsGAEgASgJEg0KBXNjb3JlGAIgASgBEhMKC3Byb2JhYmlsaXR5GAMgASgBEhAKCGFjY2VwdGVkGAQgASgIEigKCG1lbnRpb25zGAUgAygLMhYuZmFjZXRzLnYxLlRhaWxNZW50aW9uIkAKC1RhaWxNZW50aW9uEgwKBHRleHQYASABKA0SIwoEcGFpchgCIAEoCzIVLmZhY2V0cy52MS5FbnRpdHlQYWlyInsKFVNjb3JlUmVsYXRpb25zUmVxdWVzdBIQCghwYXR0ZXJucxgBIAMoCRINCgVtb2RlbBgCIAEoCRIRCglyZWxhdGlvbnMYAyADKAkSEgoFdG9wX2sYBCABKA1IAIgBARIQCghldmlkZW5jZRgFIAEoCEIICgZfdG9wX2sijgEKFlNjb3JlUmVsYXRpb25zUmVzcG9uc2USJwoGc2NvcmVzGAEgAygLMhcuZmFjZXRzLnYxLlBhdHRlcm5TY29yZRImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlIKF0RldGVjdEVudGFpbG1lbnRSZXF1ZXN0EigKBXBhaXJzGAEgAygLMhkuZmFjZXRzLnYxLkVudGFpbG1lbnRQYWlyEg0KBW1vZGVsGAIgASgJIjUKDkVudGFpbG1lbnRQYWlyEg8KB3ByZW1pc2UYASABKAkSEgoKaHlwb3RoZXNpcxgCIAEoCSKTAQoYRGV0ZWN0RW50YWlsbWVudFJlc3BvbnNlEioKC2VudGFpbG1lbnRzGAEgAygLMhUuZmFjZXRzLnYxLkVudGFpbG1lbnQSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyLxAQoKRW50YWlsbWVudBIPCgdwcmVtaXNlGAEgASgJEhIKCmh5cG90aGVzaXMYAiABKAkSFQoNZm9yd2FyZF9zY29yZRgDIAEoARIWCg5iYWNrd2FyZF9zY29yZRgEIAEoARIRCglkaXJlY3Rpb24YBSABKAESKQoFbGFiZWwYBiABKA4yGi5mYWNldHMudjEuRW50YWlsbWVudExhYmVsEhIKCmNvbmZpZGVuY2UYByABKAESGAoQbmVnYXRpb25fZGlmZmVycxgIIAEoCBITCgtmYWNldF9zY29yZRgJIAEoARIOCgZyZWFzb24YCiABKAkimAIKCFJlbGF0aW9uEgwKBG5hbWUYASABKAkSEQoJdGhyZXNob2xkGAIgASgBEhEKCW51bV9wYWlycxgDIAEoDRIQCghleGFtcGxlcxgEIAMoCRINCgVhZGRlZBgFIAEoCBITCgtkZXNjcmlwdGlvbhgGIAEoCRIPCgdleGFtcGxlGAcgASgJEg8KB2FsaWFzZXMYCCADKAkSFwoPaW52ZXJzZV9hbGlhc2VzGAkgAygJEikKCmhlYWRfdHlwZXMYCiADKA4yFS5mYWNldHMudjEuRW50aXR5VHlwZRIpCgp0YWlsX3R5cGVzGAsgAygOMhUuZmFjZXRzLnYxLkVudGl0eVR5cGUSEQoJc3ltbWV0cmljGAwgASgIIkwKFExpc3RSZWxhdGlvbnNSZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEhEKCXBhZ2Vfc2l6ZRgCIAEoDRISCgpwYWdlX3Rva2VuGAMgASgJIoABChVMaXN0UmVsYXRpb25zUmVzcG9uc2USJgoJcmVsYXRpb25zGAEgAygLMhMuZmFjZXRzLnYxLlJlbGF0aW9uEhcKD25leHRfcGFnZV90b2tlbhgCIAEoCRImCgVtb2RlbBgDIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24iaQoSQWRkUmVsYXRpb25SZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEgwKBG5hbWUYAiABKAkSEAoIZXhhbXBsZXMYAyADKAkSFgoJdGhyZXNob2xkGAQgASgBSACIAQFCDAoKX3RocmVzaG9sZCJkChNBZGRSZWxhdGlvblJlc3BvbnNlEiUKCHJlbGF0aW9uGAEgASgLMhMuZmFjZXRzLnYxLlJlbGF0aW9uEiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbiI0ChVEZWxldGVSZWxhdGlvblJlcXVlc3QSDQoFbW9kZWwYASABKAkSDAoEbmFtZRgCIAEoCSI/ChZEZWxldGVSZWxhdGlvblJlc3BvbnNlEiUKCHJlbGF0aW9uGAEgASgLMhMuZmFjZXRzLnYxLlJlbGF0aW9uKnoKDEVudGl0eVNvdXJjZRIdChlFTlRJVFlfU09VUkNFX1VOU1BFQ0lGSUVEEAASFwoTRU5USVRZX1NPVVJDRV9TUEFOUxABEhsKF0VOVElUWV9TT1VSQ0VfR0FaRVRURUVSEAISFQoRRU5USVRZX1NPVVJDRV9ORVIQAyr/AQoKRW50aXR5VHlwZRIbChdFTlRJVFlfVFlQRV9VTlNQRUNJRklFRBAAEhYKEkVOVElUWV9UWVBFX1BFUlNPThABEhwKGEVOVElUWV9UWVBFX09SR0FOSVpBVElPThACEhUKEUVOVElUWV9UWVBFX1BMQUNFEAMSFAoQRU5USVRZX1RZUEVfREFURRAEEhYKEkVOVElUWV9UWVBFX05VTUJFUhAFEhQKEEVOVElUWV9UWVBFX1dPUksQBhIVChFFTlRJVFlfVFlQRV9FVkVOVBAHEhUKEUVOVElUWV9UWVBFX0dST1VQEAgSFQoRRU5USVRZX1RZUEVfVEhJTkcQCSrVAQoPQXNzZXJ0aW9uU3RhdHVzEiAKHEFTU0VSVElPTl9TVEFUVVNfVU5TUEVDSUZJRUQQABIdChlBU1NFUlRJT05fU1RBVFVTX0FTU0VSVEVEEAESHAoYQVNTRVJUSU9OX1NUQVRVU19ORUdBVEVEEAISHwobQVNTRVJUSU9OX1NUQVRVU19RVUVTVElPTkVEEAMSIQodQVNTRVJUSU9OX1NUQVRVU19IWVBPVEhFVElDQUwQBBIfChtBU1NFUlRJT05fU1RBVFVTX0FUVFJJQlVURUQQBSrUAQoPRW50YWlsbWVudExhYmVsEiAKHEVOVEFJTE1FTlRfTEFCRUxfVU5TUEVDSUZJRUQQABIcChhFTlRBSUxNRU5UX0xBQkVMX0VOVEFJTFMQARIgChxFTlRBSUxNRU5UX0xBQkVMX0VOVEFJTEVEX0JZEAISHwobRU5UQUlMTUVOVF9MQUJFTF9QQVJBUEhSQVNFEAMSHAoYRU5UQUlMTUVOVF9MQUJFTF9ORVVUUkFMEAQSIAocRU5UQUlMTUVOVF9MQUJFTF9DT05UUkFESUNUUxAFMuMECg9SZWxhdGlvblNlcnZpY2USWwoQRXh0cmFjdFJlbGF0aW9ucxIiLmZhY2V0cy52MS5FeHRyYWN0UmVsYXRpb25zUmVxdWVzdBojLmZhY2V0cy52MS5FeHRyYWN0UmVsYXRpb25zUmVzcG9uc2USRgoJRmlsbFNsb3RzEhsuZmFjZXRzLnYxLkZpbGxTbG90c1JlcXVlc3QaHC5mYWNldHMudjEuRmlsbFNsb3RzUmVzcG9uc2USVQoOU2NvcmVSZWxhdGlvbnMSIC5mYWNldHMudjEuU2NvcmVSZWxhdGlvbnNSZXF1ZXN0GiEuZmFjZXRzLnYxLlNjb3JlUmVsYXRpb25zUmVzcG9uc2USWwoQRGV0ZWN0RW50YWlsbWVudBIiLmZhY2V0cy52MS5EZXRlY3RFbnRhaWxtZW50UmVxdWVzdBojLmZhY2V0cy52MS5EZXRlY3RFbnRhaWxtZW50UmVzcG9uc2USUgoNTGlzdFJlbGF0aW9ucxIfLmZhY2V0cy52MS5MaXN0UmVsYXRpb25zUmVxdWVzdBogLmZhY2V0cy52MS5MaXN0UmVsYXRpb25zUmVzcG9uc2USTAoLQWRkUmVsYXRpb24SHS5mYWNldHMudjEuQWRkUmVsYXRpb25SZXF1ZXN0Gh4uZmFjZXRzLnYxLkFkZFJlbGF0aW9uUmVzcG9uc2USVQoORGVsZXRlUmVsYXRpb24SIC5mYWNldHMudjEuRGVsZXRlUmVsYXRpb25SZXF1ZXN0GiEuZmFjZXRzLnYxLkRlbGV0ZVJlbGF0aW9uUmVzcG9uc2ViBnByb3RvMw", [file_facets_proto_v1_common]);
+  fileDesc("Ch9mYWNldHNfcHJvdG8vdjEvcmVsYXRpb25zLnByb3RvEglmYWNldHMudjEiTQoKRW50aXR5U3BhbhINCgVzdGFydBgBIAEoDRILCgNlbmQYAiABKA0SIwoEdHlwZRgDIAEoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlIkUKDFJlbGF0aW9uVGV4dBIMCgR0ZXh0GAEgASgJEicKCGVudGl0aWVzGAIgAygLMhUuZmFjZXRzLnYxLkVudGl0eVNwYW4iXgoNRW50aXR5TWVudGlvbhIMCgR0ZXh0GAEgASgJEg0KBXN0YXJ0GAIgASgNEgsKA2VuZBgDIAEoDRIjCgR0eXBlGAQgASgOMhUuZmFjZXRzLnYxLkVudGl0eVR5cGUiTQoMRmFjZXRNZWV0aW5nEhUKDXBhdHRlcm5fZmFjZXQYASABKA0SFgoOcmVsYXRpb25fZmFjZXQYAiABKA0SDgoGY29zaW5lGAMgASgCIjAKDlNpbWlsYXJQYXR0ZXJuEg8KB3BhdHRlcm4YASABKAkSDQoFc2NvcmUYAiABKAEiJwoJTmFtZWRQYWlyEgwKBGhlYWQYASABKAkSDAoEdGFpbBgCIAEoCSK6AgoNUmVsYXRpb25TY29yZRIQCghyZWxhdGlvbhgBIAEoCRINCgVzY29yZRgCIAEoARITCgtwcm9iYWJpbGl0eRgDIAEoARIQCghhY2NlcHRlZBgEIAEoCBIXCg9zeW1tZXRyaWNfc2NvcmUYBSABKAESIwoWdW5pdmVyc2FsX3NjaGVtYV9zY29yZRgGIAEoAUgAiAEBEigKB21lZXRpbmcYByABKAsyFy5mYWNldHMudjEuRmFjZXRNZWV0aW5nEjMKEHNpbWlsYXJfcGF0dGVybnMYCCADKAsyGS5mYWNldHMudjEuU2ltaWxhclBhdHRlcm4SKQoLa25vd25fcGFpcnMYCSADKAsyFC5mYWNldHMudjEuTmFtZWRQYWlyQhkKF191bml2ZXJzYWxfc2NoZW1hX3Njb3JlIjAKDE5lYXJSZWxhdGlvbhIQCghyZWxhdGlvbhgBIAEoCRIOCgZjb3NpbmUYAiABKAIiSwoORmFjZXRSZWxhdGlvbnMSDQoFZmFjZXQYASABKA0SKgoJcmVsYXRpb25zGAIgAygLMhcuZmFjZXRzLnYxLk5lYXJSZWxhdGlvbiLtAQoMUGF0dGVyblNjb3JlEg8KB3BhdHRlcm4YASABKAkSKwoJcmVsYXRpb25zGAIgAygLMhguZmFjZXRzLnYxLlJlbGF0aW9uU2NvcmUSHwoXbm9fcmVsYXRpb25fcHJvYmFiaWxpdHkYAyABKAESDQoFa25vd24YBSABKAgSKQoGZmFjZXRzGAYgAygLMhkuZmFjZXRzLnYxLkZhY2V0UmVsYXRpb25zEi0KCWFzc2VydGlvbhgHIAEoDjIaLmZhY2V0cy52MS5Bc3NlcnRpb25TdGF0dXMSFQoNYXNzZXJ0aW9uX2N1ZRgIIAEoCSK3AgoXRXh0cmFjdFJlbGF0aW9uc1JlcXVlc3QSJgoFdGV4dHMYASADKAsyFy5mYWNldHMudjEuUmVsYXRpb25UZXh0Eg0KBW1vZGVsGAIgASgJEi4KDWVudGl0eV9zb3VyY2UYAyABKA4yFy5mYWNldHMudjEuRW50aXR5U291cmNlEhcKD2dhemV0dGVlcl9uYW1lcxgEIAMoCRIRCglyZWxhdGlvbnMYBSADKAkSGQoRaW5jbHVkZV91bnJlbGF0ZWQYByABKAgSEgoFdG9wX2sYCCABKA1IAIgBARIQCghldmlkZW5jZRgJIAEoCBIjChZtYXhfcmVsYXRpb25zX3Blcl9wYWlyGAogASgNSAGIAQFCCAoGX3RvcF9rQhkKF19tYXhfcmVsYXRpb25zX3Blcl9wYWlyIpABChhFeHRyYWN0UmVsYXRpb25zUmVzcG9uc2USJwoFdGV4dHMYASADKAsyGC5mYWNldHMudjEuVGV4dFJlbGF0aW9ucxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo4BCg1UZXh0UmVsYXRpb25zEiQKBXBhaXJzGAEgAygLMhUuZmFjZXRzLnYxLkVudGl0eVBhaXISEQoJbnVtX3BhaXJzGAIgASgNEhgKEG51bV9ub3RfYXNzZXJ0ZWQYAyABKA0SKgoIZW50aXRpZXMYBCADKAsyGC5mYWNldHMudjEuRW50aXR5TWVudGlvbiK6AQoKRW50aXR5UGFpchImCgRoZWFkGAEgASgLMhguZmFjZXRzLnYxLkVudGl0eU1lbnRpb24SJgoEdGFpbBgCIAEoCzIYLmZhY2V0cy52MS5FbnRpdHlNZW50aW9uEhYKDnNlbnRlbmNlX3N0YXJ0GAMgASgNEhQKDHNlbnRlbmNlX2VuZBgEIAEoDRIuCg1wYXR0ZXJuX3Njb3JlGAUgASgLMhcuZmFjZXRzLnYxLlBhdHRlcm5TY29yZSImCgRTbG90EgwKBGhlYWQYASABKAkSEAoIcmVsYXRpb24YAiABKAki4gEKEEZpbGxTbG90c1JlcXVlc3QSHgoFc2xvdHMYASADKAsyDy5mYWNldHMudjEuU2xvdBImCgV0ZXh0cxgCIAMoCzIXLmZhY2V0cy52MS5SZWxhdGlvblRleHQSDQoFbW9kZWwYAyABKAkSLgoNZW50aXR5X3NvdXJjZRgEIAEoDjIXLmZhY2V0cy52MS5FbnRpdHlTb3VyY2USFwoPZ2F6ZXR0ZWVyX25hbWVzGAUgAygJEhIKBXRvcF9rGAcgASgNSACIAQESEAoIZXZpZGVuY2UYCCABKAhCCAoGX3RvcF9rIoYBChFGaWxsU2xvdHNSZXNwb25zZRIkCgVzbG90cxgBIAMoCzIVLmZhY2V0cy52MS5GaWxsZWRTbG90EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MiMgoKRmlsbGVkU2xvdBIkCgV0YWlscxgBIAMoCzIVLmZhY2V0cy52MS5SYW5rZWRUYWlsInoKClJhbmtlZFRhaWwSDAoEdGFpbBgBIAEoCRINCgVzY29yZRgCIAEoARITCgtwcm9iYWJpbGl0eRgDIAEoARIQCghhY2NlcHRlZBgEIAEoCBIoCghtZW50aW9ucxgFIAMoCzIWLmZhY2V0cy52MS5UYWlsTWVudGlvbiJACgtUYWlsTWVudGlvbhIMCgR0ZXh0GAEgASgNEiMKBHBhaXIYAiABKAsyFS5mYWNldHMudjEuRW50aXR5UGFpciJ7ChVTY29yZVJlbGF0aW9uc1JlcXVlc3QSEAoIcGF0dGVybnMYASADKAkSDQoFbW9kZWwYAiABKAkSEQoJcmVsYXRpb25zGAMgAygJEhIKBXRvcF9rGAQgASgNSACIAQESEAoIZXZpZGVuY2UYBSABKAhCCAoGX3RvcF9rIo4BChZTY29yZVJlbGF0aW9uc1Jlc3BvbnNlEicKBnNjb3JlcxgBIAMoCzIXLmZhY2V0cy52MS5QYXR0ZXJuU2NvcmUSJgoFbW9kZWwYAiABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYAyABKAsyEi5mYWNldHMudjEuVGltaW5ncyJSChdEZXRlY3RFbnRhaWxtZW50UmVxdWVzdBIoCgVwYWlycxgBIAMoCzIZLmZhY2V0cy52MS5FbnRhaWxtZW50UGFpchINCgVtb2RlbBgCIAEoCSI1Cg5FbnRhaWxtZW50UGFpchIPCgdwcmVtaXNlGAEgASgJEhIKCmh5cG90aGVzaXMYAiABKAkikwEKGERldGVjdEVudGFpbG1lbnRSZXNwb25zZRIqCgtlbnRhaWxtZW50cxgBIAMoCzIVLmZhY2V0cy52MS5FbnRhaWxtZW50EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3Mi8QEKCkVudGFpbG1lbnQSDwoHcHJlbWlzZRgBIAEoCRISCgpoeXBvdGhlc2lzGAIgASgJEhUKDWZvcndhcmRfc2NvcmUYAyABKAESFgoOYmFja3dhcmRfc2NvcmUYBCABKAESEQoJZGlyZWN0aW9uGAUgASgBEikKBWxhYmVsGAYgASgOMhouZmFjZXRzLnYxLkVudGFpbG1lbnRMYWJlbBISCgpjb25maWRlbmNlGAcgASgBEhgKEG5lZ2F0aW9uX2RpZmZlcnMYCCABKAgSEwoLZmFjZXRfc2NvcmUYCSABKAESDgoGcmVhc29uGAogASgJIpgCCghSZWxhdGlvbhIMCgRuYW1lGAEgASgJEhEKCXRocmVzaG9sZBgCIAEoARIRCgludW1fcGFpcnMYAyABKA0SEAoIZXhhbXBsZXMYBCADKAkSDQoFYWRkZWQYBSABKAgSEwoLZGVzY3JpcHRpb24YBiABKAkSDwoHZXhhbXBsZRgHIAEoCRIPCgdhbGlhc2VzGAggAygJEhcKD2ludmVyc2VfYWxpYXNlcxgJIAMoCRIpCgpoZWFkX3R5cGVzGAogAygOMhUuZmFjZXRzLnYxLkVudGl0eVR5cGUSKQoKdGFpbF90eXBlcxgLIAMoDjIVLmZhY2V0cy52MS5FbnRpdHlUeXBlEhEKCXN5bW1ldHJpYxgMIAEoCCJMChRMaXN0UmVsYXRpb25zUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIRCglwYWdlX3NpemUYAiABKA0SEgoKcGFnZV90b2tlbhgDIAEoCSKAAQoVTGlzdFJlbGF0aW9uc1Jlc3BvbnNlEiYKCXJlbGF0aW9ucxgBIAMoCzITLmZhY2V0cy52MS5SZWxhdGlvbhIXCg9uZXh0X3BhZ2VfdG9rZW4YAiABKAkSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uImkKEkFkZFJlbGF0aW9uUmVxdWVzdBINCgVtb2RlbBgBIAEoCRIMCgRuYW1lGAIgASgJEhAKCGV4YW1wbGVzGAMgAygJEhYKCXRocmVzaG9sZBgEIAEoAUgAiAEBQgwKCl90aHJlc2hvbGQiZAoTQWRkUmVsYXRpb25SZXNwb25zZRIlCghyZWxhdGlvbhgBIAEoCzITLmZhY2V0cy52MS5SZWxhdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24iNAoVRGVsZXRlUmVsYXRpb25SZXF1ZXN0Eg0KBW1vZGVsGAEgASgJEgwKBG5hbWUYAiABKAkiPwoWRGVsZXRlUmVsYXRpb25SZXNwb25zZRIlCghyZWxhdGlvbhgBIAEoCzITLmZhY2V0cy52MS5SZWxhdGlvbip6CgxFbnRpdHlTb3VyY2USHQoZRU5USVRZX1NPVVJDRV9VTlNQRUNJRklFRBAAEhcKE0VOVElUWV9TT1VSQ0VfU1BBTlMQARIbChdFTlRJVFlfU09VUkNFX0dBWkVUVEVFUhACEhUKEUVOVElUWV9TT1VSQ0VfTkVSEAMq/wEKCkVudGl0eVR5cGUSGwoXRU5USVRZX1RZUEVfVU5TUEVDSUZJRUQQABIWChJFTlRJVFlfVFlQRV9QRVJTT04QARIcChhFTlRJVFlfVFlQRV9PUkdBTklaQVRJT04QAhIVChFFTlRJVFlfVFlQRV9QTEFDRRADEhQKEEVOVElUWV9UWVBFX0RBVEUQBBIWChJFTlRJVFlfVFlQRV9OVU1CRVIQBRIUChBFTlRJVFlfVFlQRV9XT1JLEAYSFQoRRU5USVRZX1RZUEVfRVZFTlQQBxIVChFFTlRJVFlfVFlQRV9HUk9VUBAIEhUKEUVOVElUWV9UWVBFX1RISU5HEAkq1QEKD0Fzc2VydGlvblN0YXR1cxIgChxBU1NFUlRJT05fU1RBVFVTX1VOU1BFQ0lGSUVEEAASHQoZQVNTRVJUSU9OX1NUQVRVU19BU1NFUlRFRBABEhwKGEFTU0VSVElPTl9TVEFUVVNfTkVHQVRFRBACEh8KG0FTU0VSVElPTl9TVEFUVVNfUVVFU1RJT05FRBADEiEKHUFTU0VSVElPTl9TVEFUVVNfSFlQT1RIRVRJQ0FMEAQSHwobQVNTRVJUSU9OX1NUQVRVU19BVFRSSUJVVEVEEAUq1AEKD0VudGFpbG1lbnRMYWJlbBIgChxFTlRBSUxNRU5UX0xBQkVMX1VOU1BFQ0lGSUVEEAASHAoYRU5UQUlMTUVOVF9MQUJFTF9FTlRBSUxTEAESIAocRU5UQUlMTUVOVF9MQUJFTF9FTlRBSUxFRF9CWRACEh8KG0VOVEFJTE1FTlRfTEFCRUxfUEFSQVBIUkFTRRADEhwKGEVOVEFJTE1FTlRfTEFCRUxfTkVVVFJBTBAEEiAKHEVOVEFJTE1FTlRfTEFCRUxfQ09OVFJBRElDVFMQBTLjBAoPUmVsYXRpb25TZXJ2aWNlElsKEEV4dHJhY3RSZWxhdGlvbnMSIi5mYWNldHMudjEuRXh0cmFjdFJlbGF0aW9uc1JlcXVlc3QaIy5mYWNldHMudjEuRXh0cmFjdFJlbGF0aW9uc1Jlc3BvbnNlEkYKCUZpbGxTbG90cxIbLmZhY2V0cy52MS5GaWxsU2xvdHNSZXF1ZXN0GhwuZmFjZXRzLnYxLkZpbGxTbG90c1Jlc3BvbnNlElUKDlNjb3JlUmVsYXRpb25zEiAuZmFjZXRzLnYxLlNjb3JlUmVsYXRpb25zUmVxdWVzdBohLmZhY2V0cy52MS5TY29yZVJlbGF0aW9uc1Jlc3BvbnNlElsKEERldGVjdEVudGFpbG1lbnQSIi5mYWNldHMudjEuRGV0ZWN0RW50YWlsbWVudFJlcXVlc3QaIy5mYWNldHMudjEuRGV0ZWN0RW50YWlsbWVudFJlc3BvbnNlElIKDUxpc3RSZWxhdGlvbnMSHy5mYWNldHMudjEuTGlzdFJlbGF0aW9uc1JlcXVlc3QaIC5mYWNldHMudjEuTGlzdFJlbGF0aW9uc1Jlc3BvbnNlEkwKC0FkZFJlbGF0aW9uEh0uZmFjZXRzLnYxLkFkZFJlbGF0aW9uUmVxdWVzdBoeLmZhY2V0cy52MS5BZGRSZWxhdGlvblJlc3BvbnNlElUKDkRlbGV0ZVJlbGF0aW9uEiAuZmFjZXRzLnYxLkRlbGV0ZVJlbGF0aW9uUmVxdWVzdBohLmZhY2V0cy52MS5EZWxldGVSZWxhdGlvblJlc3BvbnNlYgZwcm90bzM", [file_facets_proto_v1_common]);
 
 /**
- * Position of an entity in a text.
- *
  * @generated from message facets.v1.EntitySpan
  */
 export type EntitySpan = Message<"facets.v1.EntitySpan"> & {
@@ -50,8 +48,6 @@ export const EntitySpanSchema: GenMessage<EntitySpan> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 0);
 
 /**
- * A text with its entities.
- *
  * @generated from message facets.v1.RelationText
  */
 export type RelationText = Message<"facets.v1.RelationText"> & {
@@ -76,41 +72,6 @@ export type RelationText = Message<"facets.v1.RelationText"> & {
  */
 export const RelationTextSchema: GenMessage<RelationText> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_relations, 1);
-
-/**
- * Limits of the entity pairs to examine.
- *
- * @generated from message facets.v1.PairLimits
- */
-export type PairLimits = Message<"facets.v1.PairLimits"> & {
-  /**
-   * Tokens between the entities, in [1, 100]; default 12.
-   *
-   * @generated from field: optional uint32 max_tokens_between = 1;
-   */
-  maxTokensBetween?: number | undefined;
-
-  /**
-   * Other entities between the entities, in [0, 20]; default 2.
-   *
-   * @generated from field: optional uint32 max_entities_between = 2;
-   */
-  maxEntitiesBetween?: number | undefined;
-
-  /**
-   * Pairs per sentence, closest first, in [1, 1000]; default 200.
-   *
-   * @generated from field: optional uint32 max_pairs = 3;
-   */
-  maxPairs?: number | undefined;
-};
-
-/**
- * Describes the message facets.v1.PairLimits.
- * Use `create(PairLimitsSchema)` to create a new message.
- */
-export const PairLimitsSchema: GenMessage<PairLimits> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 2);
 
 /**
  * An entity in a text.
@@ -152,7 +113,7 @@ export type EntityMention = Message<"facets.v1.EntityMention"> & {
  * Use `create(EntityMentionSchema)` to create a new message.
  */
 export const EntityMentionSchema: GenMessage<EntityMention> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 3);
+  messageDesc(file_facets_proto_v1_relations, 2);
 
 /**
  * The closest facets of a pattern and a relation.
@@ -187,7 +148,7 @@ export type FacetMeeting = Message<"facets.v1.FacetMeeting"> & {
  * Use `create(FacetMeetingSchema)` to create a new message.
  */
 export const FacetMeetingSchema: GenMessage<FacetMeeting> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 4);
+  messageDesc(file_facets_proto_v1_relations, 3);
 
 /**
  * A training pattern that expresses a relation.
@@ -215,11 +176,9 @@ export type SimilarPattern = Message<"facets.v1.SimilarPattern"> & {
  * Use `create(SimilarPatternSchema)` to create a new message.
  */
 export const SimilarPatternSchema: GenMessage<SimilarPattern> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 5);
+  messageDesc(file_facets_proto_v1_relations, 4);
 
 /**
- * A head and a tail by name.
- *
  * @generated from message facets.v1.NamedPair
  */
 export type NamedPair = Message<"facets.v1.NamedPair"> & {
@@ -243,11 +202,9 @@ export type NamedPair = Message<"facets.v1.NamedPair"> & {
  * Use `create(NamedPairSchema)` to create a new message.
  */
 export const NamedPairSchema: GenMessage<NamedPair> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 6);
+  messageDesc(file_facets_proto_v1_relations, 5);
 
 /**
- * Score of a relation for a pattern.
- *
  * @generated from message facets.v1.RelationScore
  */
 export type RelationScore = Message<"facets.v1.RelationScore"> & {
@@ -320,7 +277,7 @@ export type RelationScore = Message<"facets.v1.RelationScore"> & {
  * Use `create(RelationScoreSchema)` to create a new message.
  */
 export const RelationScoreSchema: GenMessage<RelationScore> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 7);
+  messageDesc(file_facets_proto_v1_relations, 6);
 
 /**
  * A relation near a facet.
@@ -348,11 +305,9 @@ export type NearRelation = Message<"facets.v1.NearRelation"> & {
  * Use `create(NearRelationSchema)` to create a new message.
  */
 export const NearRelationSchema: GenMessage<NearRelation> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 8);
+  messageDesc(file_facets_proto_v1_relations, 7);
 
 /**
- * Relations near one facet of a pattern.
- *
  * @generated from message facets.v1.FacetRelations
  */
 export type FacetRelations = Message<"facets.v1.FacetRelations"> & {
@@ -376,11 +331,9 @@ export type FacetRelations = Message<"facets.v1.FacetRelations"> & {
  * Use `create(FacetRelationsSchema)` to create a new message.
  */
 export const FacetRelationsSchema: GenMessage<FacetRelations> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 9);
+  messageDesc(file_facets_proto_v1_relations, 8);
 
 /**
- * Relations that a sentence pattern expresses.
- *
  * @generated from message facets.v1.PatternScore
  */
 export type PatternScore = Message<"facets.v1.PatternScore"> & {
@@ -439,7 +392,7 @@ export type PatternScore = Message<"facets.v1.PatternScore"> & {
  * Use `create(PatternScoreSchema)` to create a new message.
  */
 export const PatternScoreSchema: GenMessage<PatternScore> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 10);
+  messageDesc(file_facets_proto_v1_relations, 9);
 
 /**
  * @generated from message facets.v1.ExtractRelationsRequest
@@ -467,7 +420,7 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   entitySource: EntitySource;
 
   /**
-   * Names of entities, at most Limits.max_gazetteer_names; matched exactly, longest first.
+   * Names of entities, at most 100,000; matched exactly, longest first.
    *
    * @generated from field: repeated string gazetteer_names = 4;
    */
@@ -482,13 +435,6 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   relations: string[];
 
   /**
-   * Limits of the entity pairs.
-   *
-   * @generated from field: facets.v1.PairLimits pair_limits = 6;
-   */
-  pairLimits?: PairLimits | undefined;
-
-  /**
    * Also return pairs without an accepted relation.
    *
    * @generated from field: bool include_unrelated = 7;
@@ -496,7 +442,7 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
   includeUnrelated: boolean;
 
   /**
-   * Relations per pair, accepted or not, in [1, Limits.max_top_k]; default: the accepted ones, at most 50.
+   * Relations per pair, accepted or not, in [1, 1,000]; default: the accepted ones, at most 50.
    *
    * @generated from field: optional uint32 top_k = 8;
    */
@@ -522,7 +468,7 @@ export type ExtractRelationsRequest = Message<"facets.v1.ExtractRelationsRequest
  * Use `create(ExtractRelationsRequestSchema)` to create a new message.
  */
 export const ExtractRelationsRequestSchema: GenMessage<ExtractRelationsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 11);
+  messageDesc(file_facets_proto_v1_relations, 10);
 
 /**
  * @generated from message facets.v1.ExtractRelationsResponse
@@ -555,7 +501,7 @@ export type ExtractRelationsResponse = Message<"facets.v1.ExtractRelationsRespon
  * Use `create(ExtractRelationsResponseSchema)` to create a new message.
  */
 export const ExtractRelationsResponseSchema: GenMessage<ExtractRelationsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 12);
+  messageDesc(file_facets_proto_v1_relations, 11);
 
 /**
  * @generated from message facets.v1.TextRelations
@@ -596,7 +542,7 @@ export type TextRelations = Message<"facets.v1.TextRelations"> & {
  * Use `create(TextRelationsSchema)` to create a new message.
  */
 export const TextRelationsSchema: GenMessage<TextRelations> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 13);
+  messageDesc(file_facets_proto_v1_relations, 12);
 
 /**
  * An ordered pair of entities of one sentence: relation(head, tail).
@@ -645,7 +591,7 @@ export type EntityPair = Message<"facets.v1.EntityPair"> & {
  * Use `create(EntityPairSchema)` to create a new message.
  */
 export const EntityPairSchema: GenMessage<EntityPair> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 14);
+  messageDesc(file_facets_proto_v1_relations, 13);
 
 /**
  * The question: which tail t satisfies relation(head, t)?
@@ -674,7 +620,7 @@ export type Slot = Message<"facets.v1.Slot"> & {
  * Use `create(SlotSchema)` to create a new message.
  */
 export const SlotSchema: GenMessage<Slot> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 15);
+  messageDesc(file_facets_proto_v1_relations, 14);
 
 /**
  * @generated from message facets.v1.FillSlotsRequest
@@ -716,14 +662,7 @@ export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
   gazetteerNames: string[];
 
   /**
-   * As in ExtractRelationsRequest.
-   *
-   * @generated from field: facets.v1.PairLimits pair_limits = 6;
-   */
-  pairLimits?: PairLimits | undefined;
-
-  /**
-   * Tails per slot, in [1, Limits.max_top_k]; default 10.
+   * Tails per slot, in [1, 1,000]; default 10.
    *
    * @generated from field: optional uint32 top_k = 7;
    */
@@ -742,7 +681,7 @@ export type FillSlotsRequest = Message<"facets.v1.FillSlotsRequest"> & {
  * Use `create(FillSlotsRequestSchema)` to create a new message.
  */
 export const FillSlotsRequestSchema: GenMessage<FillSlotsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 16);
+  messageDesc(file_facets_proto_v1_relations, 15);
 
 /**
  * @generated from message facets.v1.FillSlotsResponse
@@ -775,7 +714,7 @@ export type FillSlotsResponse = Message<"facets.v1.FillSlotsResponse"> & {
  * Use `create(FillSlotsResponseSchema)` to create a new message.
  */
 export const FillSlotsResponseSchema: GenMessage<FillSlotsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 17);
+  messageDesc(file_facets_proto_v1_relations, 16);
 
 /**
  * @generated from message facets.v1.FilledSlot
@@ -794,7 +733,7 @@ export type FilledSlot = Message<"facets.v1.FilledSlot"> & {
  * Use `create(FilledSlotSchema)` to create a new message.
  */
 export const FilledSlotSchema: GenMessage<FilledSlot> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 18);
+  messageDesc(file_facets_proto_v1_relations, 17);
 
 /**
  * @generated from message facets.v1.RankedTail
@@ -841,7 +780,7 @@ export type RankedTail = Message<"facets.v1.RankedTail"> & {
  * Use `create(RankedTailSchema)` to create a new message.
  */
 export const RankedTailSchema: GenMessage<RankedTail> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 19);
+  messageDesc(file_facets_proto_v1_relations, 18);
 
 /**
  * @generated from message facets.v1.TailMention
@@ -867,14 +806,14 @@ export type TailMention = Message<"facets.v1.TailMention"> & {
  * Use `create(TailMentionSchema)` to create a new message.
  */
 export const TailMentionSchema: GenMessage<TailMention> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 20);
+  messageDesc(file_facets_proto_v1_relations, 19);
 
 /**
  * @generated from message facets.v1.ScoreRelationsRequest
  */
 export type ScoreRelationsRequest = Message<"facets.v1.ScoreRelationsRequest"> & {
   /**
-   * Sentence patterns, 1 to Limits.max_patterns_per_request, each at most Limits.max_text_bytes bytes.
+   * Sentence patterns, 1 to Limits.max_patterns_per_request, each at most 32 KiB by default.
    *
    * @generated from field: repeated string patterns = 1;
    */
@@ -896,7 +835,7 @@ export type ScoreRelationsRequest = Message<"facets.v1.ScoreRelationsRequest"> &
   relations: string[];
 
   /**
-   * Relations per pattern, in [1, Limits.max_top_k]; default 10, or all if relations are given.
+   * Relations per pattern, in [1, 1,000]; default 10, or all if relations are given.
    *
    * @generated from field: optional uint32 top_k = 4;
    */
@@ -915,7 +854,7 @@ export type ScoreRelationsRequest = Message<"facets.v1.ScoreRelationsRequest"> &
  * Use `create(ScoreRelationsRequestSchema)` to create a new message.
  */
 export const ScoreRelationsRequestSchema: GenMessage<ScoreRelationsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 21);
+  messageDesc(file_facets_proto_v1_relations, 20);
 
 /**
  * @generated from message facets.v1.ScoreRelationsResponse
@@ -948,7 +887,7 @@ export type ScoreRelationsResponse = Message<"facets.v1.ScoreRelationsResponse">
  * Use `create(ScoreRelationsResponseSchema)` to create a new message.
  */
 export const ScoreRelationsResponseSchema: GenMessage<ScoreRelationsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 22);
+  messageDesc(file_facets_proto_v1_relations, 21);
 
 /**
  * @generated from message facets.v1.DetectEntailmentRequest
@@ -974,21 +913,21 @@ export type DetectEntailmentRequest = Message<"facets.v1.DetectEntailmentRequest
  * Use `create(DetectEntailmentRequestSchema)` to create a new message.
  */
 export const DetectEntailmentRequestSchema: GenMessage<DetectEntailmentRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 23);
+  messageDesc(file_facets_proto_v1_relations, 22);
 
 /**
  * @generated from message facets.v1.EntailmentPair
  */
 export type EntailmentPair = Message<"facets.v1.EntailmentPair"> & {
   /**
-   * Pattern that may entail the hypothesis, at most Limits.max_text_bytes bytes.
+   * Pattern that may entail the hypothesis, at most 32 KiB by default.
    *
    * @generated from field: string premise = 1;
    */
   premise: string;
 
   /**
-   * Pattern that may follow from the premise, at most Limits.max_text_bytes bytes.
+   * Pattern that may follow from the premise, at most 32 KiB by default.
    *
    * @generated from field: string hypothesis = 2;
    */
@@ -1000,7 +939,7 @@ export type EntailmentPair = Message<"facets.v1.EntailmentPair"> & {
  * Use `create(EntailmentPairSchema)` to create a new message.
  */
 export const EntailmentPairSchema: GenMessage<EntailmentPair> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 24);
+  messageDesc(file_facets_proto_v1_relations, 23);
 
 /**
  * @generated from message facets.v1.DetectEntailmentResponse
@@ -1033,7 +972,7 @@ export type DetectEntailmentResponse = Message<"facets.v1.DetectEntailmentRespon
  * Use `create(DetectEntailmentResponseSchema)` to create a new message.
  */
 export const DetectEntailmentResponseSchema: GenMessage<DetectEntailmentResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 25);
+  messageDesc(file_facets_proto_v1_relations, 24);
 
 /**
  * @generated from message facets.v1.Entailment
@@ -1115,11 +1054,9 @@ export type Entailment = Message<"facets.v1.Entailment"> & {
  * Use `create(EntailmentSchema)` to create a new message.
  */
 export const EntailmentSchema: GenMessage<Entailment> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 26);
+  messageDesc(file_facets_proto_v1_relations, 25);
 
 /**
- * A relation of a model.
- *
  * @generated from message facets.v1.Relation
  */
 export type Relation = Message<"facets.v1.Relation"> & {
@@ -1213,7 +1150,7 @@ export type Relation = Message<"facets.v1.Relation"> & {
  * Use `create(RelationSchema)` to create a new message.
  */
 export const RelationSchema: GenMessage<Relation> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 27);
+  messageDesc(file_facets_proto_v1_relations, 26);
 
 /**
  * @generated from message facets.v1.ListRelationsRequest
@@ -1227,7 +1164,7 @@ export type ListRelationsRequest = Message<"facets.v1.ListRelationsRequest"> & {
   model: string;
 
   /**
-   * Entries per page, in [1, Limits.max_page_size]; 0: 100.
+   * Entries per page, in [1, 1,000]; 0: 100.
    *
    * @generated from field: uint32 page_size = 2;
    */
@@ -1246,7 +1183,7 @@ export type ListRelationsRequest = Message<"facets.v1.ListRelationsRequest"> & {
  * Use `create(ListRelationsRequestSchema)` to create a new message.
  */
 export const ListRelationsRequestSchema: GenMessage<ListRelationsRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 28);
+  messageDesc(file_facets_proto_v1_relations, 27);
 
 /**
  * @generated from message facets.v1.ListRelationsResponse
@@ -1279,7 +1216,7 @@ export type ListRelationsResponse = Message<"facets.v1.ListRelationsResponse"> &
  * Use `create(ListRelationsResponseSchema)` to create a new message.
  */
 export const ListRelationsResponseSchema: GenMessage<ListRelationsResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 29);
+  messageDesc(file_facets_proto_v1_relations, 28);
 
 /**
  * @generated from message facets.v1.AddRelationRequest
@@ -1319,7 +1256,7 @@ export type AddRelationRequest = Message<"facets.v1.AddRelationRequest"> & {
  * Use `create(AddRelationRequestSchema)` to create a new message.
  */
 export const AddRelationRequestSchema: GenMessage<AddRelationRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 30);
+  messageDesc(file_facets_proto_v1_relations, 29);
 
 /**
  * @generated from message facets.v1.AddRelationResponse
@@ -1345,7 +1282,7 @@ export type AddRelationResponse = Message<"facets.v1.AddRelationResponse"> & {
  * Use `create(AddRelationResponseSchema)` to create a new message.
  */
 export const AddRelationResponseSchema: GenMessage<AddRelationResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 31);
+  messageDesc(file_facets_proto_v1_relations, 30);
 
 /**
  * @generated from message facets.v1.DeleteRelationRequest
@@ -1371,7 +1308,7 @@ export type DeleteRelationRequest = Message<"facets.v1.DeleteRelationRequest"> &
  * Use `create(DeleteRelationRequestSchema)` to create a new message.
  */
 export const DeleteRelationRequestSchema: GenMessage<DeleteRelationRequest> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 32);
+  messageDesc(file_facets_proto_v1_relations, 31);
 
 /**
  * @generated from message facets.v1.DeleteRelationResponse
@@ -1390,7 +1327,7 @@ export type DeleteRelationResponse = Message<"facets.v1.DeleteRelationResponse">
  * Use `create(DeleteRelationResponseSchema)` to create a new message.
  */
 export const DeleteRelationResponseSchema: GenMessage<DeleteRelationResponse> = /*@__PURE__*/
-  messageDesc(file_facets_proto_v1_relations, 33);
+  messageDesc(file_facets_proto_v1_relations, 32);
 
 /**
  * Source of the entities of texts.
@@ -1435,14 +1372,10 @@ export const EntitySourceSchema: GenEnum<EntitySource> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_relations, 0);
 
 /**
- * Type of an entity.
- *
  * @generated from enum facets.v1.EntityType
  */
 export enum EntityType {
   /**
-   * Unknown.
-   *
    * @generated from enum value: ENTITY_TYPE_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -1524,8 +1457,6 @@ export const EntityTypeSchema: GenEnum<EntityType> = /*@__PURE__*/
  */
 export enum AssertionStatus {
   /**
-   * Never sent.
-   *
    * @generated from enum value: ASSERTION_STATUS_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -1579,8 +1510,6 @@ export const AssertionStatusSchema: GenEnum<AssertionStatus> = /*@__PURE__*/
  */
 export enum EntailmentLabel {
   /**
-   * Never sent.
-   *
    * @generated from enum value: ENTAILMENT_LABEL_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,

@@ -14,14 +14,14 @@ import type { Message } from "@bufbuild/protobuf";
  * Describes the file facets_proto/v1/texts.proto.
  */
 export const file_facets_proto_v1_texts: GenFile = /*@__PURE__*/
-  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMi+AEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBEioKC3Njb3JlX3JhbmdlGAggASgOMhUuZmFjZXRzLnYxLlNjb3JlUmFuZ2VCDAoKX251bV93b3JkcyIpCghUZXh0UGFpchINCgVmaXJzdBgBIAEoCRIOCgZzZWNvbmQYAiABKAkiwgEKDVNjb3JlUmVzcG9uc2USJAoGc2NvcmVzGAEgAygLMhQuZmFjZXRzLnYxLlBhaXJTY29yZRIrCgZtZXRob2QYAiABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YAyABKAgSJgoFbW9kZWwYBCABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBSABKAsyEi5mYWNldHMudjEuVGltaW5ncyLVAQoJUGFpclNjb3JlEg0KBXNjb3JlGAEgASgBEh0KEGNhbGlicmF0ZWRfc2NvcmUYAiABKAFIAIgBARIvCgtleHBsYW5hdGlvbhgDIAEoCzIaLmZhY2V0cy52MS5QYWlyRXhwbGFuYXRpb24SKAoFbGFiZWwYBCABKA4yGS5mYWNldHMudjEuSW5mZXJlbmNlTGFiZWwSKgoLZGlmZmVyZW5jZXMYBSADKAsyFS5mYWNldHMudjEuRGlmZmVyZW5jZUITChFfY2FsaWJyYXRlZF9zY29yZSK2AQoKRGlmZmVyZW5jZRInCgRraW5kGAEgASgOMhkuZmFjZXRzLnYxLkRpZmZlcmVuY2VLaW5kEg0KBWZpcnN0GAIgASgJEg4KBnNlY29uZBgDIAEoCRITCgtmaXJzdF9zdGFydBgEIAEoBRIRCglmaXJzdF9lbmQYBSABKAUSFAoMc2Vjb25kX3N0YXJ0GAYgASgFEhIKCnNlY29uZF9lbmQYByABKAUSDgoGd2VpZ2h0GAggASgBIpwBCg9QYWlyRXhwbGFuYXRpb24SJgoHbWF0Y2hlcxgBIAMoCzIVLmZhY2V0cy52MS5GYWNldE1hdGNoEi8KDGZpcnN0X3Rva2VucxgCIAMoCzIZLmZhY2V0cy52MS5Ub2tlbkF0dGVudGlvbhIwCg1zZWNvbmRfdG9rZW5zGAMgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uIr8BChBTdW1tYXJpemVSZXF1ZXN0Ei0KCWRvY3VtZW50cxgBIAMoCzIaLmZhY2V0cy52MS5TdW1tYXJ5RG9jdW1lbnQSDQoFbW9kZWwYAiABKAkSFwoNbnVtX3NlbnRlbmNlcxgDIAEoDUgAEhMKCW1heF93b3JkcxgEIAEoDUgAEiYKBW9yZGVyGAUgASgOMhcuZmFjZXRzLnYxLlN1bW1hcnlPcmRlchINCgVxdWVyeRgGIAEoCUIICgZidWRnZXQiWQoPU3VtbWFyeURvY3VtZW50Eg4KBHRleHQYASABKAlIABIsCglzZW50ZW5jZXMYAiABKAsyFy5mYWNldHMudjEuU2VudGVuY2VMaXN0SABCCAoGc291cmNlIiEKDFNlbnRlbmNlTGlzdBIRCglzZW50ZW5jZXMYASADKAkihwEKEVN1bW1hcml6ZVJlc3BvbnNlEiUKCXN1bW1hcmllcxgBIAMoCzISLmZhY2V0cy52MS5TdW1tYXJ5EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MigQEKB1N1bW1hcnkSLQoJc2VudGVuY2VzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlTZW50ZW5jZRIhChludW1fc2VudGVuY2VzX2luX2RvY3VtZW50GAIgASgNEhEKCW51bV93b3JkcxgDIAEoDRIRCgloYXNfcHJvc2UYBCABKAgibgoPU3VtbWFyeVNlbnRlbmNlEgwKBHRleHQYASABKAkSEAoIc2VudGVuY2UYAiABKA0SDQoFc3RhcnQYAyABKA0SCwoDZW5kGAQgASgNEhEKCXNlbGVjdGlvbhgFIAEoDRIMCgRnYWluGAYgASgBIp8BChRTdWdnZXN0VG9waWNzUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIXCgpudW1fdG9waWNzGAMgASgNSACIAQESFgoJbnVtX3dvcmRzGAQgASgNSAGIAQESDAoEa2VlcBgFIAMoCRINCgVhdm9pZBgGIAMoCUINCgtfbnVtX3RvcGljc0IMCgpfbnVtX3dvcmRzIooBChVTdWdnZXN0VG9waWNzUmVzcG9uc2USJAoFdGV4dHMYASADKAsyFS5mYWNldHMudjEuVGV4dFRvcGljcxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlYKClRleHRUb3BpY3MSIAoGdG9waWNzGAEgAygLMhAuZmFjZXRzLnYxLlRvcGljEiYKB3ZlY3RvcnMYAiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSJnCgVUb3BpYxIlCgV3b3JkcxgBIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIXCgpsaWtlbGlob29kGAIgASgBSACIAQESDwoHbm92ZWx0eRgDIAEoAUINCgtfbGlrZWxpaG9vZCrdAgoQU2ltaWxhcml0eU1ldGhvZBIhCh1TSU1JTEFSSVRZX01FVEhPRF9VTlNQRUNJRklFRBAAEh4KGlNJTUlMQVJJVFlfTUVUSE9EX0NPREVCT09LEAESHwobU0lNSUxBUklUWV9NRVRIT0RfTUFYX0ZBQ0VUEAISHQoZU0lNSUxBUklUWV9NRVRIT0RfQVZFUkFHRRADEikKJVNJTUlMQVJJVFlfTUVUSE9EX1BST0JBQklMSVRZX0FWRVJBR0UQBBIZChVTSU1JTEFSSVRZX01FVEhPRF9TSUYQBRIZChVTSU1JTEFSSVRZX01FVEhPRF9XTUQQBhIlCiFTSU1JTEFSSVRZX01FVEhPRF9QUk9CQUJJTElUWV9XTUQQBxIdChlTSU1JTEFSSVRZX01FVEhPRF9FTkNPREVSEAgSHwobU0lNSUxBUklUWV9NRVRIT0RfQUxJR05NRU5UEAkqjAEKDkluZmVyZW5jZUxhYmVsEh8KG0lORkVSRU5DRV9MQUJFTF9VTlNQRUNJRklFRBAAEhsKF0lORkVSRU5DRV9MQUJFTF9FTlRBSUxTEAESGwoXSU5GRVJFTkNFX0xBQkVMX05FVVRSQUwQAhIfChtJTkZFUkVOQ0VfTEFCRUxfQ09OVFJBRElDVFMQAyqZAgoORGlmZmVyZW5jZUtpbmQSHwobRElGRkVSRU5DRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYRElGRkVSRU5DRV9LSU5EX05FR0FUSU9OEAESGwoXRElGRkVSRU5DRV9LSU5EX0FOVE9OWU0QAhIZChVESUZGRVJFTkNFX0tJTkRfUk9MRVMQAxIaChZESUZGRVJFTkNFX0tJTkRfTlVNQkVSEAQSGAoURElGRkVSRU5DRV9LSU5EX0RBVEUQBRIeChpESUZGRVJFTkNFX0tJTkRfUVVBTlRJRklFUhAGEh8KG0RJRkZFUkVOQ0VfS0lORF9QUkVQT1NJVElPThAHEhkKFURJRkZFUkVOQ0VfS0lORF9NT0RBTBAIKmQKClNjb3JlUmFuZ2USGwoXU0NPUkVfUkFOR0VfVU5TUEVDSUZJRUQQABIbChdTQ09SRV9SQU5HRV9aRVJPX1RPX09ORRABEhwKGFNDT1JFX1JBTkdFX1pFUk9fVE9fRklWRRACKmYKDFN1bW1hcnlPcmRlchIdChlTVU1NQVJZX09SREVSX1VOU1BFQ0lGSUVEEAASGgoWU1VNTUFSWV9PUkRFUl9PUklHSU5BTBABEhsKF1NVTU1BUllfT1JERVJfU0VMRUNUSU9OEAIy4gEKEEVtYmVkZGluZ1NlcnZpY2USOgoFRW1iZWQSFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0GhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2USUAoLRW1iZWRTdHJlYW0SHS5mYWNldHMudjEuRW1iZWRTdHJlYW1SZXF1ZXN0Gh4uZmFjZXRzLnYxLkVtYmVkU3RyZWFtUmVzcG9uc2UoATABEkAKB0V4cGxhaW4SGS5mYWNldHMudjEuRXhwbGFpblJlcXVlc3QaGi5mYWNldHMudjEuRXhwbGFpblJlc3BvbnNlMk8KEVNpbWlsYXJpdHlTZXJ2aWNlEjoKBVNjb3JlEhcuZmFjZXRzLnYxLlNjb3JlUmVxdWVzdBoYLmZhY2V0cy52MS5TY29yZVJlc3BvbnNlMl4KFFN1bW1hcml6YXRpb25TZXJ2aWNlEkYKCVN1bW1hcml6ZRIbLmZhY2V0cy52MS5TdW1tYXJpemVSZXF1ZXN0GhwuZmFjZXRzLnYxLlN1bW1hcml6ZVJlc3BvbnNlMmIKDFRvcGljU2VydmljZRJSCg1TdWdnZXN0VG9waWNzEh8uZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXF1ZXN0GiAuZmFjZXRzLnYxLlN1Z2dlc3RUb3BpY3NSZXNwb25zZWIGcHJvdG8z", [file_facets_proto_v1_common, file_google_rpc_status]);
+  fileDesc("ChtmYWNldHNfcHJvdG8vdjEvdGV4dHMucHJvdG8SCWZhY2V0cy52MSKpAQoMRW1iZWRSZXF1ZXN0Eg0KBXRleHRzGAEgAygJEg0KBW1vZGVsGAIgASgJEhEKCW5vcm1hbGl6ZRgDIAEoCBIiCgVkdHlwZRgEIAEoDjITLmZhY2V0cy52MS5EYXRhVHlwZRIVCg1pbmNsdWRlX3NwYW5zGAUgASgIEhcKD2luY2x1ZGVfdmVjdG9ycxgGIAEoCBIUCgx2ZWN0b3JzX29ubHkYByABKAgijQIKDUVtYmVkUmVzcG9uc2USLwoQZmFjZXRfZW1iZWRkaW5ncxgBIAEoCzIVLmZhY2V0cy52MS5GYWNldEFycmF5EioKC3Rva2VuX3N0YXRzGAIgAygLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMSJgoFbW9kZWwYAyABKAsyFy5mYWNldHMudjEuTW9kZWxWZXJzaW9uEiMKB3RpbWluZ3MYBCABKAsyEi5mYWNldHMudjEuVGltaW5ncxIqCgtmYWNldF9zcGFucxgFIAMoCzIVLmZhY2V0cy52MS5GYWNldFNwYW5zEiYKB3ZlY3RvcnMYBiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSIsCgpGYWNldFNwYW5zEh4KBXNwYW5zGAEgAygLMg8uZmFjZXRzLnYxLlNwYW4iUAoSRW1iZWRTdHJlYW1SZXF1ZXN0EhAKCHNlcXVlbmNlGAEgASgEEigKB3JlcXVlc3QYAiABKAsyFy5mYWNldHMudjEuRW1iZWRSZXF1ZXN0IoUBChNFbWJlZFN0cmVhbVJlc3BvbnNlEhAKCHNlcXVlbmNlGAEgASgEEiwKCHJlc3BvbnNlGAIgASgLMhguZmFjZXRzLnYxLkVtYmVkUmVzcG9uc2VIABIjCgVlcnJvchgDIAEoCzISLmdvb2dsZS5ycGMuU3RhdHVzSABCCQoHb3V0Y29tZSJUCg5FeHBsYWluUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIWCgludW1fd29yZHMYAyABKA1IAIgBAUIMCgpfbnVtX3dvcmRzIpABCg9FeHBsYWluUmVzcG9uc2USMAoMZXhwbGFuYXRpb25zGAEgAygLMhouZmFjZXRzLnYxLlRleHRFeHBsYW5hdGlvbhImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIo8BCg9UZXh0RXhwbGFuYXRpb24SKQoGdG9rZW5zGAEgAygLMhkuZmFjZXRzLnYxLlRva2VuQXR0ZW50aW9uEiUKBmZhY2V0cxgCIAMoCzIVLmZhY2V0cy52MS5GYWNldFdvcmRzEioKC3Rva2VuX3N0YXRzGAMgASgLMhUuZmFjZXRzLnYxLlRva2VuU3RhdHMizAEKDFNjb3JlUmVxdWVzdBIiCgVwYWlycxgBIAMoCzITLmZhY2V0cy52MS5UZXh0UGFpchINCgVtb2RlbBgCIAEoCRIrCgZtZXRob2QYAyABKA4yGy5mYWNldHMudjEuU2ltaWxhcml0eU1ldGhvZBIRCglhdHRlbnRpb24YBCABKAgSDwoHZXhwbGFpbhgFIAEoCBISCgpjYWxpYnJhdGVkGAYgASgIEhYKCW51bV93b3JkcxgHIAEoDUgAiAEBQgwKCl9udW1fd29yZHMiKQoIVGV4dFBhaXISDQoFZmlyc3QYASABKAkSDgoGc2Vjb25kGAIgASgJIsIBCg1TY29yZVJlc3BvbnNlEiQKBnNjb3JlcxgBIAMoCzIULmZhY2V0cy52MS5QYWlyU2NvcmUSKwoGbWV0aG9kGAIgASgOMhsuZmFjZXRzLnYxLlNpbWlsYXJpdHlNZXRob2QSEQoJYXR0ZW50aW9uGAMgASgIEiYKBW1vZGVsGAQgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAUgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3Mi1QEKCVBhaXJTY29yZRINCgVzY29yZRgBIAEoARIdChBjYWxpYnJhdGVkX3Njb3JlGAIgASgBSACIAQESLwoLZXhwbGFuYXRpb24YAyABKAsyGi5mYWNldHMudjEuUGFpckV4cGxhbmF0aW9uEigKBWxhYmVsGAQgASgOMhkuZmFjZXRzLnYxLkluZmVyZW5jZUxhYmVsEioKC2RpZmZlcmVuY2VzGAUgAygLMhUuZmFjZXRzLnYxLkRpZmZlcmVuY2VCEwoRX2NhbGlicmF0ZWRfc2NvcmUitgEKCkRpZmZlcmVuY2USJwoEa2luZBgBIAEoDjIZLmZhY2V0cy52MS5EaWZmZXJlbmNlS2luZBINCgVmaXJzdBgCIAEoCRIOCgZzZWNvbmQYAyABKAkSEwoLZmlyc3Rfc3RhcnQYBCABKAUSEQoJZmlyc3RfZW5kGAUgASgFEhQKDHNlY29uZF9zdGFydBgGIAEoBRISCgpzZWNvbmRfZW5kGAcgASgFEg4KBndlaWdodBgIIAEoASKcAQoPUGFpckV4cGxhbmF0aW9uEiYKB21hdGNoZXMYASADKAsyFS5mYWNldHMudjEuRmFjZXRNYXRjaBIvCgxmaXJzdF90b2tlbnMYAiADKAsyGS5mYWNldHMudjEuVG9rZW5BdHRlbnRpb24SMAoNc2Vjb25kX3Rva2VucxgDIAMoCzIZLmZhY2V0cy52MS5Ub2tlbkF0dGVudGlvbiKXAQoQU3VtbWFyaXplUmVxdWVzdBItCglkb2N1bWVudHMYASADKAsyGi5mYWNldHMudjEuU3VtbWFyeURvY3VtZW50Eg0KBW1vZGVsGAIgASgJEhcKDW51bV9zZW50ZW5jZXMYAyABKA1IABITCgltYXhfd29yZHMYBCABKA1IABINCgVxdWVyeRgGIAEoCUIICgZidWRnZXQiWQoPU3VtbWFyeURvY3VtZW50Eg4KBHRleHQYASABKAlIABIsCglzZW50ZW5jZXMYAiABKAsyFy5mYWNldHMudjEuU2VudGVuY2VMaXN0SABCCAoGc291cmNlIiEKDFNlbnRlbmNlTGlzdBIRCglzZW50ZW5jZXMYASADKAkihwEKEVN1bW1hcml6ZVJlc3BvbnNlEiUKCXN1bW1hcmllcxgBIAMoCzISLmZhY2V0cy52MS5TdW1tYXJ5EiYKBW1vZGVsGAIgASgLMhcuZmFjZXRzLnYxLk1vZGVsVmVyc2lvbhIjCgd0aW1pbmdzGAMgASgLMhIuZmFjZXRzLnYxLlRpbWluZ3MigQEKB1N1bW1hcnkSLQoJc2VudGVuY2VzGAEgAygLMhouZmFjZXRzLnYxLlN1bW1hcnlTZW50ZW5jZRIhChludW1fc2VudGVuY2VzX2luX2RvY3VtZW50GAIgASgNEhEKCW51bV93b3JkcxgDIAEoDRIRCgloYXNfcHJvc2UYBCABKAgibgoPU3VtbWFyeVNlbnRlbmNlEgwKBHRleHQYASABKAkSEAoIc2VudGVuY2UYAiABKA0SDQoFc3RhcnQYAyABKA0SCwoDZW5kGAQgASgNEhEKCXNlbGVjdGlvbhgFIAEoDRIMCgRnYWluGAYgASgBIp8BChRTdWdnZXN0VG9waWNzUmVxdWVzdBINCgV0ZXh0cxgBIAMoCRINCgVtb2RlbBgCIAEoCRIXCgpudW1fdG9waWNzGAMgASgNSACIAQESFgoJbnVtX3dvcmRzGAQgASgNSAGIAQESDAoEa2VlcBgFIAMoCRINCgVhdm9pZBgGIAMoCUINCgtfbnVtX3RvcGljc0IMCgpfbnVtX3dvcmRzIooBChVTdWdnZXN0VG9waWNzUmVzcG9uc2USJAoFdGV4dHMYASADKAsyFS5mYWNldHMudjEuVGV4dFRvcGljcxImCgVtb2RlbBgCIAEoCzIXLmZhY2V0cy52MS5Nb2RlbFZlcnNpb24SIwoHdGltaW5ncxgDIAEoCzISLmZhY2V0cy52MS5UaW1pbmdzIlYKClRleHRUb3BpY3MSIAoGdG9waWNzGAEgAygLMhAuZmFjZXRzLnYxLlRvcGljEiYKB3ZlY3RvcnMYAiABKAsyFS5mYWNldHMudjEuRmFjZXRBcnJheSJnCgVUb3BpYxIlCgV3b3JkcxgBIAMoCzIWLmZhY2V0cy52MS5OZWFyZXN0V29yZBIXCgpsaWtlbGlob29kGAIgASgBSACIAQESDwoHbm92ZWx0eRgDIAEoAUINCgtfbGlrZWxpaG9vZCrdAgoQU2ltaWxhcml0eU1ldGhvZBIhCh1TSU1JTEFSSVRZX01FVEhPRF9VTlNQRUNJRklFRBAAEh4KGlNJTUlMQVJJVFlfTUVUSE9EX0NPREVCT09LEAESHwobU0lNSUxBUklUWV9NRVRIT0RfTUFYX0ZBQ0VUEAISHQoZU0lNSUxBUklUWV9NRVRIT0RfQVZFUkFHRRADEikKJVNJTUlMQVJJVFlfTUVUSE9EX1BST0JBQklMSVRZX0FWRVJBR0UQBBIZChVTSU1JTEFSSVRZX01FVEhPRF9TSUYQBRIZChVTSU1JTEFSSVRZX01FVEhPRF9XTUQQBhIlCiFTSU1JTEFSSVRZX01FVEhPRF9QUk9CQUJJTElUWV9XTUQQBxIdChlTSU1JTEFSSVRZX01FVEhPRF9FTkNPREVSEAgSHwobU0lNSUxBUklUWV9NRVRIT0RfQUxJR05NRU5UEAkqjAEKDkluZmVyZW5jZUxhYmVsEh8KG0lORkVSRU5DRV9MQUJFTF9VTlNQRUNJRklFRBAAEhsKF0lORkVSRU5DRV9MQUJFTF9FTlRBSUxTEAESGwoXSU5GRVJFTkNFX0xBQkVMX05FVVRSQUwQAhIfChtJTkZFUkVOQ0VfTEFCRUxfQ09OVFJBRElDVFMQAyqZAgoORGlmZmVyZW5jZUtpbmQSHwobRElGRkVSRU5DRV9LSU5EX1VOU1BFQ0lGSUVEEAASHAoYRElGRkVSRU5DRV9LSU5EX05FR0FUSU9OEAESGwoXRElGRkVSRU5DRV9LSU5EX0FOVE9OWU0QAhIZChVESUZGRVJFTkNFX0tJTkRfUk9MRVMQAxIaChZESUZGRVJFTkNFX0tJTkRfTlVNQkVSEAQSGAoURElGRkVSRU5DRV9LSU5EX0RBVEUQBRIeChpESUZGRVJFTkNFX0tJTkRfUVVBTlRJRklFUhAGEh8KG0RJRkZFUkVOQ0VfS0lORF9QUkVQT1NJVElPThAHEhkKFURJRkZFUkVOQ0VfS0lORF9NT0RBTBAIMuIBChBFbWJlZGRpbmdTZXJ2aWNlEjoKBUVtYmVkEhcuZmFjZXRzLnYxLkVtYmVkUmVxdWVzdBoYLmZhY2V0cy52MS5FbWJlZFJlc3BvbnNlElAKC0VtYmVkU3RyZWFtEh0uZmFjZXRzLnYxLkVtYmVkU3RyZWFtUmVxdWVzdBoeLmZhY2V0cy52MS5FbWJlZFN0cmVhbVJlc3BvbnNlKAEwARJACgdFeHBsYWluEhkuZmFjZXRzLnYxLkV4cGxhaW5SZXF1ZXN0GhouZmFjZXRzLnYxLkV4cGxhaW5SZXNwb25zZTJPChFTaW1pbGFyaXR5U2VydmljZRI6CgVTY29yZRIXLmZhY2V0cy52MS5TY29yZVJlcXVlc3QaGC5mYWNldHMudjEuU2NvcmVSZXNwb25zZTJeChRTdW1tYXJpemF0aW9uU2VydmljZRJGCglTdW1tYXJpemUSGy5mYWNldHMudjEuU3VtbWFyaXplUmVxdWVzdBocLmZhY2V0cy52MS5TdW1tYXJpemVSZXNwb25zZTJiCgxUb3BpY1NlcnZpY2USUgoNU3VnZ2VzdFRvcGljcxIfLmZhY2V0cy52MS5TdWdnZXN0VG9waWNzUmVxdWVzdBogLmZhY2V0cy52MS5TdWdnZXN0VG9waWNzUmVzcG9uc2ViBnByb3RvMw", [file_facets_proto_v1_common, file_google_rpc_status]);
 
 /**
  * @generated from message facets.v1.EmbedRequest
  */
 export type EmbedRequest = Message<"facets.v1.EmbedRequest"> & {
   /**
-   * Texts, 1 to Limits.max_texts_per_request, not blank, each at most Limits.max_text_bytes bytes of UTF-8.
+   * Texts, 1 to Limits.max_texts_per_request, not blank, each at most 32 KiB of UTF-8 by default.
    *
    * @generated from field: repeated string texts = 1;
    */
@@ -134,8 +134,6 @@ export const EmbedResponseSchema: GenMessage<EmbedResponse> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 1);
 
 /**
- * Positions of the facets of one text.
- *
  * @generated from message facets.v1.FacetSpans
  */
 export type FacetSpans = Message<"facets.v1.FacetSpans"> & {
@@ -239,7 +237,7 @@ export type ExplainRequest = Message<"facets.v1.ExplainRequest"> & {
   model: string;
 
   /**
-   * Nearest words and attended tokens per facet, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words and attended tokens per facet, in [1, 100]; default 5.
    *
    * @generated from field: optional uint32 num_words = 3;
    */
@@ -368,18 +366,11 @@ export type ScoreRequest = Message<"facets.v1.ScoreRequest"> & {
   calibrated: boolean;
 
   /**
-   * Nearest words per facet of an explanation, in [1, Limits.max_nearest_words]; default 5.
+   * Nearest words per facet of an explanation, in [1, 100]; default 5.
    *
    * @generated from field: optional uint32 num_words = 7;
    */
   numWords?: number | undefined;
-
-  /**
-   * Scale of PairScore.calibrated_score.
-   *
-   * @generated from field: facets.v1.ScoreRange score_range = 8;
-   */
-  scoreRange: ScoreRange;
 };
 
 /**
@@ -474,8 +465,8 @@ export type PairScore = Message<"facets.v1.PairScore"> & {
   score: number;
 
   /**
-   * The score on a human scale (ScoreRequest.score_range), by a curve fitted on STS Benchmark; only if requested.
-   * FAILED_PRECONDITION: the model has no curve for the method.
+   * The score on a human scale from 0, unrelated, to 1, equivalent; only if requested. FAILED_PRECONDITION: the model
+   * has no curve for the method.
    *
    * @generated from field: optional double calibrated_score = 2;
    */
@@ -511,8 +502,6 @@ export const PairScoreSchema: GenMessage<PairScore> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 11);
 
 /**
- * A difference between two texts.
- *
  * @generated from message facets.v1.Difference
  */
 export type Difference = Message<"facets.v1.Difference"> & {
@@ -656,13 +645,6 @@ export type SummarizeRequest = Message<"facets.v1.SummarizeRequest"> & {
   } | { case: undefined; value?: undefined };
 
   /**
-   * Order of the sentences in the reply.
-   *
-   * @generated from field: facets.v1.SummaryOrder order = 5;
-   */
-  order: SummaryOrder;
-
-  /**
    * What the reader is interested in; favours related sentences. Empty: nothing particular.
    *
    * @generated from field: string query = 6;
@@ -686,7 +668,7 @@ export type SummaryDocument = Message<"facets.v1.SummaryDocument"> & {
    */
   source: {
     /**
-     * Text, 1 to Limits.max_long_text_bytes bytes of UTF-8; the server splits it into sentences.
+     * Text, at most 1 MiB of UTF-8; the server splits it into sentences.
      *
      * @generated from field: string text = 1;
      */
@@ -715,7 +697,7 @@ export const SummaryDocumentSchema: GenMessage<SummaryDocument> = /*@__PURE__*/
  */
 export type SentenceList = Message<"facets.v1.SentenceList"> & {
   /**
-   * Sentences in document order, 1 to Limits.max_sentences_per_document; the rules of EmbedRequest.texts apply.
+   * Sentences in document order, 1 to 16,384; the rules of EmbedRequest.texts apply.
    *
    * @generated from field: repeated string sentences = 1;
    */
@@ -767,7 +749,7 @@ export const SummarizeResponseSchema: GenMessage<SummarizeResponse> = /*@__PURE_
  */
 export type Summary = Message<"facets.v1.Summary"> & {
   /**
-   * The selected sentences in the requested order, at least one.
+   * The selected sentences in document order, at least one.
    *
    * @generated from field: repeated facets.v1.SummarySentence sentences = 1;
    */
@@ -835,7 +817,7 @@ export type SummarySentence = Message<"facets.v1.SummarySentence"> & {
   end: number;
 
   /**
-   * Rank of selection, from 0.
+   * Rank of selection, from 0: the sentence that covers most.
    *
    * @generated from field: uint32 selection = 5;
    */
@@ -861,7 +843,7 @@ export const SummarySentenceSchema: GenMessage<SummarySentence> = /*@__PURE__*/
  */
 export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   /**
-   * Texts, 1 to Limits.max_texts_per_request, each 1 to Limits.max_long_text_bytes bytes; the end of a long text is
+   * Texts, 1 to Limits.max_texts_per_request, each at most 1 MiB; the end of a long text is
    * read.
    *
    * @generated from field: repeated string texts = 1;
@@ -883,7 +865,7 @@ export type SuggestTopicsRequest = Message<"facets.v1.SuggestTopicsRequest"> & {
   numTopics?: number | undefined;
 
   /**
-   * Words per topic, in [1, Limits.max_nearest_words]; default 3.
+   * Words per topic, in [1, 100]; default 3.
    *
    * @generated from field: optional uint32 num_words = 4;
    */
@@ -945,8 +927,6 @@ export const SuggestTopicsResponseSchema: GenMessage<SuggestTopicsResponse> = /*
   messageDesc(file_facets_proto_v1_texts, 21);
 
 /**
- * Topics that may follow one text.
- *
  * @generated from message facets.v1.TextTopics
  */
 export type TextTopics = Message<"facets.v1.TextTopics"> & {
@@ -973,8 +953,6 @@ export const TextTopicsSchema: GenMessage<TextTopics> = /*@__PURE__*/
   messageDesc(file_facets_proto_v1_texts, 22);
 
 /**
- * A topic that may follow a text.
- *
  * @generated from message facets.v1.Topic
  */
 export type Topic = Message<"facets.v1.Topic"> & {
@@ -1099,8 +1077,6 @@ export const SimilarityMethodSchema: GenEnum<SimilarityMethod> = /*@__PURE__*/
  */
 export enum InferenceLabel {
   /**
-   * The method does not decide.
-   *
    * @generated from enum value: INFERENCE_LABEL_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -1134,14 +1110,10 @@ export const InferenceLabelSchema: GenEnum<InferenceLabel> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 1);
 
 /**
- * Kind of a difference between two texts.
- *
  * @generated from enum facets.v1.DifferenceKind
  */
 export enum DifferenceKind {
   /**
-   * Never used.
-   *
    * @generated from enum value: DIFFERENCE_KIND_UNSPECIFIED = 0;
    */
   UNSPECIFIED = 0,
@@ -1208,74 +1180,6 @@ export enum DifferenceKind {
  */
 export const DifferenceKindSchema: GenEnum<DifferenceKind> = /*@__PURE__*/
   enumDesc(file_facets_proto_v1_texts, 2);
-
-/**
- * Scale of calibrated scores.
- *
- * @generated from enum facets.v1.ScoreRange
- */
-export enum ScoreRange {
-  /**
-   * Default: ZERO_TO_ONE.
-   *
-   * @generated from enum value: SCORE_RANGE_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * From 0, unrelated, to 1, equivalent.
-   *
-   * @generated from enum value: SCORE_RANGE_ZERO_TO_ONE = 1;
-   */
-  ZERO_TO_ONE = 1,
-
-  /**
-   * From 0, unrelated, to 5, equivalent: the scale of the STS data sets.
-   *
-   * @generated from enum value: SCORE_RANGE_ZERO_TO_FIVE = 2;
-   */
-  ZERO_TO_FIVE = 2,
-}
-
-/**
- * Describes the enum facets.v1.ScoreRange.
- */
-export const ScoreRangeSchema: GenEnum<ScoreRange> = /*@__PURE__*/
-  enumDesc(file_facets_proto_v1_texts, 3);
-
-/**
- * Order of the sentences of a summary.
- *
- * @generated from enum facets.v1.SummaryOrder
- */
-export enum SummaryOrder {
-  /**
-   * Default: ORIGINAL.
-   *
-   * @generated from enum value: SUMMARY_ORDER_UNSPECIFIED = 0;
-   */
-  UNSPECIFIED = 0,
-
-  /**
-   * Order of the document.
-   *
-   * @generated from enum value: SUMMARY_ORDER_ORIGINAL = 1;
-   */
-  ORIGINAL = 1,
-
-  /**
-   * Order of selection, the sentence that covers most first.
-   *
-   * @generated from enum value: SUMMARY_ORDER_SELECTION = 2;
-   */
-  SELECTION = 2,
-}
-
-/**
- * Describes the enum facets.v1.SummaryOrder.
- */
-export const SummaryOrderSchema: GenEnum<SummaryOrder> = /*@__PURE__*/
-  enumDesc(file_facets_proto_v1_texts, 4);
 
 /**
  * Embeds texts as facets and explains facets in words.
