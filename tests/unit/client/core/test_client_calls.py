@@ -150,7 +150,7 @@ def test_bad_arguments_are_rejected_before_anything_is_sent(client, world, call,
 
 def test_models_and_health(client, server):
     (model,) = client.models()
-    assert (model.name, model.normalization, model.is_default) == ("fake", "none", True)
+    assert (model.name, model.is_default) == ("fake", True)
     assert model.limits.max_texts_per_request == 4
     assert client.model("fake") == model
     with pytest.raises(NotFoundError):
