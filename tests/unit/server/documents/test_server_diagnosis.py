@@ -3,19 +3,14 @@
 import grpc
 import pytest
 from facets_proto.v1 import diagnosis_pb2, documents_pb2, documents_pb2_grpc
-from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
-from toys import shared_passage_model
+from server_fakes import served_passages
 
 TEXTS = ["A man is lifting weights in a garage.", "The dog plays music.", "The dog plays music."]
 
 
 @pytest.fixture(scope="module")
 def collections(make_module_server):
-    metrics = BatchMetrics(CollectorRegistry())
-    running = make_module_server(others=[ServedPassages(shared_passage_model(), BatcherConfig(), metrics)])
+    running = make_module_server(others=[served_passages()])
     stub = documents_pb2_grpc.CollectionServiceStub(running.channel)
     for name in ("few", "empty"):
         stub.CreateCollection(documents_pb2.CreateCollectionRequest(name=name), timeout=60)

@@ -2,11 +2,7 @@
 
 import pytest
 from facets_client import Document, FacetsClient, InvalidArgumentError
-from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
-from toys import shared_passage_model
+from server_fakes import served_passages
 
 TITLED = [
     Document("guitar", "A man plays music in the garage.", {"title": "Zyzzyva quarterly", "year": 2020}),
@@ -18,8 +14,7 @@ TITLED = [
 
 @pytest.fixture(scope="module")
 def running(make_module_server):
-    served = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
-    return make_module_server(others=[served])
+    return make_module_server(others=[served_passages()])
 
 
 def target_of(running):

@@ -5,11 +5,8 @@ import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, results_pb2
 from facets_server.documents import ingest
-from facets_server.runtime.config import BatcherConfig, LimitsConfig
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
-from toys import shared_passage_model
+from facets_server.runtime.config import LimitsConfig
+from server_fakes import served_passages
 
 MUSIC = "The dog plays the guitar. "
 WEIGHTS = "A man lifting weights in the garage. "
@@ -18,8 +15,7 @@ BOOK = "# Music\n\n" + MUSIC * 150 + "\n\n# Weights\n\n" + WEIGHTS * 100
 
 @pytest.fixture(scope="module")
 def channel(make_module_server):
-    model = ServedPassages(shared_passage_model(), BatcherConfig(), BatchMetrics(CollectorRegistry()))
-    return make_module_server(others=[model], limits=LimitsConfig(max_document_bytes=200_000)).channel
+    return make_module_server(others=[served_passages()], limits=LimitsConfig(max_document_bytes=200_000)).channel
 
 
 @pytest.fixture

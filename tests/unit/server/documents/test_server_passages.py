@@ -7,10 +7,7 @@ import grpc
 import numpy as np
 import pytest
 from facets_proto.v1 import common_pb2, documents_pb2, documents_pb2_grpc, models_pb2, models_pb2_grpc
-from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
+from server_fakes import served_passages
 from toys import toy_passage_model
 
 from facets.documents import RelevanceCurve
@@ -51,7 +48,7 @@ def watched_model(**settings):
 
 def passages(relevance=None, **settings):
     model = watched_model(**settings)
-    return ServedPassages(model.watch(), BatcherConfig(), BatchMetrics(CollectorRegistry()), relevance=relevance)
+    return served_passages(model.watch(), relevance=relevance)
 
 
 @pytest.fixture(scope="module")

@@ -3,11 +3,7 @@
 import grpc
 import pytest
 from facets_proto.v1 import documents_pb2, documents_pb2_grpc
-from facets_server.runtime.config import BatcherConfig
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
-from toys import shared_passage_model
+from server_fakes import served_passages
 
 from facets.documents import RelevanceCurve
 
@@ -18,9 +14,7 @@ CURVE = RelevanceCurve(revision="1", weights={"hybrid": WEIGHTS, "lexical": WEIG
 
 @pytest.fixture(scope="module")
 def running(make_module_server):
-    metrics = BatchMetrics(CollectorRegistry())
-    served = ServedPassages(shared_passage_model(), BatcherConfig(), metrics, relevance=CURVE)
-    return make_module_server(others=[served])
+    return make_module_server(others=[served_passages(relevance=CURVE)])
 
 
 @pytest.fixture(scope="module")

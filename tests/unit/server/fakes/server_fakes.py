@@ -7,8 +7,12 @@ from functools import cache
 from typing import ClassVar
 
 import numpy as np
-from facets_server.runtime.config import LimitsConfig
+from facets_server.runtime.config import BatcherConfig, LimitsConfig
+from facets_server.runtime.metrics import BatchMetrics
+from facets_server.texts.passages import ServedPassages
 from numpy.typing import NDArray
+from prometheus_client import CollectorRegistry
+from toys import shared_passage_model
 
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
@@ -24,6 +28,12 @@ NUM_FACETS, DIM, MAX_TOKENS = 3, 32, 16
 def limited(**fixed: int) -> LimitsConfig:
     """Limits of which those that are no settings have other values."""
     return type("Limited", (LimitsConfig,), {"__annotations__": dict.fromkeys(fixed, ClassVar[int]), **fixed})()
+
+
+def served_passages(model=None, **settings: object) -> ServedPassages:
+    """A served toy model of passages."""
+    metrics = BatchMetrics(CollectorRegistry())
+    return ServedPassages(model or shared_passage_model(), BatcherConfig(), metrics, **settings)
 
 
 @cache

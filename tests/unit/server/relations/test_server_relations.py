@@ -4,9 +4,8 @@ import grpc
 import pytest
 from facets_proto.v1 import relations_pb2, relations_pb2_grpc
 from facets_server.runtime.config import RelationsConfig, ServerConfig
-from google.rpc import error_details_pb2
 from grpc_health.v1 import health_pb2, health_pb2_grpc
-from grpc_status import rpc_status
+from server_failures import failure
 from server_fake_relations import NUM_FACETS, TRAINED, fake_relations
 from server_fakes import limited
 
@@ -19,20 +18,6 @@ BORN = "$ARG1 was born in $ARG2"
 def stub(make_module_server):
     running = make_module_server(others=[fake_relations()])
     return relations_pb2_grpc.RelationServiceStub(running.channel)
-
-
-def refusal(call, request):
-    """Status code, message, fields and ResourceInfo of a call that fails."""
-    with pytest.raises(grpc.RpcError) as raised:
-        call(request, timeout=60)
-    status = rpc_status.from_call(raised.value)
-    fields, resource = [], error_details_pb2.ResourceInfo()
-    for detail in status.details:
-        bad = error_details_pb2.BadRequest()
-        if detail.Unpack(bad):
-            fields += [violation.field for violation in bad.field_violations]
-        detail.Unpack(resource)
-    return raised.value.code(), status.message, fields, resource
 
 
 def text_of(text, *spans):
@@ -118,28 +103,28 @@ def test_bad_extractions_name_their_field(make_server):
     running = make_server(others=[fake_relations()], limits=limited(max_gazetteer_names=3))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for request, field, part in BAD_EXTRACTIONS:
-        code, message, fields, _ = refusal(stub.ExtractRelations, request)
-        assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, [field]), message
-        assert part in message
+        found = failure(stub.ExtractRelations, request)
+        assert (found.code, found.fields) == (grpc.StatusCode.INVALID_ARGUMENT, [field]), found.message
+        assert part in found.message
 
 
 def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(make_server):
     config = ServerConfig(relations=RelationsConfig(ner_pipeline="en_core_nothing"))
     running = make_server(others=[fake_relations()], config=config)
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    code, message, _, _ = refusal(stub.ExtractRelations, extraction(text_of(TEXT)))
-    assert code == grpc.StatusCode.FAILED_PRECONDITION
-    assert "gazetteer_names" in message and "multifacet[entities]" in message
+    found = failure(stub.ExtractRelations, extraction(text_of(TEXT)))
+    assert found.code == grpc.StatusCode.FAILED_PRECONDITION
+    assert "gazetteer_names" in found.message and "multifacet[entities]" in found.message
     request = extraction(text_of(TEXT), entity_source="ENTITY_SOURCE_GAZETTEER")
-    assert refusal(stub.ExtractRelations, request)[0] == grpc.StatusCode.FAILED_PRECONDITION
+    assert failure(stub.ExtractRelations, request).code == grpc.StatusCode.FAILED_PRECONDITION
     assert returned(stub.ExtractRelations(extraction(text_of(TEXT), gazetteer_names=NAMES), timeout=60))
 
 
 @pytest.mark.parametrize("number", [0, 51])
 def test_relations_of_a_pair_are_one_to_fifty(stub, number):
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, max_relations_per_pair=number)
-    code, _, fields, _ = refusal(stub.ExtractRelations, request)
-    assert (code, fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["max_relations_per_pair"])
+    found = failure(stub.ExtractRelations, request)
+    assert (found.code, found.fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["max_relations_per_pair"])
 
 
 def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
@@ -168,9 +153,9 @@ def test_replies_are_bounded(make_server):
     running = make_server(others=[fake_relations()], limits=limited(max_relation_scores=5))
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, include_unrelated=True, top_k=3)
-    assert refusal(stub.ExtractRelations, request)[2] == ["texts"]
+    assert failure(stub.ExtractRelations, request).fields == ["texts"]
     scoring = relations_pb2.ScoreRelationsRequest(patterns=[BORN] * 6, top_k=1)
-    assert refusal(stub.ScoreRelations, scoring)[2] == ["patterns"]
+    assert failure(stub.ScoreRelations, scoring).fields == ["patterns"]
 
 
 def test_slots_are_filled_best_first(stub):
@@ -202,8 +187,8 @@ def test_slots_are_filled_best_first(stub):
 )
 def test_bad_slots(stub, slots, code, field):
     request = relations_pb2.FillSlotsRequest(slots=slots, texts=[text_of(TEXT)], gazetteer_names=NAMES)
-    found = refusal(stub.FillSlots, request)
-    assert (found[0], found[2]) == (code, field)
+    found = failure(stub.FillSlots, request)
+    assert (found.code, found.fields) == (code, field)
 
 
 def test_patterns_are_scored_against_all_or_some_relations(stub):
@@ -242,10 +227,10 @@ def test_bad_pairs_are_named(stub):
     bad = relations_pb2.DetectEntailmentRequest(
         pairs=[{"premise": BORN, "hypothesis": BORN}, {"premise": BORN, "hypothesis": "$ARG1 runs"}]
     )
-    assert refusal(stub.DetectEntailment, bad)[2] == ["pairs[1].hypothesis"]
+    assert failure(stub.DetectEntailment, bad).fields == ["pairs[1].hypothesis"]
     empty = relations_pb2.DetectEntailmentRequest(pairs=[{"premise": "", "hypothesis": BORN}])
-    assert refusal(stub.DetectEntailment, empty)[2] == ["pairs[0].premise"]
-    assert refusal(stub.DetectEntailment, relations_pb2.DetectEntailmentRequest())[2] == ["pairs"]
+    assert failure(stub.DetectEntailment, empty).fields == ["pairs[0].premise"]
+    assert failure(stub.DetectEntailment, relations_pb2.DetectEntailmentRequest()).fields == ["pairs"]
 
 
 def test_relations_are_listed_page_by_page(stub):
@@ -257,7 +242,7 @@ def test_relations_are_listed_page_by_page(stub):
         if not token:
             break
     assert names == sorted(TRAINED)
-    assert refusal(stub.ListRelations, relations_pb2.ListRelationsRequest(page_token="x"))[2] == ["page_token"]
+    assert failure(stub.ListRelations, relations_pb2.ListRelationsRequest(page_token="x")).fields == ["page_token"]
 
 
 def test_a_relation_is_added_by_examples_used_and_deleted(stub):
@@ -266,10 +251,10 @@ def test_a_relation_is_added_by_examples_used_and_deleted(stub):
     assert (added.name, added.threshold, added.added, added.num_pairs) == ("mentor", 0.25, True, 0)
     scoring = relations_pb2.ScoreRelationsRequest(patterns=["$ARG1 was taught by $ARG2"], top_k=1)
     assert stub.ScoreRelations(scoring, timeout=60).scores[0].relations[0].relation == "mentor"
-    assert refusal(stub.AddRelation, adding)[0] == grpc.StatusCode.ALREADY_EXISTS
+    assert failure(stub.AddRelation, adding).code == grpc.StatusCode.ALREADY_EXISTS
     deleted = stub.DeleteRelation(relations_pb2.DeleteRelationRequest(name="mentor"), timeout=60).relation
     assert deleted == added
-    assert refusal(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="mentor"))[0] == (
+    assert failure(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="mentor")).code == (
         grpc.StatusCode.NOT_FOUND
     )
 
@@ -286,15 +271,15 @@ def test_a_relation_is_added_by_examples_used_and_deleted(stub):
     ],
 )
 def test_bad_additions(stub, fields, code, field):
-    found = refusal(stub.AddRelation, relations_pb2.AddRelationRequest(**fields))
-    assert (found[0], found[2]) == (code, field)
+    found = failure(stub.AddRelation, relations_pb2.AddRelationRequest(**fields))
+    assert (found.code, found.fields) == (code, field)
 
 
 def test_a_server_without_a_model_for_relations_says_so(running):
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
-    code, message, _, resource = refusal(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
-    assert (code, resource.resource_type) == (grpc.StatusCode.NOT_FOUND, "model")
-    assert "--model" in message
+    found = failure(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
+    assert (found.code, found.details["ResourceInfo"].resource_type) == (grpc.StatusCode.NOT_FOUND, "model")
+    assert "--model" in found.message
     health = health_pb2_grpc.HealthStub(running.channel)
     with pytest.raises(grpc.RpcError) as raised:
         health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)

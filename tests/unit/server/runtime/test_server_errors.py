@@ -15,43 +15,12 @@ from facets_proto.v1 import (
     texts_pb2_grpc,
 )
 from facets_server.runtime.config import AdmissionConfig, LimitsConfig
-from facets_server.runtime.errors import DOMAIN, code_of, status_of
-from google.rpc import error_details_pb2
-from grpc_status import rpc_status
+from facets_server.runtime.errors import code_of, status_of
+from server_failures import Failure, failure
 from server_fakes import FakeModel
 from waiting import wait_until
 
 from facets import errors
-
-
-def details_of(error):
-    """The code, the message and the details by type of a failed call."""
-    status = rpc_status.from_call(error)
-    found = {}
-    for packed in status.details:
-        for kind in (
-            error_details_pb2.ErrorInfo,
-            error_details_pb2.BadRequest,
-            error_details_pb2.RetryInfo,
-            error_details_pb2.ResourceInfo,
-        ):
-            message = kind()
-            if packed.Unpack(message):
-                assert kind.__name__ not in found
-                found[kind.__name__] = message
-    return found
-
-
-def failure(call, request, **settings):
-    with pytest.raises(grpc.RpcError) as raised:
-        call(request, timeout=60, **settings)
-    details = details_of(raised.value)
-    assert details["ErrorInfo"].domain == DOMAIN
-    return raised.value, details
-
-
-def fields(details):
-    return [violation.field for violation in details["BadRequest"].field_violations]
 
 
 @pytest.fixture(scope="module")
@@ -68,27 +37,28 @@ def documents(shared):
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
 def test_empty_texts_are_named_all_at_once(embed, text):
-    error, details = failure(embed, texts_pb2.EmbedRequest(texts=["cat", text, "dog", text]))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert fields(details) == ["texts[1]", "texts[3]"]
-    assert details["ErrorInfo"].reason == "INVALID_INPUT"
+    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat", text, "dog", text]), grpc.StatusCode.INVALID_ARGUMENT)
+    assert found.fields == ["texts[1]", "texts[3]"]
+    assert found.details["ErrorInfo"].reason == "INVALID_INPUT"
 
 
 @pytest.mark.parametrize("texts", [[], ["cat"] * 513, ["x" * 32_769], ["\U0001f600" * 9000]])
 def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
-    error, details = failure(embed, texts_pb2.EmbedRequest(texts=texts))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert len(fields(details)) == 1
+    found = failure(embed, texts_pb2.EmbedRequest(texts=texts), grpc.StatusCode.INVALID_ARGUMENT)
+    assert len(found.fields) == 1
 
 
 def test_not_found_names_the_resource(shared, embed):
-    error, details = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"))
-    assert error.code() == grpc.StatusCode.NOT_FOUND
-    assert (details["ResourceInfo"].resource_type, details["ResourceInfo"].resource_name) == ("model", "nope")
+    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"), grpc.StatusCode.NOT_FOUND)
+    assert (found.details["ResourceInfo"].resource_type, found.details["ResourceInfo"].resource_name) == (
+        "model",
+        "nope",
+    )
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    error, details = failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"))
-    assert error.code() == grpc.StatusCode.NOT_FOUND
-    assert details["ResourceInfo"].resource_type == "collection"
+    found = failure(
+        collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"), grpc.StatusCode.NOT_FOUND
+    )
+    assert found.details["ResourceInfo"].resource_type == "collection"
 
 
 def array(shape, data, dtype=common_pb2.DATA_TYPE_FLOAT32):
@@ -109,16 +79,19 @@ def array(shape, data, dtype=common_pb2.DATA_TYPE_FLOAT32):
     ],
 )
 def test_bad_vectors_are_refused_in_search_and_upsert(documents, facets):
-    error, details = failure(
+    found = failure(
         documents.Search,
         documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(facet_embeddings=facets)]),
     )
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert fields(details)[0].startswith("queries[0].facet_embeddings")
+    assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert found.fields[0].startswith("queries[0].facet_embeddings")
     message = documents_pb2.Document(id="x", text="cat", facet_embeddings=facets)
-    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="news", documents=[message]))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert fields(details)[0].startswith("documents[0].facet_embeddings")
+    found = failure(
+        documents.Upsert,
+        documents_pb2.UpsertRequest(collection="news", documents=[message]),
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    assert found.fields[0].startswith("documents[0].facet_embeddings")
 
 
 def nested(depth):
@@ -146,25 +119,31 @@ def nested(depth):
 )
 def test_bad_searches_are_refused(documents, settings):
     settings = {"queries": [documents_pb2.SearchQuery(text="cat")], **settings}
-    error, details = failure(documents.Search, documents_pb2.SearchRequest(collection="news", **settings))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    assert fields(details)
+    found = failure(
+        documents.Search, documents_pb2.SearchRequest(collection="news", **settings), grpc.StatusCode.INVALID_ARGUMENT
+    )
+    assert found.fields
 
 
 @pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
 def test_foreign_page_tokens_are_refused(shared, documents, token):
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    error, _ = failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
-    error, _ = failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token))
-    assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+    failure(
+        collections.ListCollections,
+        documents_pb2.ListCollectionsRequest(page_token=token),
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    failure(
+        documents.ListDocuments,
+        documents_pb2.ListDocumentsRequest(collection="news", page_token=token),
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
 
 
 def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(shared):
     raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
     for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):
-        error, _ = failure(raw, data)
-        assert error.code() == grpc.StatusCode.INVALID_ARGUMENT
+        failure(raw, data, grpc.StatusCode.INVALID_ARGUMENT)
 
 
 def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
@@ -179,10 +158,10 @@ def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
 def test_our_own_bugs_say_nothing_and_log_no_text(shared, embed, caplog):
     shared.model.poison = "wine"
     with caplog.at_level(logging.INFO):
-        error, details = failure(embed, texts_pb2.EmbedRequest(texts=["wine"]))
+        found = failure(embed, texts_pb2.EmbedRequest(texts=["wine"]))
     shared.model.poison = ""
-    assert (error.code(), error.details()) == (grpc.StatusCode.INTERNAL, "internal error")
-    assert details["ErrorInfo"].reason == "INTERNAL"
+    assert (found.code, found.message) == (grpc.StatusCode.INTERNAL, "internal error")
+    assert found.details["ErrorInfo"].reason == "INTERNAL"
     assert "wine" not in caplog.text
     assert "RuntimeError" in caplog.text
 
@@ -202,9 +181,9 @@ def test_the_request_id_is_echoed_or_made(embed):
     assert dict(call.trailing_metadata())["x-request-id"] == "abc-1"
     _, call = embed.with_call(request, timeout=60, metadata=(("x-request-id", "with space"),))
     assert len(dict(call.trailing_metadata())["x-request-id"]) == 32
-    error, details = failure(embed, texts_pb2.EmbedRequest(), metadata=(("x-request-id", "abc-2"),))
-    assert details["ErrorInfo"].metadata["request_id"] == "abc-2"
-    assert dict(error.trailing_metadata())["x-request-id"] == "abc-2"
+    found = failure(embed, texts_pb2.EmbedRequest(), metadata=(("x-request-id", "abc-2"),))
+    assert found.details["ErrorInfo"].metadata["request_id"] == "abc-2"
+    assert found.trailing_metadata["x-request-id"] == "abc-2"
 
 
 def test_overload_is_reported_with_the_time_to_retry(make_server):
@@ -216,11 +195,10 @@ def test_overload_is_reported_with_the_time_to_retry(make_server):
     for done in ("facets_running_requests", "facets_queued_requests"):
         waiting.append(stub.Embed.future(request, timeout=30))
         wait_until(lambda name=done: running.metric(name) == 1)
-    error, details = failure(stub.Embed, request)
-    assert error.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    delay = details["RetryInfo"].retry_delay
+    found = failure(stub.Embed, request, grpc.StatusCode.RESOURCE_EXHAUSTED)
+    delay = found.details["RetryInfo"].retry_delay
     assert delay.ToMilliseconds() > 0
-    assert dict(error.trailing_metadata())["grpc-retry-pushback-ms"] == str(delay.ToMilliseconds())
+    assert found.trailing_metadata["grpc-retry-pushback-ms"] == str(delay.ToMilliseconds())
     running.model.gate.set()
     assert all(call.result() for call in waiting)
     assert running.metric("facets_requests_total", method="/facets.v1.EmbeddingService/Embed", code="OK") == 2
@@ -236,7 +214,7 @@ def test_a_full_server_refuses_before_it_reads(make_server):
     silent = running.channel.stream_stream("/facets.v1.EmbeddingService/Embed")(iter(never.get, None), timeout=30)
     try:
         assert silent.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-        assert "RetryInfo" in details_of(silent)
+        assert "RetryInfo" in Failure(silent).details
     finally:
         never.put(None)
         running.model.gate.set()
@@ -276,7 +254,7 @@ def test_a_full_disk_stores_nothing_of_the_call_and_keeps_the_rest(make_server):
                 documents_pb2.UpsertRequest(collection="news", documents=batch), timeout=60
             ).num_upserted
     assert raised.value.code() == grpc.StatusCode.RESOURCE_EXHAUSTED
-    details = details_of(raised.value)
+    details = Failure(raised.value).details
     assert details["ErrorInfo"].reason == "DISK_FULL"
     assert "RetryInfo" not in details
     assert running.engine.count("news").num_documents == stored > 0
@@ -294,11 +272,15 @@ def test_an_error_with_a_huge_name_still_arrives(running, name):
     batch = [documents_pb2.Document(id=f"{i}", text="x") for i in range(9)]
     for document in batch:
         document.payload[name] = float("nan")
-    error, details = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch))
-    assert error.code() is grpc.StatusCode.INVALID_ARGUMENT
-    assert "must be a finite number" in error.details()
-    assert fields(details)[0].startswith("documents[0].payload.")
-    error, details = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name))
-    assert error.code() is grpc.StatusCode.NOT_FOUND
-    assert "does not exist" in error.details()
-    assert details["ResourceInfo"].resource_name.startswith(name[:10])
+    found = failure(
+        documents.Upsert,
+        documents_pb2.UpsertRequest(collection="huge", documents=batch),
+        grpc.StatusCode.INVALID_ARGUMENT,
+    )
+    assert "must be a finite number" in found.message
+    assert found.fields[0].startswith("documents[0].payload.")
+    found = failure(
+        documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), grpc.StatusCode.NOT_FOUND
+    )
+    assert "does not exist" in found.message
+    assert found.details["ResourceInfo"].resource_name.startswith(name[:10])

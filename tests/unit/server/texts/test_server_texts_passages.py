@@ -7,11 +7,8 @@ import numpy as np
 import pytest
 from facets_proto.v1 import texts_pb2, texts_pb2_grpc
 from facets_server.runtime.call_context import CallContext
-from facets_server.runtime.config import BatcherConfig
 from facets_server.runtime.errors import ModelFailureError
-from facets_server.runtime.metrics import BatchMetrics
-from facets_server.texts.passages import ServedPassages
-from prometheus_client import CollectorRegistry
+from server_fakes import served_passages
 from toys import toy_passage_model
 
 PAIRS = [("the dog plays", "a dog plays music"), ("a man", "the garage"), ("music", "music")]
@@ -26,7 +23,7 @@ def toy():
 
 @pytest.fixture(scope="module")
 def passages(toy):
-    return ServedPassages(toy, BatcherConfig(), BatchMetrics(CollectorRegistry()))
+    return served_passages(toy)
 
 
 @pytest.fixture(scope="module")
