@@ -265,7 +265,7 @@ class Batcher(Generic[RowT]):
         except Exception as error:  # a model failure affects these calls, not the worker
             self._handle_failure(error, items, list(batch_rows))
             return
-        self._failures.forget()
+        self._failures.num = 0
         self._last_num_calls, self._last_seconds = len(batch_rows), time.monotonic() - started
         lengths = [self._lane.length(pending.rows[row]) for pending, row in items]
         self._note_speed(max(lengths) * len(items) if self._lane.pads else sum(lengths), self._last_seconds)
@@ -295,7 +295,7 @@ class Batcher(Generic[RowT]):
             self._fail(calls[0], no_memory_for("one text") if is_out_of_memory(error) else error)
 
     def _fail(self, pending: PendingRows[RowT], error: Exception) -> None:
-        self._failures.count()
+        self._failures.num += 1
         # The stack without the message of the exception, which may hold user text.
         stack = "".join(traceback.format_tb(error.__traceback__))
         logger.error("model %s failed on a batch: %s\n%s", self._lane.model, type(error).__name__, stack)

@@ -1,11 +1,8 @@
 """Metadata and messages of calls, read on the event loop within bounds.
 
-``WaitLimit`` bounds how many callers the server waits for at once, and how long. A call that never sends its message
-costs little, but not nothing: the oldest silent call is ended when a new one exceeds the bound, so silent calls cannot
-keep others out.
-
-A worker thread serves a stream: ``StreamBridge`` gives it blocking reads and writes, ``read_ahead`` starts the next
-requests while the first is being answered. Answers keep the order of the requests.
+A call that never sends its message costs little, but not nothing: the oldest silent call is ended when a new one
+exceeds the bound, so silent calls cannot keep others out. A worker thread serves a stream: ``StreamBridge`` gives it
+blocking reads and writes, ``read_ahead`` starts the next requests while the first is being answered.
 """
 
 import asyncio
@@ -43,54 +40,44 @@ class WaitLimit:
         """Allows ``most`` waits at once, of which ``most_slow`` (None: all) take more than a quarter of a second."""
         self._what = what
         self._most = most
-        self._timeout_s = timeout_s
         self._most_slow = most if most_slow is None else most_slow
-        self._period_s = _SLOW_S if timeout_s is None or most_slow is not None else min(timeout_s / 4, 10.0)
-        self._started: dict[asyncio.Task[object], float] = {}  # oldest first
-        self._errors: dict[asyncio.Task[object], Exception] = {}
-        self._timer: asyncio.TimerHandle | None = None
+        self._timeout_s = timeout_s
+        self._waiting: dict[asyncio.Task[object], None] = {}  # oldest first
+        self._slow: dict[asyncio.Task[object], None] = {}  # those that have waited for a quarter of a second
+        self._ended: dict[asyncio.Task[object], int] = {}  # those that give way, and the limit that was exceeded
 
     async def wait(self, awaitable: Awaitable[ValueT]) -> ValueT:
         """Awaits; raises DeadlineExceededError after the timeout, OverloadedError if newer waits exceed the bound."""
         task = asyncio.current_task()
         assert task is not None
-        loop = asyncio.get_running_loop()
-        self._started[task] = loop.time()
-        if len(self._started) > self._most:
-            self._end_for_others(next(iter(self._started)), self._most)
-        if self._timer is None and (self._timeout_s is not None or self._most_slow < self._most):
-            self._timer = loop.call_later(self._period_s, self._check)
+        self._add(task, self._waiting, self._most)
+        slow = asyncio.get_running_loop().call_later(_SLOW_S, self._add, task, self._slow, self._most_slow)
         try:
-            return await awaitable
+            async with asyncio.timeout(self._timeout_s):
+                return await awaitable
+        except TimeoutError:
+            raise DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s") from None
         except asyncio.CancelledError:
-            error = self._errors.get(task)
-            if error is None:
+            if task not in self._ended:
                 raise  # the caller has disconnected
             task.uncancel()
-            raise error from None
+            message = f"the server waits for {self._what} of {self._ended[task]} other calls"
+            raise OverloadedError(message, retry_after_s=_RETRY_AFTER_S) from None
         finally:
-            self._started.pop(task, None)
-            self._errors.pop(task, None)
+            slow.cancel()
+            self._waiting.pop(task, None)
+            self._slow.pop(task, None)
+            self._ended.pop(task, None)
 
-    def _check(self) -> None:
-        loop = asyncio.get_running_loop()
-        now = loop.time()
-        if self._timeout_s is not None:
-            for task in [task for task, started in self._started.items() if now - started >= self._timeout_s]:
-                self._end(task, DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s"))
-        slow = [task for task, started in self._started.items() if now - started >= _SLOW_S]
-        for task in slow[: max(0, len(slow) - self._most_slow)]:
-            self._end_for_others(task, self._most_slow)
-        self._timer = loop.call_later(self._period_s, self._check) if self._started else None
-
-    def _end_for_others(self, task: "asyncio.Task[object]", most: int) -> None:
-        message = f"the server waits for {self._what} of {most} other calls"
-        self._end(task, OverloadedError(message, retry_after_s=_RETRY_AFTER_S))
-
-    def _end(self, task: "asyncio.Task[object]", error: Exception) -> None:
-        del self._started[task]
-        self._errors[task] = error
-        task.cancel()
+    def _add(self, task: "asyncio.Task[object]", waits: "dict[asyncio.Task[object], None]", most: int) -> None:
+        """Adds a wait; one too many ends the oldest."""
+        waits[task] = None
+        if len(waits) > most:
+            oldest = next(iter(waits))
+            self._waiting.pop(oldest, None)
+            self._slow.pop(oldest, None)
+            self._ended[oldest] = most
+            oldest.cancel()
 
 
 async def first_message(context: Context, waits: WaitLimit) -> bytes:

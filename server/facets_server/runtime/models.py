@@ -28,20 +28,11 @@ EngineT = TypeVar("EngineT")
 class Failures:
     """Counts consecutive failures. Needs no lock: a lost update between threads is harmless."""
 
-    def __init__(self) -> None:
-        self._num = 0
-
-    def count(self) -> None:
-        """Adds a failure."""
-        self._num += 1
-
-    def forget(self) -> None:
-        """Resets the count after a success."""
-        self._num = 0
+    num = 0
 
     def are_many(self) -> bool:
         """True after several failures in a row."""
-        return self._num >= _MAX_FAILURES
+        return self.num >= _MAX_FAILURES
 
 
 class ServedModel(ABC, Generic[EngineT]):
@@ -65,9 +56,9 @@ class ServedModel(ABC, Generic[EngineT]):
             except FacetsError:
                 raise
             except Exception:
-                self.failures.count()
+                self.failures.num += 1
                 raise
-        self.failures.forget()
+        self.failures.num = 0
 
     @property
     def num_waiting(self) -> int:

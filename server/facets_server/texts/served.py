@@ -42,17 +42,17 @@ class Encoded:
         return self.kept.get(index, (self.facets[index], None if self.spans is None else self.spans[index]))
 
 
+@dataclass(frozen=True, slots=True)
 class PendingTexts:
     """Texts that wait for the model; made by ``ServedTexts.submit``."""
 
-    def __init__(self, rows: PendingRows[Any], call: CallContext, read: Callable[[Columns], Encoded]) -> None:
-        self.rows = rows
-        self._call = call
-        self._read = read
+    rows: PendingRows[Any]
+    call: CallContext
+    read: Callable[[Columns], Encoded]
 
     def result(self) -> Encoded:
         """Waits for the embeddings and adds the times to the call; raises as ``PendingRows.columns``."""
-        return self._read(columns_of(self.rows, self._call))
+        return self.read(columns_of(self.rows, self.call))
 
 
 def columns_of(rows: PendingRows[Any], call: CallContext) -> Columns:
