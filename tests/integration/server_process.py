@@ -92,6 +92,16 @@ def _started(
         return subprocess.Popen(server_command(*arguments), stdout=file, stderr=file, env=dict(environment))
 
 
+COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]  # `facets` without installing it
+
+
+def client_environment(folder: Path, **more: str) -> dict[str, str]:
+    """Environment of a program that finds all packages and keeps its state below ``folder``."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
+    paths = os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server"))
+    return {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state"), **more}
+
+
 def server_command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "facets_server", *arguments]
 

@@ -2,19 +2,15 @@
 
 import gzip
 import json
-import os
 import random
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
 import pytest
 from facets_client import FacetsClient
-from server_process import ROOT, TOY_WORDS
-
-COMMAND = [sys.executable, "-c", "from facets_client.cli import main; main()"]
+from server_process import COMMAND, TOY_WORDS, client_environment
 
 
 class Command:
@@ -23,9 +19,7 @@ class Command:
     def __init__(self, target: str, folder: Path) -> None:
         self.target = target
         self.folder = folder
-        kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-        paths = os.pathsep.join(str(ROOT / room) for room in ("clients", "proto"))
-        self.environment = {**kept, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state")}
+        self.environment = client_environment(folder)
 
     def start(self, *args: str) -> subprocess.Popen[str]:
         return subprocess.Popen(

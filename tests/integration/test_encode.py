@@ -6,7 +6,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -16,7 +15,7 @@ from facets_client import Document, FacetsClient
 from facets_client.cli import app
 from facets_client.errors import FailedPreconditionError, InvalidArgumentError
 from facets_client.generated.types import ModelVersion
-from server_process import ROOT
+from server_process import COMMAND, client_environment
 from toys import toy_passage_model
 from typer.testing import CliRunner
 from waiting import wait_until
@@ -47,19 +46,12 @@ def model(tmp_path_factory) -> Path:
 def command(tmp_path, model):
     """Starts ``facets``; ``done`` runs it to its end."""
     (tmp_path / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
-    paths = [str(ROOT / name) for name in (".", "proto", "server", "clients")]
-    environment = {
-        **os.environ,
-        "PYTHONPATH": os.pathsep.join(paths),
-        "XDG_STATE_HOME": str(tmp_path / "state"),
-        "RAY_worker_niceness": "0",
-    }
-    program = [sys.executable, "-c", "from facets_client.cli import main; main()"]
+    environment = client_environment(tmp_path, RAY_worker_niceness="0")
 
     def start(*arguments: object) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [*program, *map(str, arguments)], cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
+            [*COMMAND, *map(str, arguments)], cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
         )
 
     def done(*arguments: object, code: int = 0) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from guide_pages import Step, difference, steps
-from server_process import ROOT, ServerProcess
+from server_process import ROOT, ServerProcess, client_environment
 
 GUIDES = [
     ROOT / "docs" / f"{page}.md"
@@ -58,15 +58,8 @@ def folder(tmp_path: Path) -> Iterator[Path]:
 
 
 def environment(folder: Path, target: str) -> dict[str, str]:
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-    return {
-        **kept,
-        "PATH": os.pathsep.join([str(folder / ".bin"), str(Path(sys.executable).parent), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server")),
-        "XDG_STATE_HOME": str(folder / ".state"),
-        "COLUMNS": "120",
-        "FACETS_TARGET": target,
-    }
+    path = os.pathsep.join([str(folder / ".bin"), str(Path(sys.executable).parent), os.environ["PATH"]])
+    return client_environment(folder / ".bin", PATH=path, COLUMNS="120", FACETS_TARGET=target)
 
 
 def run(step: Step, folder: Path, target: str) -> str:

@@ -3,12 +3,11 @@
 import json
 import os
 import subprocess
-import sys
 
 import pytest
 from facets_client import Document, FacetsClient
 from facets_client.errors import FailedPreconditionError
-from server_process import ROOT, ServerProcess
+from server_process import COMMAND, ROOT, ServerProcess, client_environment
 from toys import toy_passage_model
 
 pytestmark = pytest.mark.skipif(bool(os.environ.get("FACETS_TARGET")), reason="needs server processes of its own")
@@ -79,10 +78,9 @@ def shipped(tmp_path_factory):
     if not (SHIPPED / "model.safetensors").is_file():
         pytest.skip("the model of passages is not there")
     folder = tmp_path_factory.mktemp("answers")
-    paths = os.pathsep.join(str(ROOT / room) for room in ("clients", "proto"))
-    environment = {**os.environ, "PYTHONPATH": paths, "XDG_STATE_HOME": str(folder / "state")}
+    environment = client_environment(folder)
     with ServerProcess(folder / "data", SHIPPED) as server:
-        command = [sys.executable, "-c", "from facets_client.cli import main; main()", "--target", server.target]
+        command = [*COMMAND, "--target", server.target]
 
         def run(*arguments):
             shown = subprocess.run([*command, *arguments], check=True, capture_output=True, text=True, env=environment)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from proto_files import SERVICES
-from server_process import ROOT, SHIPPED_MODEL, ServerProcess
+from server_process import ROOT, SHIPPED_MODEL, ServerProcess, client_environment
 
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 QUICKSTARTS = README.partition("## Quickstarts")[2].partition("\n## ")[0]
@@ -35,13 +35,7 @@ def environment(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     command.parent.mkdir()
     command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -c "from facets_client.cli import main; main()" "$@"\n')
     command.chmod(0o755)
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("FACETS_")}
-    return {
-        **kept,
-        "PATH": os.pathsep.join([str(command.parent), os.environ["PATH"]]),
-        "PYTHONPATH": os.pathsep.join(str(ROOT / room) for room in ("", "proto", "clients", "server")),
-        "XDG_STATE_HOME": str(folder / "state"),
-    }
+    return client_environment(folder, PATH=os.pathsep.join([str(command.parent), os.environ["PATH"]]))
 
 
 def run(command: list[str], environment: dict[str, str]) -> str:

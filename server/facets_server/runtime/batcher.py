@@ -148,8 +148,9 @@ class Batcher(Generic[RowT]):
                 self._changed.notify_all()
 
         def leave() -> None:
-            if queue.remove(pending):
-                self._count_dropped(pending, num_rows=len(rows) - pending.next_row)
+            num_rows = len(rows) - pending.next_row
+            if num_rows and queue.remove(pending):
+                self._count_dropped(pending, num_rows=num_rows)
 
         pending.when_ended(leave)
         return pending

@@ -15,6 +15,7 @@ from facets.model import PassageModel
 
 LONG = " ".join(["The dog plays the guitar.", "A man lifting weights in the garage.", "Music."] * 9)
 TEXTS = {"dog": "The dog plays music.", "man": "A man is lifting weights in a garage.", "long": LONG}
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
 
 
 class WatchedModel(PassageModel):
@@ -159,7 +160,7 @@ def test_confidence_filters_hits_of_a_calibrated_model(make_server):
     assert [hit.id for hit in search(documents, "guitar", min_confidence=0.5).results[0].hits] == ["long"]
     assert not search(documents, "zebra", min_confidence=0.5).results[0].hits
     by_facets = {"min_confidence": 0.5, "mode": documents_pb2.SEARCH_MODE_FACETS}
-    assert code_of(search, documents, "guitar", **by_facets)[0] is grpc.StatusCode.INVALID_ARGUMENT
+    assert code_of(search, documents, "guitar", **by_facets)[0] is INVALID
 
 
 @pytest.mark.parametrize(
@@ -178,7 +179,7 @@ def test_a_query_in_a_foreign_script_is_asked_by_its_words_alone_and_says_so(doc
     assert both.results[0].hits[0].id != "foreign" and [hit.id for hit in both.results[1].hits] == ["foreign"]
     assert both.left_out.startswith("queries[1].text")
     code, details = code_of(search, documents, query, mode=documents_pb2.SEARCH_MODE_FACETS)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text has hardly a word" in details
+    assert code is INVALID and "queries[0].text has hardly a word" in details
 
 
 @pytest.mark.parametrize(
@@ -186,7 +187,7 @@ def test_a_query_in_a_foreign_script_is_asked_by_its_words_alone_and_says_so(doc
 )
 def test_queries_without_readable_words_are_refused(documents, query):
     code, details = code_of(search, documents, query)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT and "queries[0].text" in details
+    assert code is INVALID and "queries[0].text" in details
 
 
 @pytest.mark.parametrize("text", ["", " ", "\u200b", "dog " * 9_000_000], ids=["none", "blank", "unseen", "long"])
@@ -194,7 +195,7 @@ def test_documents_without_readable_words_are_refused_and_nothing_is_lost(docume
     batch = [documents_pb2.Document(id="good", text="fine"), documents_pb2.Document(id="bad", text=text)]
     request = documents_pb2.UpsertRequest(collection="news", documents=batch)
     code, details = code_of(documents.Upsert, request, timeout=60)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT and "documents[1].text" in details
+    assert code is INVALID and "documents[1].text" in details
     counted = documents.CountDocuments(documents_pb2.CountDocumentsRequest(collection="news"), timeout=60)
     assert counted.num_documents == 3
 
@@ -218,7 +219,7 @@ def test_facets_of_the_caller_may_bring_their_spans(documents):
 def test_wrong_spans_are_refused(documents, spans):
     request = documents_pb2.UpsertRequest(collection="news", documents=[own(spans)])
     code, details = code_of(documents.Upsert, request, timeout=60)
-    assert code is grpc.StatusCode.INVALID_ARGUMENT and "documents[0].facet_spans" in details
+    assert code is INVALID and "documents[0].facet_spans" in details
 
 
 def test_a_long_document_keeps_more_facets_and_can_be_written_back(documents):

@@ -83,13 +83,12 @@ class MadeModel:
 
 
 class GatedEngine(PaperEngine):
-    """The engine, whose work can be made to wait or to fail.
+    """The engine, whose work can be made to wait.
 
     Attributes:
         batches: Papers of each call so far.
         gate: Work waits while it is cleared.
         slow: When it is set, additions of a paper with this word in its title wait for the gate, and nothing else does.
-        poison: Word that makes work fail.
     """
 
     def __init__(self, model):
@@ -98,7 +97,7 @@ class GatedEngine(PaperEngine):
         self.batches = []
         self.gate, self.started = threading.Event(), threading.Event()
         self.gate.set()
-        self.slow = self.poison = ""
+        self.slow = ""
 
     def close(self):
         super().close()
@@ -117,8 +116,6 @@ class GatedEngine(PaperEngine):
     def encode(self, papers):
         self.batches.append(len(papers))
         self._wait(papers)
-        if self.poison and any(self.poison in paper.title for paper in papers):
-            raise RuntimeError(f"cannot read {self.poison}")
         return super().encode(papers)
 
     def add_papers(self, papers):
@@ -129,14 +126,5 @@ class GatedEngine(PaperEngine):
 def served_papers(name="papers"):
     """A served engine around a made model, and the engine."""
     engine = GatedEngine(MadeModel(name))
-    info = FakeInfo(
-        name=name,
-        revision="p1",
-        space="fake",
-        task="papers",
-        num_facets=NUM_FACETS,
-        dim=len(WORDS),
-        max_tokens=64,
-        vocabulary_size=len(WORDS),
-    )
+    info = FakeInfo(name, "p1", "fake", "papers", NUM_FACETS, len(WORDS), max_tokens=64, vocabulary_size=len(WORDS))
     return ServedPapers(info, engine), engine

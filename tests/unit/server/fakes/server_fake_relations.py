@@ -63,14 +63,5 @@ class MadeModel:
 
 def fake_relations(name="fake-relations"):
     """A served engine around a made model."""
-    info = FakeInfo(
-        name=name,
-        revision="r1",
-        space="fake",
-        task="relations",
-        num_facets=NUM_FACETS,
-        dim=8,
-        max_tokens=20,
-        vocabulary_size=100,
-    )
+    info = FakeInfo(name, "r1", "fake", "relations", NUM_FACETS, dim=8, max_tokens=20, vocabulary_size=100)
     return ServedRelations(info, RelationEngine(MadeModel(name)))

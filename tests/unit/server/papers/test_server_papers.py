@@ -16,6 +16,7 @@ pb = papers_pb2
 AUTHORS, CITATIONS = pb.CANDIDATE_KIND_AUTHORS, pb.CANDIDATE_KIND_CITATIONS
 BOAT = pb.Paper(id="b", title="boat boat", abstract="wine")
 SONG = pb.Paper(title="song", abstract="king")
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
 def started(make_server):
@@ -200,12 +201,12 @@ def test_papers_of_the_callers(stub):
 
 def test_what_is_unknown_is_reported_with_near_names(stub):
     unknown = pb.RankPapersRequest(kind=AUTHORS, ids=["Bobb"], collection="shelf")
-    error = refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
+    error = refused(stub.RankPapers, unknown, NOT_FOUND)
     assert "bob-1" in error.message
     no_shelf = pb.RankPapersRequest(kind=AUTHORS, ids=["Bob"], collection="nope")
-    assert "nope" in refused(stub.RankPapers, no_shelf, grpc.StatusCode.NOT_FOUND).message
+    assert "nope" in refused(stub.RankPapers, no_shelf, NOT_FOUND).message
     unknown.excluded_ids.extend("abc")
-    refused(stub.RankPapers, unknown, grpc.StatusCode.NOT_FOUND)
+    refused(stub.RankPapers, unknown, NOT_FOUND)
 
 
 @pytest.mark.parametrize(
@@ -246,7 +247,7 @@ def test_a_collection_that_goes_while_it_is_read_is_not_found(own, monkeypatch, 
 
     monkeypatch.setattr(own.engine, "list_documents", listed_and_gone)
     request = pb.RankPapersRequest(kind=AUTHORS, ids=["Ann"], collection="shelf")
-    refused(own.stub.RankPapers, request, grpc.StatusCode.NOT_FOUND)
+    refused(own.stub.RankPapers, request, NOT_FOUND)
 
 
 def test_a_collection_with_too_many_papers_is_refused(make_server):

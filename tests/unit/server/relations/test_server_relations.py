@@ -12,6 +12,8 @@ from server_fakes import limited
 TEXT = "Marie Curie was born in Warsaw . Pierre Curie is married to Marie Curie ."
 NAMES = ("Marie Curie", "Pierre Curie", "Warsaw")
 BORN = "$ARG1 was born in $ARG2"
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
 
 
 @pytest.fixture(scope="module")
@@ -104,7 +106,7 @@ def test_bad_extractions_name_their_field(make_server):
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     for request, field, part in BAD_EXTRACTIONS:
         found = failure(stub.ExtractRelations, request)
-        assert (found.code, found.fields) == (grpc.StatusCode.INVALID_ARGUMENT, [field]), found.message
+        assert (found.code, found.fields) == (INVALID, [field]), found.message
         assert part in found.message
 
 
@@ -124,7 +126,7 @@ def test_without_a_source_of_entities_the_server_says_what_to_give_or_install(ma
 def test_relations_of_a_pair_are_one_to_fifty(stub, number):
     request = extraction(text_of(TEXT), gazetteer_names=NAMES, max_relations_per_pair=number)
     found = failure(stub.ExtractRelations, request)
-    assert (found.code, found.fields) == (grpc.StatusCode.INVALID_ARGUMENT, ["max_relations_per_pair"])
+    assert (found.code, found.fields) == (INVALID, ["max_relations_per_pair"])
 
 
 def test_the_server_s_own_gazetteer_finds_entities(make_server, tmp_path):
@@ -179,10 +181,10 @@ def test_slots_are_filled_best_first(stub):
 @pytest.mark.parametrize(
     ("slots", "code", "field"),
     [
-        ([], grpc.StatusCode.INVALID_ARGUMENT, ["slots"]),
-        ([{"head": " ", "relation": "spouse"}], grpc.StatusCode.INVALID_ARGUMENT, ["slots[0].head"]),
-        ([{"head": "A", "relation": ""}], grpc.StatusCode.INVALID_ARGUMENT, ["slots[0].relation"]),
-        ([{"head": "A", "relation": "nonsense"}], grpc.StatusCode.NOT_FOUND, []),
+        ([], INVALID, ["slots"]),
+        ([{"head": " ", "relation": "spouse"}], INVALID, ["slots[0].head"]),
+        ([{"head": "A", "relation": ""}], INVALID, ["slots[0].relation"]),
+        ([{"head": "A", "relation": "nonsense"}], NOT_FOUND, []),
     ],
 )
 def test_bad_slots(stub, slots, code, field):
@@ -254,19 +256,17 @@ def test_a_relation_is_added_by_examples_used_and_deleted(stub):
     assert failure(stub.AddRelation, adding).code == grpc.StatusCode.ALREADY_EXISTS
     deleted = stub.DeleteRelation(relations_pb2.DeleteRelationRequest(name="mentor"), timeout=60).relation
     assert deleted == added
-    assert failure(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="mentor")).code == (
-        grpc.StatusCode.NOT_FOUND
-    )
+    assert failure(stub.DeleteRelation, relations_pb2.DeleteRelationRequest(name="mentor")).code == (NOT_FOUND)
 
 
 @pytest.mark.parametrize(
     ("fields", "code", "field"),
     [
-        ({"name": "", "examples": [BORN]}, grpc.StatusCode.INVALID_ARGUMENT, ["name"]),
-        ({"name": "x", "examples": []}, grpc.StatusCode.INVALID_ARGUMENT, ["examples"]),
-        ({"name": "x", "examples": [BORN, "$ARG1"]}, grpc.StatusCode.INVALID_ARGUMENT, ["examples[1]"]),
-        ({"name": "x", "examples": [""]}, grpc.StatusCode.INVALID_ARGUMENT, ["examples[0]"]),
-        ({"name": "x", "examples": [BORN], "threshold": float("nan")}, grpc.StatusCode.INVALID_ARGUMENT, ["threshold"]),
+        ({"name": "", "examples": [BORN]}, INVALID, ["name"]),
+        ({"name": "x", "examples": []}, INVALID, ["examples"]),
+        ({"name": "x", "examples": [BORN, "$ARG1"]}, INVALID, ["examples[1]"]),
+        ({"name": "x", "examples": [""]}, INVALID, ["examples[0]"]),
+        ({"name": "x", "examples": [BORN], "threshold": float("nan")}, INVALID, ["threshold"]),
         ({"name": "spouse", "examples": [BORN]}, grpc.StatusCode.ALREADY_EXISTS, []),
     ],
 )
@@ -278,10 +278,10 @@ def test_bad_additions(stub, fields, code, field):
 def test_a_server_without_a_model_for_relations_says_so(running):
     stub = relations_pb2_grpc.RelationServiceStub(running.channel)
     found = failure(stub.ScoreRelations, relations_pb2.ScoreRelationsRequest(patterns=[BORN]))
-    assert (found.code, found.details["ResourceInfo"].resource_type) == (grpc.StatusCode.NOT_FOUND, "model")
+    assert (found.code, found.details["ResourceInfo"].resource_type) == (NOT_FOUND, "model")
     assert "--model" in found.message
     health = health_pb2_grpc.HealthStub(running.channel)
     with pytest.raises(grpc.RpcError) as raised:
         health.Check(health_pb2.HealthCheckRequest(service="facets.v1.RelationService"), timeout=60)
-    assert raised.value.code() == grpc.StatusCode.NOT_FOUND
+    assert raised.value.code() == NOT_FOUND
     assert health.Check(health_pb2.HealthCheckRequest(), timeout=60).status == health_pb2.HealthCheckResponse.SERVING

@@ -22,6 +22,9 @@ from waiting import wait_until
 
 from facets import errors
 
+INVALID = grpc.StatusCode.INVALID_ARGUMENT
+NOT_FOUND = grpc.StatusCode.NOT_FOUND
+
 
 @pytest.fixture(scope="module")
 def embed(shared):
@@ -37,27 +40,25 @@ def documents(shared):
 
 @pytest.mark.parametrize("text", ["", " ", "\t\n", "\u2003"])
 def test_empty_texts_are_named_all_at_once(embed, text):
-    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat", text, "dog", text]), grpc.StatusCode.INVALID_ARGUMENT)
+    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat", text, "dog", text]), INVALID)
     assert found.fields == ["texts[1]", "texts[3]"]
     assert found.details["ErrorInfo"].reason == "INVALID_INPUT"
 
 
 @pytest.mark.parametrize("texts", [[], ["cat"] * 513, ["x" * 32_769], ["\U0001f600" * 9000]])
 def test_too_few_too_many_and_too_long_texts_are_refused(embed, texts):
-    found = failure(embed, texts_pb2.EmbedRequest(texts=texts), grpc.StatusCode.INVALID_ARGUMENT)
+    found = failure(embed, texts_pb2.EmbedRequest(texts=texts), INVALID)
     assert len(found.fields) == 1
 
 
 def test_not_found_names_the_resource(shared, embed):
-    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"), grpc.StatusCode.NOT_FOUND)
+    found = failure(embed, texts_pb2.EmbedRequest(texts=["cat"], model="nope"), NOT_FOUND)
     assert (found.details["ResourceInfo"].resource_type, found.details["ResourceInfo"].resource_name) == (
         "model",
         "nope",
     )
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    found = failure(
-        collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"), grpc.StatusCode.NOT_FOUND
-    )
+    found = failure(collections.GetCollection, documents_pb2.GetCollectionRequest(name="nope"), NOT_FOUND)
     assert found.details["ResourceInfo"].resource_type == "collection"
 
 
@@ -83,14 +84,10 @@ def test_bad_vectors_are_refused_in_search_and_upsert(documents, facets):
         documents.Search,
         documents_pb2.SearchRequest(collection="news", queries=[documents_pb2.SearchQuery(facet_embeddings=facets)]),
     )
-    assert found.code == grpc.StatusCode.INVALID_ARGUMENT
+    assert found.code == INVALID
     assert found.fields[0].startswith("queries[0].facet_embeddings")
     message = documents_pb2.Document(id="x", text="cat", facet_embeddings=facets)
-    found = failure(
-        documents.Upsert,
-        documents_pb2.UpsertRequest(collection="news", documents=[message]),
-        grpc.StatusCode.INVALID_ARGUMENT,
-    )
+    found = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="news", documents=[message]), INVALID)
     assert found.fields[0].startswith("documents[0].facet_embeddings")
 
 
@@ -119,31 +116,21 @@ def nested(depth):
 )
 def test_bad_searches_are_refused(documents, settings):
     settings = {"queries": [documents_pb2.SearchQuery(text="cat")], **settings}
-    found = failure(
-        documents.Search, documents_pb2.SearchRequest(collection="news", **settings), grpc.StatusCode.INVALID_ARGUMENT
-    )
+    found = failure(documents.Search, documents_pb2.SearchRequest(collection="news", **settings), INVALID)
     assert found.fields
 
 
 @pytest.mark.parametrize("token", ["nonsense", "!!", "YXQ6eA=="])
 def test_foreign_page_tokens_are_refused(shared, documents, token):
     collections = documents_pb2_grpc.CollectionServiceStub(shared.channel)
-    failure(
-        collections.ListCollections,
-        documents_pb2.ListCollectionsRequest(page_token=token),
-        grpc.StatusCode.INVALID_ARGUMENT,
-    )
-    failure(
-        documents.ListDocuments,
-        documents_pb2.ListDocumentsRequest(collection="news", page_token=token),
-        grpc.StatusCode.INVALID_ARGUMENT,
-    )
+    failure(collections.ListCollections, documents_pb2.ListCollectionsRequest(page_token=token), INVALID)
+    failure(documents.ListDocuments, documents_pb2.ListDocumentsRequest(collection="news", page_token=token), INVALID)
 
 
 def test_bytes_that_are_no_message_or_no_utf8_are_the_callers_fault(shared):
     raw = shared.channel.unary_unary("/facets.v1.EmbeddingService/Embed")
     for data in (b"\xff\xff\xff", b"\x0a\x02\xc3\x28"):
-        failure(raw, data, grpc.StatusCode.INVALID_ARGUMENT)
+        failure(raw, data, INVALID)
 
 
 def test_a_message_over_the_limit_is_refused_by_grpc(make_server):
@@ -272,15 +259,9 @@ def test_an_error_with_a_huge_name_still_arrives(running, name):
     batch = [documents_pb2.Document(id=f"{i}", text="x") for i in range(9)]
     for document in batch:
         document.payload[name] = float("nan")
-    found = failure(
-        documents.Upsert,
-        documents_pb2.UpsertRequest(collection="huge", documents=batch),
-        grpc.StatusCode.INVALID_ARGUMENT,
-    )
+    found = failure(documents.Upsert, documents_pb2.UpsertRequest(collection="huge", documents=batch), INVALID)
     assert "must be a finite number" in found.message
     assert found.fields[0].startswith("documents[0].payload.")
-    found = failure(
-        documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), grpc.StatusCode.NOT_FOUND
-    )
+    found = failure(documents.CountDocuments, documents_pb2.CountDocumentsRequest(collection=name), NOT_FOUND)
     assert "does not exist" in found.message
     assert found.details["ResourceInfo"].resource_name.startswith(name[:10])
