@@ -62,8 +62,8 @@ def test_bad_pairs_are_named(score):
     assert "pairs[0].second" in raised.value.details()
 
 
-def test_scores_are_calibrated_by_the_models_curve(running, score):
-    running.model.score_curves["codebook"] = np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]])
+def test_scores_are_calibrated_by_the_models_curve(shared, score, monkeypatch):
+    monkeypatch.setitem(shared.model.score_curves, "codebook", np.array([[-1.0, -0.5, 0.0], [0.1, 0.4, 1.0]]))
     request = texts_pb2.ScoreRequest(pairs=pairs_of(*PAIRS), calibrated=True)
     for pair in score(request, timeout=60).scores:
         expected = np.interp(pair.score, [-1.0, -0.5, 0.0], [0.1, 0.4, 1.0])
