@@ -6,7 +6,6 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 
-import pytest
 from asking import RULES, ask, enter_key, open_view, settled
 from axe_playwright_python.sync_playwright import Axe
 from conftest import WebServer
@@ -20,38 +19,6 @@ ADMIN, READER = "a-key-that-may-do-everything-0123", "a-key-that-may-only-read-0
 LONG = "n" * 10_000
 NUM_MANY = 6_000
 MARKUP = "<img src=x onerror=alert(1)>"
-
-
-@pytest.fixture
-def tickets(tmp_path: Path) -> Path:
-    """A table with semicolons, quotes over two lines, an empty text and a code with leading zeros."""
-    lines = ["no;subject;body;year"]
-    lines += [f'{number:04};About {number};"{TICKETS[number % 3]}\nNumber ""{number}""";2020' for number in range(130)]
-    lines.append("0130;Empty; ;2021")
-    path = tmp_path / "My tickets.csv"
-    path.write_text("\n".join(lines), encoding="utf-8")
-    return path
-
-
-def test_a_table_becomes_a_collection_that_answers(own_server: WebServer, open_page: Opening, tickets: Path) -> None:
-    page = open_page(f"{own_server.url}#add")
-    page.get_by_label("or choose them").set_input_files(tickets)
-    expect(page.get_by_label("Name", exact=True)).to_have_value("my-tickets")
-    expect(page.get_by_label("Text", exact=True)).to_have_value("body")
-    expect(page.get_by_label("Title")).to_have_value("subject")
-    page.get_by_label("Id", exact=True).select_option("no")
-    expect(page.locator(".preview")).to_contain_text("About 0: The tap drips at night.")
-    page.get_by_role("button", name="Store").click()
-    expect(page.get_by_text("130 documents stored in my-tickets")).to_be_visible()
-    page.get_by_text("1 row was not stored").click()
-    expect(page.get_by_text("Row 131: has an empty text")).to_be_visible()
-    with FacetsClient(own_server.target) as client:
-        [document] = client.get_documents("my-tickets", ["0001"]).documents
-    assert document.text == f'{TICKETS[1]}\nNumber "1"'
-    assert document.payload == {"title": "About 1", "year": 2020}
-    page.get_by_role("link", name="Browse them").click()
-    settled(page)
-    expect(page.locator("main p.status")).to_contain_text("130 documents")
 
 
 def test_an_upload_continues_after_a_restart_of_the_server_and_after_a_stop(

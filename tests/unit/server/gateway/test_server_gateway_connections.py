@@ -12,13 +12,10 @@ from contextlib import suppress
 import pytest
 from facets_server.gateway.errors import CallError
 from facets_server.gateway.request_body import BodyReader
-from facets_server.gateway.server import listen
-from facets_server.runtime.config import HttpConfig, SecurityConfig, ServerConfig
+from facets_server.runtime.config import SecurityConfig, ServerConfig
 from server_gateway_fakes import listening
 from starlette.requests import Request
 from waiting import wait_until
-
-from facets.errors import ConfigError
 
 HALF_HEAD = b"POST /v1/embeddings HTTP/1.1\r\nHost: localhost\r\nContent-Le"
 HEAD = (
@@ -189,8 +186,3 @@ def test_incomplete_lines_share_the_limit():
         assert await listed(read_lines(reader, b"z" * 90)) == [b"z" * 90]
 
     asyncio.run(run())
-
-
-def test_a_used_port_is_a_config_error():
-    with listening() as port, pytest.raises(ConfigError, match=f"http.port {port} on 127.0.0.1 cannot be used"):
-        listen("127.0.0.1", HttpConfig(port=port))
