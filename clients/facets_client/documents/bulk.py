@@ -1,18 +1,14 @@
 """Stores the documents of an input: a window of batches on a stream, each completed by its acknowledgement."""
 
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from typing import TypeAlias
-
-import grpc
 
 from facets_client.client import FacetsClient
 from facets_client.core.requests import ENVELOPE_BYTES, ITEM_BYTES
 from facets_client.documents.files import DocumentRecord
 from facets_client.documents.messages import BATCH_BYTES, DocumentMessage, from_document
-from facets_client.errors import FailedPreconditionError, InvalidArgumentError, NotFoundError, ServerError
 from facets_client.generated.session import UpsertSession
 from facets_client.generated.types import ModelVersion
 from facets_client.load.rows import Record, Rejection
@@ -20,7 +16,6 @@ from facets_client.load.runner import Batch, BulkSettings, Settled, batches
 from facets_client.load.state import Place
 
 _DUPLICATE_WINDOW = 100_000  # ids remembered to find duplicates, in bounded memory
-_TOKEN_REFUSED = (NotFoundError, InvalidArgumentError, FailedPreconditionError)
 _FIRST_BATCH_BYTES = 16 * 1024
 _SECONDS_PER_BATCH = 0.5
 
@@ -30,8 +25,8 @@ ReadDocuments: TypeAlias = Callable[[Place], Iterator[DocumentRecord]]
 class IndexTask:
     """A task of the bulk runner: stores the documents of an input.
 
-    Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the
-    progress bar treat a batch as a unit.
+    Batches grow and shrink so that the server needs about half a second for each: Ctrl-C and the progress bar treat a
+    batch as a unit.
 
     Args:
         client: Connected to the server.
@@ -58,15 +53,13 @@ class IndexTask:
         self._read_documents = read_documents
         self._settings = settings
         self._session: UpsertSession | None = None
-        self._under_way: deque[int] = deque()  # sequence numbers of batches in the stream
+        self._num_under_way = 0
         self._max_batch_bytes = _FIRST_BATCH_BYTES
         self._busy_since = 0.0  # when the server started on the oldest batch in flight
-        self.resume_token = ""
         self.index_revision = 0
 
     def read(self, place: Place) -> Iterator[Batch[DocumentMessage]]:
         """The batches after a position, within the server's limits."""
-        self.resume_token = place.resume_token
         limits = self._client.model().limits
         max_bytes = min(limits.max_message_bytes or BATCH_BYTES, BATCH_BYTES)
         return batches(
@@ -83,23 +76,20 @@ class IndexTask:
         return self._session.max_unacked_batches if self._session else 1
 
     def send(self, batch: Batch[DocumentMessage]) -> None:
-        """Sends a batch on the stream."""
-        if not self._under_way:
+        """Sends a batch on the stream, which is opened if needed."""
+        self._session = self._session or self._open_stream()
+        if not self._num_under_way:
             self._busy_since = time.monotonic()
-        self._under_way.append(self._open_session().send(batch.items))
+        self._session.send(batch.items)
+        self._num_under_way += 1
 
     def settle(self, batch: Batch[DocumentMessage]) -> Settled:
         """Waits for the acknowledgement of the oldest batch."""
-        ack = self._open_session().receive_ack()
-        sequence = self._under_way.popleft()
-        if ack.sequence != sequence:
-            message = f"the server acknowledged batch {ack.sequence}, expected {sequence}"
-            raise ServerError(grpc.StatusCode.INTERNAL, message)
+        assert self._session is not None
+        ack = self._session.receive_ack()
+        self._num_under_way -= 1
         self._adapt_batch_size(batch.num_bytes)
         self.index_revision = ack.index_revision
-        if any(item.position >= len(batch.records) for item in ack.rejected):
-            message = f"the server rejected a document that is not among the {len(batch.records)} of its batch"
-            raise ServerError(grpc.StatusCode.INTERNAL, message)
         rejections = [
             batch.records[item.position].rejected(item.reason.lower() or item.code.lower(), item.message)
             for item in ack.rejected
@@ -107,8 +97,8 @@ class IndexTask:
         return Settled(rejections, {"num_truncated": len(ack.truncated)})
 
     def abandon(self) -> None:
-        """Closes the stream; the next one continues with its token."""
-        self._under_way.clear()
+        """Closes the stream. Batches in flight are sent again: storing a document again changes nothing."""
+        self._num_under_way = 0
         if self._session:
             self._session.close()
             self._session = None
@@ -125,19 +115,6 @@ class IndexTask:
             self._max_batch_bytes = max(1, int(num_bytes * _SECONDS_PER_BATCH / duration_s))
         elif 2 * num_bytes > self._max_batch_bytes:  # a full batch, not the end of the input
             self._max_batch_bytes *= 2
-
-    def _open_session(self) -> UpsertSession:
-        """The open stream; opens it with the token of the last one if there is none."""
-        if self._session is None:
-            try:
-                self._session = self._open_stream(resume_token=self.resume_token)
-            except _TOKEN_REFUSED:
-                if not self.resume_token:
-                    raise
-                # The server no longer knows the stream. Acknowledged batches stay stored.
-                self._session = self._open_stream()
-            self.resume_token = self._session.resume_token
-        return self._session
 
 
 def to_messages(

@@ -7,7 +7,7 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 from facets_client.core.values import MAX_EXACT_INTEGER
 from facets_client.generated.types import Document
@@ -41,8 +41,6 @@ class Columns:
         title: Column with the title; it becomes ``title`` in the payload.
         id: Column with the id: strings, or integers, which become strings.
         payload: Columns kept in the payload; None: all others.
-        generated_ids: How ids are made if no column holds them: from the file name and the row, or from the text.
-            If the caller sets it, no id column is used.
         converters: For columns of an untyped format: function from a string to a value, None for no value.
     """
 
@@ -50,12 +48,7 @@ class Columns:
     title: str = ""
     id: str = ""
     payload: tuple[str, ...] | None = None
-    generated_ids: Literal["row", "content"] | None = None
     converters: Mapping[str, Callable[[str], object]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        if self.id and self.generated_ids:
-            raise ValueError("--id and --ids exclude each other: ids are in a column or made")
 
 
 class ColumnError(InputError):
@@ -202,9 +195,7 @@ class _OpenFile:
         form = format_of(self.source, self._options.format)
         form.require_reader()
         self._rows = form.read(self.source, self._options)
-        if form.holds != "table":
-            self._columns = replace(self._columns, generated_ids=asked.generated_ids)
-        else:
+        if form.holds == "table":
             items = list(self._take_first())
             self._rows = itertools.chain(items, self._rows)
             rows = [item for item in items if isinstance(item, Row)]
@@ -272,8 +263,6 @@ def to_document_record(row: Row, columns: Columns, generated_id: str) -> Documen
     text = "\n\n".join(filter(str.strip, texts))
     if not text:
         return reject("empty_text", f"{shown}: no text, expected at least one word")
-    if not document_id and columns.generated_ids == "content":
-        document_id = hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     document = Document(document_id or generated_id, text, _payload(fields, columns))
     return Record(document, document.id, row.line, row.excerpt)
 
@@ -325,9 +314,8 @@ def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: F
     return Columns(
         text=text,
         title="".join(named("--title", asked.title)) or ("" if default_title in text else default_title),
-        id="" if asked.generated_ids else "".join(named("--id", asked.id)) or first_of(ID_NAMES),
+        id="".join(named("--id", asked.id)) or first_of(ID_NAMES),
         payload=payload,
-        generated_ids=asked.generated_ids,
         converters={} if form.has_types else {name: _converter(name, rows) for name in converted},
     )
 
@@ -363,11 +351,9 @@ def _describe_columns(columns: Columns, rows: Sequence[Row]) -> str:
     if payload is None:
         payload = tuple(name for name in dict.fromkeys(name for row in rows for name in row.fields) if name not in used)
     title = f"title from {columns.title!r}, " if columns.title else ""
-    generated = "the digest of the text" if columns.generated_ids == "content" else "file name and row number"
-    return (
-        f"text from {' and '.join(map(repr, columns.text))}, {title}"
-        f"ids from {repr(columns.id) if columns.id else generated}, payload: {_shown(payload) or 'nothing'}"
-    )
+    ids = repr(columns.id) if columns.id else "file name and row number"
+    text = " and ".join(map(repr, columns.text))
+    return f"text from {text}, {title}ids from {ids}, payload: {_shown(payload) or 'nothing'}"
 
 
 def _shown(names: Sequence[str]) -> str:

@@ -32,16 +32,11 @@ class AsyncUpsertSession:
         self.max_unacked_batches: int = max(1, opened.max_unacked_batches)
         self._sequence = self.last_acked_sequence
 
-    async def send(self, documents: Sequence[DocumentMessage]) -> int:
-        """Sends a batch of converted documents (``from_document``).
-
-        Returns:
-            Number of the batch in the stream.
-        """
+    async def send(self, documents: Sequence[DocumentMessage]) -> None:
+        """Sends a batch of converted documents (``from_document``)."""
         self._sequence += 1
         batch = pb.UpsertStreamBatch(sequence=self._sequence, documents=documents)
         await self._stream.send(pb.UpsertStreamRequest(batch=batch))
-        return self._sequence
 
     async def half_close(self) -> None:
         """Tells the server that no further batch follows."""

@@ -176,10 +176,6 @@ class BulkTask(Protocol[ItemT]):
     """Processes the batches of a run. All methods may raise a ``FacetsClientError``."""
 
     @property
-    def resume_token(self) -> str:
-        """The server's name for the open stream; empty if there is none."""
-
-    @property
     def max_under_way(self) -> int:
         """Maximum number of batches to send before the oldest is settled."""
 
@@ -330,8 +326,7 @@ class BulkRunner(Generic[ItemT]):
 
     def _save(self, *, now: bool) -> None:
         if self._state_file and (now or time.monotonic() - self._saved_at > SAVE_EVERY_S):
-            token = self._task.resume_token or self.place.resume_token
-            self._state_file.save(replace(self.place, resume_token=token))
+            self._state_file.save(self.place)
             self._saved_at = time.monotonic()
 
 
@@ -346,8 +341,6 @@ class CallTask(Generic[ItemT, ReplyT]):
         window: Number of concurrent calls.
         finish: Called after the last batch.
     """
-
-    resume_token = ""
 
     def __init__(
         self,

@@ -15,7 +15,7 @@ from typing import BinaryIO
 from facets_client.load.rows import Rejection
 from facets_client.load.source import InputError
 
-_VERSION = 3
+_VERSION = 4
 
 
 @contextmanager
@@ -41,7 +41,6 @@ class Place:
         num_rejected: Records among them that were rejected.
         rejected_bytes: Length of the rejected file.
         totals: Other counts by name.
-        resume_token: The server's name for the stream, where there is one.
     """
 
     file: int = 0
@@ -50,7 +49,6 @@ class Place:
     num_rejected: int = 0
     rejected_bytes: int = 0
     totals: Mapping[str, int] = field(default_factory=dict)
-    resume_token: str = ""
 
     @property
     def num_done(self) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -49,14 +49,13 @@ class FileOptions:
 
     text: Annotated[
         list[str] | None,
-        typer.Option("--text", "--text-field", metavar="COLUMN", help="Column with the text; several are joined."),
+        typer.Option("--text", metavar="COLUMN", help="Column with the text; several are joined."),
     ] = None
     title: Annotated[str, typer.Option(metavar="COLUMN", help="Column with the title.")] = ""
-    id_column: Annotated[str, typer.Option("--id", "--id-field", metavar="COLUMN", help="Column with the id.")] = ""
+    id_column: Annotated[str, typer.Option("--id", metavar="COLUMN", help="Column with the id.")] = ""
     payload: Annotated[
         list[str] | None, typer.Option(metavar="COLUMN", help="Column to keep in the payload.  [default: all others]")
     ] = None
-    ids: Annotated[Literal["row", "content"] | None, typer.Option(help="Make ids from file and row, or text.")] = None
     form: Annotated[
         FormatName | None, typer.Option("--format", help="Format of all files.  [default: from the suffix]")
     ] = None
@@ -72,7 +71,6 @@ class FileOptions:
             title=self.title,
             id=self.id_column,
             payload=None if self.payload is None else tuple(self.payload),
-            generated_ids=self.ids,
         )
         options = ReadOptions(
             format=self.form, encoding=self.encoding, delimiter=self.delimiter, note=_first_notes(note)

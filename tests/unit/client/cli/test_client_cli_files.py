@@ -153,7 +153,6 @@ def test_other_encodings_are_found_and_told(facets, stored, tmp_path, encoding):
     ("args", "parts"),
     [
         (["a.csv", "--text", "Boddy"], ["no column 'Boddy'", "No, Headline, Body", "did you mean 'Body'?"]),
-        (["a.csv", "--id", "x", "--ids", "row"], ["exclude each other"]),
         (["a.csv", "--encoding", "klingon"], ["unknown encoding 'klingon'"]),
         (["other.csv"], ["no column is called text", "--text Antwort, which has the longest values"]),
         (["sheet.csv"], ["expected CSV, got a ZIP archive or an office document"]),

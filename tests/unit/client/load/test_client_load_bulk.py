@@ -33,7 +33,7 @@ def test_batches_keep_every_record_once_in_order_within_the_limits():
     assert (strict[-1].line, len(strict[-1].rejections)) == (7, 1)
 
 
-@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 3, "identity": {}}'])
+@pytest.mark.parametrize("content", [b"{", b"[]", b'{"version": 4, "identity": {}}'])
 def test_a_damaged_state_file_is_no_state(tmp_path, content):
     path = tmp_path / "state.json"
     path.write_bytes(content)
@@ -41,7 +41,7 @@ def test_a_damaged_state_file_is_no_state(tmp_path, content):
 
 
 def test_a_place_is_saved_with_the_identity_of_its_input(tmp_path):
-    place = Place(1, 2, 3, 4, 5, {"num_rows": 6}, "token")
+    place = Place(1, 2, 3, 4, 5, {"num_rows": 6})
     file = StateFile(tmp_path / "deep" / "state.json", {"name": "/a/b.jsonl", "size": None, "fields": ["id"]})
     file.save(place)
     assert file.load() == (place, True)
