@@ -1,9 +1,14 @@
 """Converts filters to messages."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from facets_proto.v1 import filters_pb2 as pb
 from google.protobuf import struct_pb2
 
 from facets_client import filters
+
+_COMBINED = {filters.AllOf: "all_of", filters.AnyOf: "any_of", filters.NoneOf: "none_of"}
 
 
 def filter_message(where: filters.Filter | None) -> pb.Filter | None:
@@ -13,55 +18,38 @@ def filter_message(where: filters.Filter | None) -> pb.Filter | None:
         TypeError: Not a filter.
         ValueError: An integer that a double cannot represent.
     """
-    return None if where is None else _message(where)
+    if where is None:
+        return None
+    if isinstance(where, filters.AllOf | filters.AnyOf | filters.NoneOf):
+        return pb.Filter(**{_COMBINED[type(where)]: pb.FilterList(filters=map(filter_message, where.filters))})
+    try:
+        return pb.Filter(field=_condition(where))
+    except OverflowError as error:
+        raise ValueError(f"the value for {where.field} must fit a double, got an integer beyond its range") from error
 
 
-def _message(where: filters.Filter) -> pb.Filter:
+def _condition(where: filters.Filter) -> pb.FieldCondition:
     match where:
-        case filters.AllOf(inner):
-            return pb.Filter(all_of=pb.FilterList(filters=map(_message, inner)))
-        case filters.AnyOf(inner):
-            return pb.Filter(any_of=pb.FilterList(filters=map(_message, inner)))
-        case filters.NoneOf(inner):
-            return pb.Filter(none_of=pb.FilterList(filters=map(_message, inner)))
         case filters.Equals(field, value):
-            condition = pb.FieldCondition(field=field, equals=_value(field, value))
+            return pb.FieldCondition(field=field, equals=_values([value]).values[0])
         case filters.OneOf(field, values):
-            listed = struct_pb2.ListValue(values=[_value(field, value) for value in values])
-            condition = pb.FieldCondition(field=field, one_of=listed)
-        case filters.Range(field):
-            condition = _range(where)
+            return pb.FieldCondition(field=field, one_of=_values(values))
+        case filters.Range(field, gt, gte, lt, lte):
+            given: dict[str, Any] = {"gt": gt, "gte": gte, "lt": lt, "lte": lte}
+            bounds = {name: bound for name, bound in given.items() if bound is not None}
+            if any(isinstance(bound, str) for bound in bounds.values()):
+                return pb.FieldCondition(field=field, string_range=pb.StringRange(**bounds))
+            return pb.FieldCondition(field=field, range=pb.NumberRange(**bounds))
         case filters.Contains(field, value):
-            condition = pb.FieldCondition(field=field, contains=_value(field, value))
+            return pb.FieldCondition(field=field, contains=_values([value]).values[0])
         case filters.Exists(field, exists):
-            condition = pb.FieldCondition(field=field, exists=exists)
+            return pb.FieldCondition(field=field, exists=exists)
         case _:
             expected = "a filter of facets_client.filters, such as Equals('language', 'en')"
             raise TypeError(f"where must be {expected}, got {where!r}")
-    return pb.Filter(field=condition)
 
 
-def _range(where: filters.Range) -> pb.FieldCondition:
-    bounds = {name: getattr(where, name) for name in ("gt", "gte", "lt", "lte") if getattr(where, name) is not None}
-    if any(isinstance(bound, str) for bound in bounds.values()):
-        return pb.FieldCondition(field=where.field, string_range=pb.StringRange(**bounds))
-    numbers = {name: _double(where.field, bound) for name, bound in bounds.items()}
-    return pb.FieldCondition(field=where.field, range=pb.NumberRange(**numbers))
-
-
-def _value(field: str, value: filters.Scalar) -> struct_pb2.Value:
-    if value is None:
-        return struct_pb2.Value(null_value=struct_pb2.NULL_VALUE)
-    if isinstance(value, bool):
-        return struct_pb2.Value(bool_value=value)
-    if isinstance(value, str):
-        return struct_pb2.Value(string_value=value)
-    return struct_pb2.Value(number_value=_double(field, value))
-
-
-def _double(field: str, value: float) -> float:
-    try:
-        return float(value)
-    except OverflowError as error:
-        bits = int(value).bit_length()
-        raise ValueError(f"the value for {field} must fit a double, got an integer of {bits} bits") from error
+def _values(values: Sequence[filters.Scalar]) -> struct_pb2.ListValue:
+    listed = struct_pb2.ListValue()
+    listed.extend(values)
+    return listed
