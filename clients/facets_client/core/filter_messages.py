@@ -21,7 +21,9 @@ def filter_message(where: filters.Filter | None) -> pb.Filter | None:
     if where is None:
         return None
     if isinstance(where, filters.AllOf | filters.AnyOf | filters.NoneOf):
-        return pb.Filter(**{_COMBINED[type(where)]: pb.FilterList(filters=map(filter_message, where.filters))})
+        inner: Any = list(map(filter_message, where.filters))
+        combined: dict[str, Any] = {_COMBINED[type(where)]: pb.FilterList(filters=inner)}
+        return pb.Filter(**combined)
     try:
         return pb.Filter(field=_condition(where))
     except OverflowError as error:

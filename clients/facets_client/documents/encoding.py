@@ -50,11 +50,7 @@ class Worker:
         self._is_closed = False
 
     def ask(self, documents: Sequence[Sent]) -> Any:
-        """The answers to documents; without documents the model and its fields, or why it cannot be loaded.
-
-        Raises:
-            InputError: The process ended repeatedly, or the worker was closed.
-        """
+        """The answers to documents; without documents the model and its fields, or why it cannot be loaded."""
         code: int | None = None
         for _ in range(_MAX_ATTEMPTS):
             if self._is_closed:

@@ -101,12 +101,7 @@ class DocumentFiles:
         return self._bytes_before + (self._source.position if self._source else 0)
 
     def check(self) -> None:
-        """Opens the first file and notes the use of its columns, before anything is stored.
-
-        Raises:
-            InputError: It lacks a requested column, or the only file cannot be read.
-            ImportError: The reader of one of the files is not installed.
-        """
+        """Opens the first file and notes the use of its columns, before anything is stored."""
         asked = self._options.format
         for form in {FORMATS[asked] if asked else format_of_name(file.path) for file in self.files}:
             if form:
@@ -185,11 +180,7 @@ class _OpenFile:
         self._columns = Columns(text=("text",), title="title")
 
     def decide(self, asked: Columns, note: Callable[[str, str], None]) -> None:
-        """Detects the format and decides the use of the columns; does nothing on a second call.
-
-        Raises:
-            InputError: The file has no rows, or lacks a requested column.
-        """
+        """Detects the format and decides the use of the columns; does nothing on a second call."""
         if self._form is not None:
             return
         form = format_of(self.source, self._options.format)
@@ -283,11 +274,7 @@ def _payload(fields: dict[str, Any], columns: Columns) -> dict[str, object]:
 
 
 def _choose_columns(file_name: str, rows: Sequence[Row], asked: Columns, form: Format) -> Columns:
-    """The use of the columns, decided by the first rows.
-
-    Raises:
-        ColumnError: A requested column does not exist, or none looks like a text.
-    """
+    """The use of the columns, decided by the first rows."""
     names = list(dict.fromkeys(name for row in rows for name in row.fields))
 
     def named(option: str, *wanted: str) -> tuple[str, ...]:

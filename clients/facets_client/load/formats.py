@@ -88,11 +88,7 @@ def format_of_name(name: str) -> Format | None:
 
 
 def format_of(source: Source, asked: FormatName | None) -> Format:
-    """The format of an open input; detected unless given.
-
-    Raises:
-        InputError: Neither its name nor its content tells the format.
-    """
+    """The format of an open input; detected unless given."""
     form = FORMATS[asked] if asked else format_of_name(source.name)
     if form is not None:
         return form
@@ -131,9 +127,6 @@ def find_files(names: Sequence[str], options: ReadOptions) -> list[InputFile]:
     Args:
         names: Files, folders, patterns (``data/**/*.csv``), or ``-``.
         options: With a ``format``, every file of a folder is read.
-
-    Raises:
-        InputError: A file does not exist, a pattern or folder has none, or standard input is not the only input.
     """
     if "-" in names:
         if len(names) > 1:

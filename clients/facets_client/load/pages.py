@@ -116,11 +116,7 @@ _BLOCK_TAGS = {
 
 
 def read_html(source: Source, options: ReadOptions) -> Rows:
-    """The text of a web page without scripts, menus and footers, and its title.
-
-    Raises:
-        InputError: It is binary data.
-    """
+    """The text of a web page without scripts, menus and footers, and its title."""
     head = source.text_head("HTML")
     data = _read_whole(source)
     if isinstance(data, Rejection):
@@ -256,9 +252,6 @@ def read_docx(source: Source, options: ReadOptions) -> Rows:
 
     Headers, footers, comments, tables of contents and deleted text are left out. The title is from the document's
     properties or the first heading.
-
-    Raises:
-        InputError: It is not a Word document.
     """
     from lxml.etree import LxmlError
 
@@ -349,11 +342,7 @@ _PAGE_NUMBER = re.compile(r"(?:page )?\d{1,4}(?: (?:of|/) \d{1,4})?|- ?\d{1,4} ?
 
 
 def read_pdf(source: Source, options: ReadOptions) -> Rows:
-    """The pages of a PDF, each a document. Pages without text are skipped; a PDF without any text is rejected.
-
-    Raises:
-        InputError: It is not a PDF.
-    """
+    """The pages of a PDF, each a document. Pages without text are skipped; a PDF without any text is rejected."""
     logging.getLogger("pypdf").addHandler(logging.NullHandler())  # it logs what it repairs
     from pypdf import PdfReader
     from pypdf.errors import PyPdfError

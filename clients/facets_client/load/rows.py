@@ -154,11 +154,7 @@ def type_name(value: object) -> str:
 
 
 def read_json(source: Source, options: ReadOptions) -> Rows:
-    """Objects of a JSON array, or of JSON lines in a file named ``.json``.
-
-    Raises:
-        InputError: The input is neither.
-    """
+    """Objects of a JSON array, or of JSON lines in a file named ``.json``."""
     head = source.text_head("JSON").removeprefix(b"\xef\xbb\xbf").lstrip()
     if head.startswith(b"["):
         return _array_rows(source.text("utf-8-sig"))

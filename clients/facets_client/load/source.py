@@ -119,9 +119,6 @@ class Source:
         digest: SHA-256 of the first stored bytes: differs between different inputs.
         compression: ``gzip``, ``xz``, ``zstd`` or ``plain``.
         stream: The uncompressed bytes.
-
-    Raises:
-        InputError: The input cannot be opened.
     """
 
     def __init__(self, name: str, stdin: BinaryIO | None = None) -> None:
@@ -151,11 +148,7 @@ class Source:
         return self._uncompressed.peek(num_bytes)
 
     def text_head(self, kind: str) -> bytes:
-        """The first bytes of what should be text.
-
-        Raises:
-            InputError: They are binary data.
-        """
+        """The first bytes of what should be text."""
         head = self.peek(_STREAM_TEXT_BYTES if self.size is None else _FILE_TEXT_BYTES)
         detected = next((name for magic, name in _BINARY_FORMATS.items() if head.startswith(magic)), "")
         is_marked = any(head.startswith(mark) for mark in _BYTE_ORDER_MARKS)
@@ -169,11 +162,7 @@ class Source:
         return io.TextIOWrapper(self.stream, encoding, errors, newline="")
 
     def seekable(self) -> BinaryIO:
-        """The whole uncompressed input at its beginning, for readers that seek: the file itself or a copy.
-
-        Raises:
-            InputError: The data is damaged.
-        """
+        """The whole uncompressed input at its beginning, for readers that seek: the file itself or a copy."""
         if self.size is not None and self.compression == "plain":
             self._raw.seek(0)
             return self._raw
@@ -224,11 +213,7 @@ def _uncompressed(stored: _Peekable, compression: str) -> Any:
 
 
 def detect_encoding(name: str, head: bytes, asked: str, note: Callable[[str], None]) -> str:
-    """The encoding of a text with the first bytes ``head``: the one ``asked`` for, else detected and noted.
-
-    Raises:
-        InputError: ``asked`` is not an encoding, or detection is not installed.
-    """
+    """The encoding of a text with the first bytes ``head``: the one ``asked`` for, else detected and noted."""
     if asked:
         try:
             encoding = codecs.lookup(asked).name

@@ -15,8 +15,6 @@ from typing import BinaryIO
 from facets_client.load.rows import Rejection
 from facets_client.load.source import InputError
 
-_VERSION = 4
-
 
 @contextmanager
 def whole_file(path: str | Path) -> Iterator[Path]:
@@ -67,15 +65,13 @@ class StateFile:
         """The saved position and whether it belongs to this input; None if nothing readable is saved."""
         try:
             saved = json.loads(self.path.read_bytes())
-            if saved["version"] != _VERSION:
-                return None
             return Place(**saved["place"]), saved["identity"] == self.identity
         except (OSError, ValueError, KeyError, TypeError):
             return None  # starting over is always safe: storing a record again changes nothing
 
     def save(self, place: Place) -> None:
         """Replaces the saved position."""
-        text = json.dumps({"version": _VERSION, "identity": self.identity, "place": asdict(place)}, indent=1)
+        text = json.dumps({"identity": self.identity, "place": asdict(place)}, indent=1)
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             with whole_file(self.path) as partial:

@@ -127,11 +127,7 @@ def _excerpt(line: str) -> str:
 
 
 def read_parquet(source: Source, options: ReadOptions) -> Rows:
-    """Rows of a Parquet file, without binary columns, which a payload cannot hold.
-
-    Raises:
-        InputError: It is not Parquet.
-    """
+    """Rows of a Parquet file, without binary columns, which a payload cannot hold."""
     import pyarrow.parquet
     from pyarrow import types
 
