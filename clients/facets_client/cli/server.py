@@ -31,7 +31,6 @@ def models(
     \b
     Examples:
       facets models
-      facets models facets-en
     """
     ask(
         context,
@@ -64,7 +63,6 @@ def health(context: typer.Context) -> None:
     \b
     Examples:
       facets health
-      facets --target search.example.org:50051 health
     """
     settings = settings_of(context)
     with settings.connect() as client:
@@ -88,7 +86,6 @@ def status(context: typer.Context) -> None:
     \b
     Examples:
       facets status
-      facets --json status
     """
     settings = settings_of(context)
     with settings.connect() as client:
@@ -131,7 +128,6 @@ def backup(context: typer.Context) -> None:
     \b
     Examples:
       facets backup
-      facets --json backup
     """
     settings = settings_of(context)
     with settings.connect() as client:

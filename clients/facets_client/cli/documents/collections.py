@@ -34,8 +34,9 @@ def collections(context: typer.Context) -> None:
 
     \b
     Examples:
-      facets collections
-      facets collections create news --model facets-en
+      facets collections create papers --search-field title --search-field authors:1
+      facets collections reindex news --model facets-minilm-en
+      facets collections delete news --yes
     """
     if context.invoked_subcommand is None:
         list_collections(context)
@@ -43,13 +44,7 @@ def collections(context: typer.Context) -> None:
 
 @collections_app.command("list")
 def list_collections(context: typer.Context) -> None:
-    """List all collections.
-
-    \b
-    Examples:
-      facets collections list
-      facets --json collections list
-    """
+    """List all collections."""
     ask(context, lambda client: {"collections": client.list_collections()}, lambda found: _print_collections(**found))
 
 
@@ -60,13 +55,7 @@ def create_collection(
     model: Annotated[str, typer.Option(help="Model of the collection.  [default: the server's for collections]")] = "",
     search_field: SearchFieldOption = None,
 ) -> None:
-    """Create an empty collection.
-
-    \b
-    Examples:
-      facets collections create news
-      facets collections create papers --search-field title --search-field authors:1
-    """
+    """Create an empty collection."""
     note, search_fields = settings_of(context).note, parse_search_fields(search_field)
     ask(
         context,
@@ -77,12 +66,7 @@ def create_collection(
 
 @collections_app.command("show")
 def show_collection(context: typer.Context, name: NameArgument) -> None:
-    """Show one collection.
-
-    \b
-    Examples:
-      facets collections show news
-    """
+    """Show one collection."""
     ask(context, lambda client: client.get_collection(name), lambda found: _print_collections([found]))
 
 
@@ -98,11 +82,6 @@ def reindex_collection(
 
     All texts are encoded again. Until that is done, the collection can be searched and written as before. If it
     is interrupted, run it again to continue where it stopped.
-
-    \b
-    Examples:
-      facets collections reindex news
-      facets collections reindex news --model facets-minilm-en
     """
     settings = settings_of(context)
     search_fields = parse_search_fields(search_field)
@@ -120,13 +99,7 @@ def reindex_collection(
 
 @collections_app.command("delete")
 def delete_collection(context: typer.Context, name: NameArgument, yes: YesOption = False) -> None:
-    """Delete a collection with all its documents.
-
-    \b
-    Examples:
-      facets collections delete news
-      facets collections delete news --yes
-    """
+    """Delete a collection with all its documents."""
     settings = settings_of(context)
     with settings.connect() as client:
         if not yes:
@@ -162,8 +135,8 @@ def documents(context: typer.Context) -> None:
 
     \b
     Examples:
-      facets documents list -c news
-      facets documents get article-17 -c news
+      facets --json documents list -c news --limit 0 > news.jsonl
+      facets --json documents get article-17 article-18 -c news --facets
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help(), err=True)
@@ -177,13 +150,7 @@ def get_documents(
     collection: CollectionOption,
     facets: FacetsOption = False,
 ) -> None:
-    """Show documents by id; exit code 2 if one does not exist.
-
-    \b
-    Examples:
-      facets documents get article-17 -c news
-      facets --json documents get article-17 article-18 -c news --facets
-    """
+    """Show documents by id; exit code 2 if one does not exist."""
     settings = settings_of(context)
     with settings.connect() as client:
         found = client.get_documents(collection, ids, include_facets=facets)
@@ -204,13 +171,7 @@ def list_documents(
     limit: Annotated[int, typer.Option(help="Maximum number of documents; 0: all.")] = 20,
     facets: FacetsOption = False,
 ) -> None:
-    """List documents in the order of their ids; with --json one object per line.
-
-    \b
-    Examples:
-      facets documents list -c news --where 'year=2024'
-      facets --json documents list -c news --limit 0 > news.jsonl
-    """
+    """List documents in the order of their ids; with --json one object per line."""
     settings = settings_of(context)
     if limit < 0:
         raise typer.BadParameter(f"--limit must be at least 0, got {limit}")
@@ -226,13 +187,7 @@ def list_documents(
 
 @documents_app.command("count")
 def count_documents(context: typer.Context, collection: CollectionOption, where: WhereOption = None) -> None:
-    """Count documents.
-
-    \b
-    Examples:
-      facets documents count -c news
-      facets documents count -c news --where 'language=en'
-    """
+    """Count documents."""
     condition = parse_where(where)
     ask(
         context,
@@ -255,8 +210,8 @@ def delete_documents(
 
     \b
     Examples:
-      facets documents delete article-17 article-18 -c news
-      facets documents delete -c news --where 'year<2000' --yes
+      facets delete article-17 article-18 -c news
+      facets delete -c news --where 'year<2000' --yes
     """
     settings = settings_of(context)
     condition = parse_where(where)
