@@ -20,10 +20,11 @@ from typing import Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import IndexFormatError
 from facets.index.candidates import Candidates
 
-Chunks: TypeAlias = Callable[[], Iterable[tuple[NDArray[np.int64], NDArray[np.float16]]]]
+Chunks: TypeAlias = Callable[[], Iterable[tuple[Ints, NDArray[np.float16]]]]
 
 
 class FacetSource(Protocol):
@@ -35,10 +36,10 @@ class FacetSource(Protocol):
     def revision(self) -> int:
         """Revision of the store; it decreases only if the store was restored from a backup."""
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows of all documents, ascending; a row identifies one unchanging set of facets."""
 
-    def read(self, rows: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
+    def read(self, rows: Ints) -> tuple[Ints, NDArray[np.float16]]:
         """The given rows that still exist, ascending, one for each place, and unit-norm facets ``[S, K, D]``."""
 
 
@@ -67,7 +68,7 @@ class FacetIndex(ABC):
 
     @property
     @abstractmethod
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Ints:
         """Row of every place, ``[S]`` in the order of addition, -1 for removed documents; a view."""
 
     @property
@@ -79,12 +80,12 @@ class FacetIndex(ABC):
         """Number of documents."""
         return self._num_documents
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows of the documents, ``[N]``, in the order of addition."""
         slots = self.slots
         return slots[(slots >= 0) & (first_places(slots) == np.arange(len(slots)))]
 
-    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
+    def add(self, rows: Ints, facets_SKD: Vectors) -> None:
         """Adds documents with unit-norm facets.
 
         ``rows``: row of each place, ``[S]``, not yet in the index; places of one document are consecutive.
@@ -92,7 +93,7 @@ class FacetIndex(ABC):
         if len(rows):
             self.add_prepared(rows, facets_SKD, self.prepare(rows, facets_SKD))
 
-    def remove(self, rows: NDArray[np.int64]) -> int:
+    def remove(self, rows: Ints) -> int:
         """Removes documents, leaving holes; unknown rows are ignored. Returns the number of removed documents."""
         slots = self.slots
         is_removed = np.isin(slots, rows) & (slots >= 0)
@@ -104,12 +105,7 @@ class FacetIndex(ABC):
 
     @abstractmethod
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        num_candidates: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None = None,
-        exhaustive: bool = False,
+        self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None = None, exhaustive: bool = False
     ) -> Candidates:
         """Finds at least ``min(num_candidates, allowed documents)`` candidates for each query.
 
@@ -117,22 +113,20 @@ class FacetIndex(ABC):
         ``exhaustive``: compare every allowed document.
         """
 
-    def allowed_slots(self, allowed_rows: NDArray[np.int64] | None) -> NDArray[np.bool_]:
+    def allowed_slots(self, allowed_rows: Ints | None) -> Bools:
         """Places whose document may be found, ``[S]``."""
         slots = self.slots
         return slots >= 0 if allowed_rows is None else (slots >= 0) & np.isin(slots, allowed_rows)
 
-    def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, rows: Ints, facets_SKD: Vectors) -> Ints:
         """The slow part of an addition, safe during searches; returns a row for each place for :meth:`add_prepared`."""
         return np.empty((len(facets_SKD), 0), dtype=np.int64)
 
-    def make_room(self, prepared: NDArray[np.int64]) -> bool:
+    def make_room(self, prepared: Ints) -> bool:
         """Allocates memory for an addition in small steps; False: let searches through, then call again."""
         return True
 
-    def add_prepared(
-        self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
-    ) -> None:
+    def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents; row i of ``prepared`` belongs to place i."""
         self.add(rows, facets_SKD)
 
@@ -175,9 +169,7 @@ class IndexBackend(ABC):
     def drop(self) -> None:  # noqa: B027 - optional
         """Deletes the index that the backend itself stores."""
 
-    def read(
-        self, file: "MappedFile", slots: NDArray[np.int64], description: Mapping[str, int | float | str]
-    ) -> FacetIndex:
+    def read(self, file: "MappedFile", slots: Ints, description: Mapping[str, int | float | str]) -> FacetIndex:
         """Restores an index from a snapshot; raises IndexFormatError if it must be built again."""
         raise IndexFormatError(f"{type(self).__name__} cannot read snapshots; this one is from another backend")
 
@@ -213,7 +205,7 @@ class MappedFile:
         self.check(np.array([start]), num_bytes)
         return self.view(start, num_bytes).copy()
 
-    def check(self, starts_R: NDArray[np.int64], sizes_R: NDArray[np.int64] | int) -> None:
+    def check(self, starts_R: Ints, sizes_R: Ints | int) -> None:
         """Verifies the blocks that ranges touch unless they were verified before; raises IndexFormatError."""
         if not self._is_unverified.any():
             return
@@ -228,9 +220,7 @@ class MappedFile:
             self._is_unverified[block] = False
 
 
-def paged(
-    rows_N: NDArray[np.int64], facets_TD: NDArray[np.floating], starts_N1: NDArray[np.int64], *, num_facets: int
-) -> tuple[NDArray[np.int64], NDArray[np.floating]]:
+def paged(rows_N: Ints, facets_TD: Vectors, starts_N1: Ints, *, num_facets: int) -> tuple[Ints, Vectors]:
     """Divides the facets of each document into places of K; the last place is filled with zeros.
 
     ``starts_N1``: offset of each document's facets; each has at least one. Returns the row of each place, ``[S]``, and
@@ -253,7 +243,7 @@ def paged(
     return np.repeat(rows_N, places_N), facets_SKD
 
 
-def first_places(rows_S: NDArray[np.int64]) -> NDArray[np.int64]:
+def first_places(rows_S: Ints) -> Ints:
     """For every place, the first place of its document, ``[S]``; places with negative rows have no document.
 
     Example:
@@ -262,7 +252,7 @@ def first_places(rows_S: NDArray[np.int64]) -> NDArray[np.int64]:
     """
     is_first_S = np.ones(len(rows_S), dtype=np.bool_)
     is_first_S[1:] = (rows_S[1:] != rows_S[:-1]) | (rows_S[1:] < 0)
-    firsts: NDArray[np.int64] = np.maximum.accumulate(np.where(is_first_S, np.arange(len(rows_S)), 0))
+    firsts: Ints = np.maximum.accumulate(np.where(is_first_S, np.arange(len(rows_S)), 0))
     return firsts
 
 

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Floats, Ints, Vectors
+
 # Rounding a unit vector to float16 changes each component by at most 2**-11 of itself; the rest covers float32 sums.
 HALF_PRECISION_ERROR = 5.0e-4
 _ANSWER_EXPONENT = 4  # even a document that does not answer a facet has a cosine well above 0
@@ -19,13 +21,13 @@ _ANSWER_EXPONENT = 4  # even a document that does not answer a facet has a cosin
 class Candidates:
     """Candidate documents for every query, best first."""
 
-    rows: NDArray[np.int64]  # `[Q, C]`; -1 at the end if a query has fewer candidates
-    scores: NDArray[np.float32]  # `[Q, C]`, exact up to the `score_error` of the index; `-inf` where `rows` is -1
+    rows: Ints  # `[Q, C]`; -1 at the end if a query has fewer candidates
+    scores: Floats  # `[Q, C]`, exact up to the `score_error` of the index; `-inf` where `rows` is -1
     exhaustive: bool  # whether every allowed document was compared, so that none of the best is missing
 
 
 def select_candidates(
-    rows_QC: NDArray[np.int64], scores_QC: NDArray[np.float32], num_candidates: int, *, margin: float, exhaustive: bool
+    rows_QC: Ints, scores_QC: Floats, num_candidates: int, *, margin: float, exhaustive: bool
 ) -> Candidates:
     """Keeps, for every query, the documents that may belong to the best ``num_candidates`` (>= 1).
 
@@ -71,17 +73,13 @@ def join_candidates(parts: Sequence[Candidates]) -> Candidates:
 class Meetings:
     """Scores of documents for the facets of one query."""
 
-    scores: NDArray[np.float32]  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
-    shares: NDArray[np.float32]  # `[C, J]`, weight of each query facet times its best cosine
-    document_facets: NDArray[np.int64]  # `[C, J]`, the document facet with that cosine; in a tie, the first one
+    scores: Floats  # `[C]` in [-1, 1]: the sum of `shares`, or their maximum
+    shares: Floats  # `[C, J]`, weight of each query facet times its best cosine
+    document_facets: Ints  # `[C, J]`, the document facet with that cosine; in a tie, the first one
 
 
 def meet(
-    query_JD: NDArray[np.float32],
-    facets_TD: NDArray[np.floating | np.integer],
-    starts_C1: NDArray[np.int64],
-    *,
-    any_suffices: bool = False,
+    query_JD: Floats, facets_TD: NDArray[np.floating | np.integer], starts_C1: Ints, *, any_suffices: bool = False
 ) -> Meetings:
     """Scores documents exactly: ``sum_j w_j max_k cos(q_j, F_k)``, or ``max_j`` instead of the sum.
 
@@ -123,13 +121,8 @@ def meet(
 
 
 def select_diverse(
-    scores_C: NDArray[np.floating],
-    shares_CJ: NDArray[np.floating],
-    similarities_CC: NDArray[np.floating],
-    *,
-    diversify: float,
-    top_k: int,
-) -> NDArray[np.int64]:
+    scores_C: Vectors, shares_CJ: Vectors, similarities_CC: Vectors, *, diversify: float, top_k: int
+) -> Ints:
     """Chooses documents one by one: the next has the largest ``(1 - diversify) score + diversify novelty``.
 
     Scores are scaled to [0, 1] over the candidates. Novelty, in [0, 1], depends on the query:
@@ -172,12 +165,10 @@ def select_diverse(
     return np.array(chosen, dtype=np.int64)
 
 
-def _scaled(values: NDArray[np.floating]) -> NDArray[np.float64]:
+def _scaled(values: Vectors) -> Doubles:
     """Scales each column to [0, 1]; all 1 if its values are equal."""
     if not len(values):
         return values.astype(np.float64)
     least, most = values.min(axis=0), values.max(axis=0)
-    scaled: NDArray[np.float64] = np.where(
-        most > least, (values - least) / np.where(most > least, most - least, 1.0), 1.0
-    )
+    scaled: Doubles = np.where(most > least, (values - least) / np.where(most > least, most - least, 1.0), 1.0)
     return scaled

@@ -17,6 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.devices import no_memory_for
 from facets.index.base import FacetIndex, MappedFile, first_places
 from facets.index.candidates import Candidates, join_candidates, select_candidates
@@ -35,7 +36,7 @@ _MAX_DOCUMENT_CODE = 127
 _MAX_QUERY_CODE = 63
 
 
-def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np.float32], float]:
+def document_codes(facets_SKD: Vectors) -> tuple[NDArray[np.int8], Floats, float]:
     """Codes ``[S, K, D]``, inverse norms of the codes ``[S, K]`` (0 for zero facets), and the largest error of a facet.
 
     Facets that the store decoded from such codes yield the same codes again.
@@ -54,7 +55,7 @@ def document_codes(facets_SKD: NDArray[np.floating]) -> tuple[NDArray[np.int8], 
 class CodedQuery:
     """Facets of queries, as codes or floats."""
 
-    def __init__(self, query_QJD: NDArray[np.float32], device: torch.device, *, as_codes: bool) -> None:
+    def __init__(self, query_QJD: Floats, device: torch.device, *, as_codes: bool) -> None:
         flat = np.ascontiguousarray(query_QJD.reshape(-1, query_QJD.shape[2]), dtype=np.float32)
         scales, codes = np.ones(len(flat), dtype=np.float32), flat
         if as_codes:
@@ -115,10 +116,10 @@ class ExactIndex(FacetIndex):
     def _clear(self) -> None:
         self._blocks: list[tuple[Tensor, Tensor]] = []  # codes [n, K, D], inverse norms [n, K]
         self._starts: list[int] = []  # first slot of each block
-        self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # -1: hole
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # -1: hole
         self._num_slots = self._num_documents = self.num_holes = 0
         self._has_long = False  # whether there are documents of several places
-        self._touch: Callable[[NDArray[np.int64]], None] = lambda slots_S: None
+        self._touch: Callable[[Ints], None] = lambda slots_S: None
 
     def write(self, sink: Callable[[bytes | memoryview], object]) -> None:
         """Streams codes ``[S, K, D]``, then inverse norms ``[S, K]``, to ``sink``; see :meth:`map`."""
@@ -127,7 +128,7 @@ class ExactIndex(FacetIndex):
                 if start < self._num_slots:
                     sink(block[part][: self._num_slots - start].numpy().data)
 
-    def map(self, file: MappedFile, first_byte: int, rows_S: NDArray[np.int64], *, code_error: float) -> None:
+    def map(self, file: MappedFile, first_byte: int, rows_S: Ints, *, code_error: float) -> None:
         """Opens what :meth:`write` wrote from ``first_byte`` on; codes stay in the file and are verified on first use.
 
         ``rows_S``: row of each place, -1: hole.
@@ -145,23 +146,23 @@ class ExactIndex(FacetIndex):
         self.num_holes = int(np.count_nonzero(rows_S < 0))
         self._has_long = self._num_documents + self.num_holes < places
 
-        def touch(slots_S: NDArray[np.int64]) -> None:
+        def touch(slots_S: Ints) -> None:
             file.check(first_byte + slots_S[slots_S < places] * width, width)
 
         self._touch = touch
 
     @property
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Ints:
         """Row of every place, -1: hole."""
         return self._rows[: self._num_slots]
 
-    def add(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> None:
+    def add(self, rows: Ints, facets_SKD: Vectors) -> None:
         """Adds documents."""
         codes, inverse, error = document_codes(facets_SKD)
         self.code_error = max(self.code_error, error)
         self._add(rows, torch.from_numpy(codes), torch.from_numpy(inverse))
 
-    def _add(self, rows: NDArray[np.int64], codes_SKD: Tensor, inverse_SK: Tensor) -> None:
+    def _add(self, rows: Ints, codes_SKD: Tensor, inverse_SK: Tensor) -> None:
         start, end = self._num_slots, self._num_slots + len(rows)
         if end > len(self._rows):
             grown = np.full(max(end, 2 * len(self._rows)), -1, dtype=np.int64)
@@ -200,7 +201,7 @@ class ExactIndex(FacetIndex):
                 logger.warning("the memory of %s is full: searches are slower from here on", self._device)
         self._blocks.append((codes, inverse))
 
-    def remove(self, rows: NDArray[np.int64]) -> int:
+    def remove(self, rows: Ints) -> int:
         """Removes documents and compacts when there are many holes."""
         removed = super().remove(rows)
         if self._keeps_places:
@@ -231,25 +232,20 @@ class ExactIndex(FacetIndex):
             kept = torch.from_numpy(np.flatnonzero(mine >= 0)).to(codes.device)
             self._add(mine[mine >= 0], codes.index_select(0, kept), inverse.index_select(0, kept))
 
-    def oldest(self, limit: int) -> NDArray[np.int64]:
+    def oldest(self, limit: int) -> Ints:
         """Rows of the oldest documents with about ``limit`` places, ascending."""
         slots = np.flatnonzero(self.slots >= 0)[:limit]
         return np.unique(self._rows[slots])
 
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        num_candidates: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None = None,
-        exhaustive: bool = False,
+        self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None = None, exhaustive: bool = False
     ) -> Candidates:
         """Finds candidates among all documents."""
         allowed = self.allowed_slots(allowed_rows)
         largest = max(1, _PASS_QUERY_FACETS // query_QJD.shape[1])
         return search_in_parts(query_QJD, lambda part: self._select(part, num_candidates, allowed), largest=largest)
 
-    def _select(self, query_QJD: NDArray[np.float32], num_candidates: int, allowed: NDArray[np.bool_]) -> Candidates:
+    def _select(self, query_QJD: Floats, num_candidates: int, allowed: Bools) -> Candidates:
         held = self.slots
         firsts_N = np.flatnonzero(first_places(held) == np.arange(len(held)))
         query = CodedQuery(query_QJD, self._device, as_codes=not self._preselect)
@@ -268,12 +264,7 @@ class ExactIndex(FacetIndex):
         return self.compared(query_QJD, candidate_firsts, num_candidates, exhaustive=True)
 
     def compared(
-        self,
-        query_QJD: NDArray[np.float32],
-        candidate_firsts: list[NDArray[np.int64]],
-        num_candidates: int,
-        *,
-        exhaustive: bool,
+        self, query_QJD: Floats, candidate_firsts: list[Ints], num_candidates: int, *, exhaustive: bool
     ) -> Candidates:
         """Candidates for each query among given documents: ``candidate_firsts`` are their first places, ascending."""
         width = max(map(len, candidate_firsts), default=0)
@@ -289,9 +280,7 @@ class ExactIndex(FacetIndex):
                 scores_QC[number, : len(firsts)] = self._scores_of(query_JD, firsts, as_codes=False)[0]
         return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
-    def _scores_of(
-        self, query_JD: NDArray[np.float32], firsts_C: NDArray[np.int64], *, as_codes: bool
-    ) -> tuple[NDArray[np.float32], float]:
+    def _scores_of(self, query_JD: Floats, firsts_C: Ints, *, as_codes: bool) -> tuple[Floats, float]:
         """Scores of the documents that start at these places, ascending, and the error that the query adds."""
         query, device = CodedQuery(query_JD[None], self._device, as_codes=as_codes), self._device
         slots, starts = self._places_of(firsts_C) if self._has_long else (firsts_C, None)
@@ -309,7 +298,7 @@ class ExactIndex(FacetIndex):
             best = torch.from_numpy(np.maximum.reduceat(best.numpy(), starts, axis=0))
         return _sums(best, 1)[0].numpy(), float(query.error[0, 0])
 
-    def _places_of(self, firsts_C: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    def _places_of(self, firsts_C: Ints) -> tuple[Ints, Ints]:
         """All places of the documents that start at these places, and the offset of each document."""
         held, counts_C = self.slots, np.ones(len(firsts_C), dtype=np.int64)
         growing = np.arange(len(firsts_C))
@@ -322,7 +311,7 @@ class ExactIndex(FacetIndex):
         starts = np.cumsum(counts_C) - counts_C
         return np.repeat(firsts_C - starts, counts_C) + np.arange(counts_C.sum()), starts
 
-    def _scores(self, query: CodedQuery, num_queries: int, firsts_N: NDArray[np.int64]) -> Tensor:
+    def _scores(self, query: CodedQuery, num_queries: int, firsts_N: Ints) -> Tensor:
         """Scores of the documents that start at these places, including holes, ``[Q, N]``."""
         device, width = self._device, len(query.scales)
         self._touch(np.arange(self._num_slots))
@@ -362,9 +351,7 @@ def _sums(best_NJ: Tensor, num_queries: int) -> Tensor:
     return cosines.view(len(best_NJ), num_queries, -1).sum(dim=2).T
 
 
-def best_columns(
-    scores_QN: Tensor, num_candidates: int, *, margin: float
-) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+def best_columns(scores_QN: Tensor, num_candidates: int, *, margin: float) -> tuple[Ints, Floats]:
     """Documents within ``margin`` of the num_candidates-th score, selected on the device of the scores.
 
     Returns their columns, ``[Q, C]`` ascending, and their scores; for some queries there are more than necessary.
@@ -378,9 +365,7 @@ def best_columns(
     return columns_QC.cpu().numpy(), scores_QN.gather(1, columns_QC).cpu().numpy()
 
 
-def search_in_parts(
-    query_QJD: NDArray[np.float32], search: Callable[[NDArray[np.float32]], Candidates], *, largest: int
-) -> Candidates:
+def search_in_parts(query_QJD: Floats, search: Callable[[Floats], Candidates], *, largest: int) -> Candidates:
     """Runs an exhaustive search for ``largest`` queries at a time, or fewer where the device has too little memory.
 
     Raises:

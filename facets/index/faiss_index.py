@@ -12,6 +12,7 @@ import faiss
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import IndexFormatError
 from facets.index.base import Chunks, FacetIndex, IndexBackend, MappedFile, first_places
 from facets.index.candidates import Candidates
@@ -62,9 +63,7 @@ class FaissBackend(IndexBackend):
         index.tune(sample, self._config.recall_target)
         return index
 
-    def read(
-        self, file: MappedFile, slots: NDArray[np.int64], description: Mapping[str, int | float | str]
-    ) -> "FaissIndex":
+    def read(self, file: MappedFile, slots: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
         """Opens the index in a snapshot; see :meth:`FaissIndex.map`."""
         return FaissIndex.map(file, slots, description)
 
@@ -97,7 +96,7 @@ class FaissIndex(FacetIndex):
         self._copied: faiss.ArrayInvertedLists | None = None
 
     @classmethod
-    def train(cls, sample_MD: NDArray[np.floating], *, num_facets: int, num_documents: int) -> "FaissIndex":
+    def train(cls, sample_MD: Vectors, *, num_facets: int, num_documents: int) -> "FaissIndex":
         """Trains an empty index on facets of a collection of about ``num_documents``."""
         sample = np.ascontiguousarray(sample_MD, dtype=np.float32)
         num_lists = max(1, min(2 * math.isqrt(num_documents * num_facets), len(sample) // _TRAIN_PER_LIST))
@@ -122,18 +121,18 @@ class FaissIndex(FacetIndex):
         return int(self._index.ntotal)
 
     @property
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Ints:
         """Row of every place, -1 for removed documents."""
         return self._codes.slots
 
     def __len__(self) -> int:
         return len(self._codes)
 
-    def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, rows: Ints, facets_SKD: Vectors) -> Ints:
         """List of every facet, ``[S, K]``, -1 for zero facets."""
         self._copy_lists()
         vectors = np.ascontiguousarray(facets_SKD.reshape(-1, self.dim), dtype=np.float32)
-        kept_SK: NDArray[np.bool_] = np.any(facets_SKD, axis=2)
+        kept_SK: Bools = np.any(facets_SKD, axis=2)
         kept_SK[~kept_SK.any(axis=1), 0] = True  # a document without facets must be found, too
         lists = np.full(len(vectors), -1, dtype=np.int64)
         lists[kept_SK.ravel()] = self._index.quantizer.search(vectors[kept_SK.ravel()], 1)[1][:, 0]
@@ -163,9 +162,7 @@ class FaissIndex(FacetIndex):
             moved += room * lists.code_size
         return True
 
-    def add_prepared(
-        self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
-    ) -> None:
+    def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Adds documents to the lists found by :meth:`prepare`."""
         if not len(rows):
             return
@@ -179,7 +176,7 @@ class FaissIndex(FacetIndex):
         self._codes.add(rows, facets_SKD)
         self._firsts = np.concatenate([self._firsts, first + first_places(rows)])
 
-    def remove(self, rows: NDArray[np.int64]) -> int:
+    def remove(self, rows: Ints) -> int:
         """Masks documents."""
         removed = self._codes.remove(rows)
         self.num_masked += removed
@@ -193,7 +190,7 @@ class FaissIndex(FacetIndex):
             self._index.remove_ids(_selector(np.repeat(self.slots < 0, self.num_facets)))
             self.num_masked = 0
 
-    def tune(self, facets_MD: NDArray[np.floating], recall_target: float) -> None:
+    def tune(self, facets_MD: Vectors, recall_target: float) -> None:
         """Sets the number of probed lists to the smallest that finds ``recall_target`` of the exact top 10.
 
         ``facets_MD``: unit-norm facets of documents in the index, used as queries; each finds its own document first,
@@ -210,12 +207,7 @@ class FaissIndex(FacetIndex):
             self.num_probes = min(2 * self.num_probes, self._index.nlist)
 
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        num_candidates: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None = None,
-        exhaustive: bool = False,
+        self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None = None, exhaustive: bool = False
     ) -> Candidates:
         """Finds candidates in the probed lists.
 
@@ -241,9 +233,7 @@ class FaissIndex(FacetIndex):
                 return self._codes.compared(query_QJD, firsts_Q, num_candidates, exhaustive=False)
         return self._codes.search(query_QJD, num_candidates, allowed_rows=allowed_rows, exhaustive=True)
 
-    def _probed(
-        self, query_QJD: NDArray[np.float32], num_candidates: int, parameters: faiss.SearchParametersIVF
-    ) -> list[NDArray[np.int64]]:
+    def _probed(self, query_QJD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> list[Ints]:
         """First places of documents in the probed lists that may be among the best for each query, ascending."""
         self._verify(np.ascontiguousarray(query_QJD.reshape(-1, self.dim), dtype=np.float32), parameters.nprobe)
         if query_QJD.shape[1] > 1:
@@ -259,9 +249,7 @@ class FaissIndex(FacetIndex):
             firsts_Q.append(np.sort(firsts[np.sort(ranks)[: _DOCUMENTS_PER_RESULT * num_candidates]]))
         return firsts_Q
 
-    def _best_sums(
-        self, query_JD: NDArray[np.float32], num_candidates: int, parameters: faiss.SearchParametersIVF
-    ) -> NDArray[np.int64]:
+    def _best_sums(self, query_JD: Floats, num_candidates: int, parameters: faiss.SearchParametersIVF) -> Ints:
         """Documents with the largest sums of cosines over the query facets, from all facets in the probed lists.
 
         A document may be best by the sum without being near the best for any single facet. For a facet that did not
@@ -295,9 +283,7 @@ class FaissIndex(FacetIndex):
         self._codes.write(sink)
 
     @classmethod
-    def map(
-        cls, file: MappedFile, rows_S: NDArray[np.int64], description: Mapping[str, int | float | str]
-    ) -> "FaissIndex":
+    def map(cls, file: MappedFile, rows_S: Ints, description: Mapping[str, int | float | str]) -> "FaissIndex":
         """Opens a snapshot. Lists stay in the file until the first document is added, codes permanently."""
         num_facets, dim = int(description["num_facets"]), int(description["dim"])
         codes_byte = file.num_bytes - len(rows_S) * num_facets * (dim + 4)
@@ -322,7 +308,7 @@ class FaissIndex(FacetIndex):
         opened.num_masked, opened.num_holes = int(description["num_masked"]), opened._codes.num_holes
         return opened
 
-    def _verify(self, facets_JD: NDArray[np.float32], num_probes: int) -> None:
+    def _verify(self, facets_JD: Floats, num_probes: int) -> None:
         """Verifies the lists of a snapshot before they are searched."""
         if self._file is not None:
             lists = np.unique(self._index.quantizer.search(facets_JD, num_probes)[1])
@@ -362,19 +348,19 @@ class FaissIndex(FacetIndex):
         }
 
 
-def _unique(numbers: NDArray[np.int64], scratch: NDArray[np.int64]) -> NDArray[np.int64]:
+def _unique(numbers: Ints, scratch: Ints) -> Ints:
     """The different numbers, without sorting; all are below ``len(scratch)``, which is overwritten."""
     places = np.arange(len(numbers))
     scratch[numbers] = places
     return numbers[scratch[numbers] == places]
 
 
-def _selector(allowed: NDArray[np.bool_]) -> faiss.IDSelectorBitmap:
+def _selector(allowed: Bools) -> faiss.IDSelectorBitmap:
     # FAISS's Python wrapper takes an array and keeps it alive; its stubs describe the C++ constructor
     return faiss.IDSelectorBitmap(np.packbits(allowed, bitorder="little"))  # type: ignore[call-arg,arg-type]
 
 
-def _without_padding(query_QJD: NDArray[np.float32]) -> NDArray[np.float32]:
+def _without_padding(query_QJD: Floats) -> Floats:
     """Queries as ``[Q, 1, D]`` if each has only one facet that is not zero."""
     used_QJ = query_QJD.any(axis=2)
     if query_QJD.shape[1] == 1 or (used_QJ.sum(axis=1) > 1).any():

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.index.base import ReadWriteLock
 
 _K1 = 0.9  # saturation of repeated terms
@@ -30,11 +31,11 @@ class TermCounts:
 class LexicalScores:
     """Documents found by the words of a query, with their scores."""
 
-    rows: NDArray[np.int64]  # ascending, `[C]`
-    scores: NDArray[np.float32]  # BM25, `[C]`, 0 or more
+    rows: Ints  # ascending, `[C]`
+    scores: Floats  # BM25, `[C]`, 0 or more
     # Share of the query's different terms that each document has, `[C]` in [0, 1], weighted by inverse document
     # frequency; includes terms of no document.
-    coverage: NDArray[np.float32]
+    coverage: Floats
     max_coverage: float  # of any document, allowed or not
     upper_bound: float  # BM25 that no document can exceed for this query; 0 without terms
     rarities: Mapping[int, float]  # inverse document frequency of each term
@@ -46,8 +47,8 @@ class _Segment:
     """Postings of some documents: those of term i are ``starts[i]`` to ``starts[i + 1]``."""
 
     hashes: NDArray[np.uint32]
-    starts: NDArray[np.int64]
-    slots: NDArray[np.int32]
+    starts: Ints
+    slots: Ints32
     counts: NDArray[np.uint16]
 
 
@@ -62,22 +63,20 @@ class LexicalIndex:
     def __init__(self, revision: int = 0) -> None:
         self._lock = ReadWriteLock()
         self.revision = revision  # of the collection
-        self._rows: NDArray[np.int64] = np.empty(0, dtype=np.int64)  # ascending: rows are never reused
-        self._lengths: NDArray[np.float32] = np.empty(0, dtype=np.float32)
-        self._alive: NDArray[np.bool_] = np.empty(0, dtype=np.bool_)
+        self._rows: Ints = np.empty(0, dtype=np.int64)  # ascending: rows are never reused
+        self._lengths: Floats = np.empty(0, dtype=np.float32)
+        self._alive: Bools = np.empty(0, dtype=np.bool_)
         self._segments: list[_Segment] = []
 
     def __len__(self) -> int:
         return int(np.count_nonzero(self._alive))
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows of all documents, ascending."""
         with self._lock.read():
             return self._rows[self._alive]
 
-    def apply(
-        self, revision: int, *, added: NDArray[np.int64], removed: NDArray[np.int64], terms: Sequence[TermCounts] = ()
-    ) -> None:
+    def apply(self, revision: int, *, added: Ints, removed: Ints, terms: Sequence[TermCounts] = ()) -> None:
         """Applies a write of the store that led to ``revision``.
 
         ``added``: rows, ascending and above all earlier ones, with their ``terms``. ``removed``: unknown rows are
@@ -92,18 +91,13 @@ class LexicalIndex:
                 self._compact()
             self.revision = revision
 
-    def discard(self, rows: NDArray[np.int64]) -> None:
+    def discard(self, rows: Ints) -> None:
         """Removes rows that are damaged in the store."""
         with self._lock.write():
             self._alive[self._slots(rows)] = False
 
     def search(
-        self,
-        query: Sequence[int],
-        num_candidates: int,
-        *,
-        also: NDArray[np.int64] | None = None,
-        allowed_rows: NDArray[np.int64] | None = None,
+        self, query: Sequence[int], num_candidates: int, *, also: Ints | None = None, allowed_rows: Ints | None = None
     ) -> LexicalScores:
         """Finds the best documents that have any term of a query, and scores them and other given rows.
 
@@ -133,7 +127,7 @@ class LexicalIndex:
                 revision=self.revision,
             )
 
-    def having_all(self, query: Sequence[int]) -> NDArray[np.int64]:
+    def having_all(self, query: Sequence[int]) -> Ints:
         """Rows of the documents that have all terms, ascending."""
         with self._lock.read():
             terms = set(query)
@@ -150,15 +144,15 @@ class LexicalIndex:
     def _idf(self, num_with_term: int) -> float:
         return float(np.log(1 + (len(self) - num_with_term + 0.5) / (num_with_term + 0.5)))
 
-    def _slots(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    def _slots(self, rows: Ints) -> Ints:
         """Slots of the given rows that are in the index."""
         if not len(self._rows):
             return np.empty(0, dtype=np.int64)
         places = np.minimum(np.searchsorted(self._rows, rows), len(self._rows) - 1)
-        found: NDArray[np.int64] = places[(self._rows[places] == rows) & self._alive[places]]
+        found: Ints = places[(self._rows[places] == rows) & self._alive[places]]
         return found
 
-    def _postings(self, term: int) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
+    def _postings(self, term: int) -> tuple[Ints, Floats]:
         """Slots of the documents that have a term, and its occurrences."""
         slots, counts = [np.empty(0, dtype=np.int64)], [np.empty(0, dtype=np.float32)]
         for segment in self._segments:
@@ -170,7 +164,7 @@ class LexicalIndex:
                 counts.append(segment.counts[part][alive].astype(np.float32))
         return np.concatenate(slots), np.concatenate(counts)
 
-    def _scores(self, query: Sequence[int]) -> tuple[NDArray[np.float32], NDArray[np.float32], float, dict[int, float]]:
+    def _scores(self, query: Sequence[int]) -> tuple[Floats, Floats, float, dict[int, float]]:
         """BM25 and coverage of every slot, upper bound of BM25, and rarities; see :class:`LexicalScores`."""
         scores = np.zeros(len(self._rows), dtype=np.float32)
         coverage = np.zeros(len(self._rows), dtype=np.float32)
@@ -190,7 +184,7 @@ class LexicalIndex:
             coverage[slots] += np.float32(idf / total_rarity)
         return scores, coverage, upper_bound, rarities
 
-    def _add(self, rows: NDArray[np.int64], terms: Sequence[TermCounts]) -> None:
+    def _add(self, rows: Ints, terms: Sequence[TermCounts]) -> None:
         first = len(self._rows)
         sizes = [len(document.hashes) for document in terms]
         self._rows = np.concatenate([self._rows, rows])
@@ -221,7 +215,7 @@ class LexicalIndex:
         self._segments = [segment]
 
 
-def _segment(hashes: NDArray[np.uint32], slots: NDArray[np.int32], counts: NDArray[np.uint16]) -> _Segment:
+def _segment(hashes: NDArray[np.uint32], slots: Ints32, counts: NDArray[np.uint16]) -> _Segment:
     order = np.argsort(hashes, kind="stable")  # radix sort: linear
     hashes = hashes[order]
     distinct, starts = np.unique(hashes, return_index=True)

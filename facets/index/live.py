@@ -11,6 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Floats, Ints
 from facets.index.base import FacetIndex, FacetSource, IndexBackend, ReadWriteLock
 from facets.index.candidates import Candidates, select_candidates
 from facets.index.config import EngineConfig
@@ -82,12 +83,12 @@ class LiveIndex:
         with self._lock.read():
             return sum(map(len, self._parts))
 
-    def rows(self) -> NDArray[np.int64]:
+    def rows(self) -> Ints:
         """Rows of all documents, ascending."""
         with self._lock.read():
             return np.sort(self._held())
 
-    def _held(self) -> NDArray[np.int64]:
+    def _held(self) -> Ints:
         return np.concatenate([part.rows() for part in self._parts])
 
     def catch_up(self) -> None:
@@ -104,14 +105,7 @@ class LiveIndex:
             for start in range(0, len(missing), _DOCUMENTS_AT_A_TIME):
                 self._tail.add(*self._source.read(missing[start : start + _DOCUMENTS_AT_A_TIME]))
 
-    def apply(
-        self,
-        revision: int,
-        *,
-        added: NDArray[np.int64],
-        removed: NDArray[np.int64],
-        units_SKD: NDArray[np.float16] | None = None,
-    ) -> None:
+    def apply(self, revision: int, *, added: Ints, removed: Ints, units_SKD: NDArray[np.float16] | None = None) -> None:
         """Applies a write of the store that led to ``revision``.
 
         ``added``: rows added, one for each place. ``units_SKD``: their unit-norm facets; None: nothing was added.
@@ -123,19 +117,14 @@ class LiveIndex:
                 self._tail.add(added, units_SKD)
             self.revision = revision
 
-    def discard(self, rows: NDArray[np.int64]) -> None:
+    def discard(self, rows: Ints) -> None:
         """Removes rows that are damaged in the store."""
         with self._lock.write():
             for part in self._parts:
                 part.remove(rows)
 
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        num_candidates: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None,
-        exhaustive: bool,
+        self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None, exhaustive: bool
     ) -> LiveResult:
         """Finds candidates in the index and the tail."""
         with self._lock.read():
@@ -202,7 +191,7 @@ class LiveIndex:
         if not len(rows):
             return
 
-        def chunks() -> Iterator[tuple[NDArray[np.int64], NDArray[np.float16]]]:
+        def chunks() -> Iterator[tuple[Ints, NDArray[np.float16]]]:
             for start in range(0, len(rows), _DOCUMENTS_AT_A_TIME):
                 if stopping():
                     raise Stopped

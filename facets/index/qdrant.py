@@ -23,6 +23,7 @@ from urllib.parse import parse_qs, urlsplit
 import numpy as np
 from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints, Vectors
 from facets.errors import ConfigError, DiskFullError, IndexAwayError, StorageError
 from facets.extras import require_extra
 from facets.index.base import Chunks, FacetIndex, FacetSource, IndexBackend
@@ -44,7 +45,7 @@ _TIMEOUT_S = 10
 _CHECK_TIMEOUT_S = 1
 _RETRY_AFTER_S = 2.0  # a server that did not answer is not called for this time, so that searches by words do not wait
 
-Found = tuple[NDArray[np.int64], NDArray[np.float32]]
+Found = tuple[Ints, Floats]
 
 
 class QdrantServer:
@@ -132,7 +133,7 @@ class QdrantPoints:
         )
         self._client.create_collection(self._name, vectors_config={_VECTOR: params}, replication_factor=_NUM_REPLICAS)
 
-    def rows(self, *, empty: bool) -> NDArray[np.int64]:
+    def rows(self, *, empty: bool) -> Ints:
         """Ids of all points, or of those without facets, ascending."""
         models = self._models
         condition = models.Filter(must_not=[models.HasVectorCondition(has_vector=_VECTOR)]) if empty else None
@@ -146,7 +147,7 @@ class QdrantPoints:
                 if offset is None:
                     return np.array(sorted(rows), dtype=np.int64)
 
-    def upsert(self, rows: Sequence[int], facets: Sequence[NDArray[np.floating]], **payload: int) -> None:
+    def upsert(self, rows: Sequence[int], facets: Sequence[Vectors], **payload: int) -> None:
         """Adds points with their facets, ``[facets, D]`` each, possibly none."""
         vectors = ({_VECTOR: own.tolist()} if len(own) else {} for own in facets)
         points = [
@@ -171,14 +172,7 @@ class QdrantPoints:
         with self._server.errors(self._name):
             self._client.delete(self._name, points_selector=self._models.PointIdsList(points=list(rows)), wait=True)
 
-    def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        limit: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None,
-        oversampling: float,
-    ) -> list[Found]:
+    def search(self, query_QJD: Floats, limit: int, *, allowed_rows: Ints | None, oversampling: float) -> list[Found]:
         """The best points of each query, best first; ``oversampling``: of binary codes; 0: all points are compared."""
         models, ids = self._models, [] if allowed_rows is None else allowed_rows.tolist()
         condition = models.Filter(must=[models.HasIdCondition(has_id=ids)]) if ids else None
@@ -207,13 +201,7 @@ class QdrantIndex(FacetIndex):
     score_error = 2 * HALF_PRECISION_ERROR  # points and queries are in half precision
 
     def __init__(
-        self,
-        points: QdrantPoints,
-        rows: NDArray[np.int64],
-        *,
-        source: FacetSource | None,
-        num_facets: int,
-        dim: int,
+        self, points: QdrantPoints, rows: Ints, *, source: FacetSource | None, num_facets: int, dim: int
     ) -> None:
         """``rows``: known points, ascending. ``source``: gives the revision to mark before points are sent."""
         super().__init__(num_facets=num_facets, dim=dim)
@@ -223,14 +211,14 @@ class QdrantIndex(FacetIndex):
         self._num_documents = len(rows)
         self._empty = points.rows(empty=True)
         self._sent = np.empty(0, dtype=np.int64)  # points that no search may find yet
-        self._hidden: list[tuple[float, NDArray[np.int64]]] = []  # time, deleted rows
+        self._hidden: list[tuple[float, Ints]] = []  # time, deleted rows
 
     @property
-    def slots(self) -> NDArray[np.int64]:
+    def slots(self) -> Ints:
         """Row of every document, ascending."""
         return self._rows
 
-    def prepare(self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating]) -> NDArray[np.int64]:
+    def prepare(self, rows: Ints, facets_SKD: Vectors) -> Ints:
         """Sends points; searches ignore them until :meth:`add_prepared`."""
         firsts = np.flatnonzero(np.diff(rows, prepend=-1))
         of_documents = [places.reshape(-1, self.dim) for places in np.split(facets_SKD, firsts[1:])]
@@ -245,9 +233,7 @@ class QdrantIndex(FacetIndex):
         self._empty = np.union1d(self._empty, without_facets)
         return super().prepare(rows, facets_SKD)
 
-    def add_prepared(
-        self, rows: NDArray[np.int64], facets_SKD: NDArray[np.floating], prepared: NDArray[np.integer]
-    ) -> None:
+    def add_prepared(self, rows: Ints, facets_SKD: Vectors, prepared: NDArray[np.integer]) -> None:
         """Makes points that :meth:`prepare` has sent visible to searches."""
         added = np.unique(rows)
         self._rows = np.union1d(self._rows, added)
@@ -255,7 +241,7 @@ class QdrantIndex(FacetIndex):
         self._hide(np.setdiff1d(self._sent, added))
         self._sent = self._sent[:0]
 
-    def remove(self, rows: NDArray[np.int64]) -> int:
+    def remove(self, rows: Ints) -> int:
         """Hides documents."""
         removed = np.intersect1d(self._rows, rows)
         self._rows = np.setdiff1d(self._rows, removed, assume_unique=True)
@@ -263,7 +249,7 @@ class QdrantIndex(FacetIndex):
         self._hide(removed)
         return len(removed)
 
-    def _hide(self, rows: NDArray[np.int64]) -> None:
+    def _hide(self, rows: Ints) -> None:
         if len(rows):
             self._hidden.append((time.monotonic(), rows))
             self.num_masked += len(rows)
@@ -278,12 +264,7 @@ class QdrantIndex(FacetIndex):
             self._empty = np.setdiff1d(self._empty, rows)
 
     def search(
-        self,
-        query_QJD: NDArray[np.float32],
-        num_candidates: int,
-        *,
-        allowed_rows: NDArray[np.int64] | None = None,
-        exhaustive: bool = False,
+        self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None = None, exhaustive: bool = False
     ) -> Candidates:
         """Finds candidates.
 
@@ -320,7 +301,7 @@ class QdrantIndex(FacetIndex):
             rows_QC[query, places], scores_QC[query, places] = rows[own], scores[own]
         return select_candidates(rows_QC, scores_QC, num_candidates, margin=2 * self.score_error, exhaustive=exhaustive)
 
-    def _is_enough(self, scores: NDArray[np.float32], kept: NDArray[np.bool_], num_wanted: int) -> bool:
+    def _is_enough(self, scores: Floats, kept: Bools, num_wanted: int) -> bool:
         """Whether enough points were found, and all that may tie with the last one wanted."""
         own = scores[kept]
         if len(own) < num_wanted:

@@ -12,6 +12,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from facets.arrays import Ints
 from facets.errors import InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
@@ -65,7 +66,7 @@ class CheckpointModel(Generic[NetworkT, SettingsT]):
 
     def _batches(
         self, rows: Sequence[NDArray[np.integer]], max_tokens: int = _BATCH_TOKENS
-    ) -> Iterator[tuple[NDArray[np.int64], Tensor, Tensor]]:
+    ) -> Iterator[tuple[Ints, Tensor, Tensor]]:
         """Batches of similar length, longest first: indexes into ``rows``, padded rows ``[B, L]``, lengths ``[B]``."""
         lengths_B = np.fromiter((len(r) for r in rows), dtype=np.int64, count=len(rows))
         order_B = np.argsort(-lengths_B, kind="stable")

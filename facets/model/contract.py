@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles, Floats, Ints
 from facets.errors import ErrorPath, InvalidInputError
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
@@ -53,17 +53,17 @@ class Model(ModelInfo, Protocol):
     words: WordVectors
     tokenizer: Tokenizer  # splits texts into sentences and tokens
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]``; what a text is depends on the task."""
 
 
 class TextEncoder(Protocol):
     """Encodes texts: the model itself or, in a server, the queue in front of it."""
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]``, magnitudes kept; zero rows where a text has fewer than K facets."""
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """One vector per text: the mean of the encoder's contextual states, ``[len(texts), H]``."""
 
 
@@ -71,17 +71,17 @@ class TextModel(Model, TextEncoder, Protocol):
     """What text tasks need from a model."""
 
     # Unit directions `[D]` that SIF removes, under the keys `plain` and `attention`; may be empty.
-    common_components: Mapping[str, NDArray[np.float32]]
-    score_curves: Mapping[str, NDArray[np.float64]]  # `[2, N]` by method, see `score_curves.apply_curve`; may be empty
+    common_components: Mapping[str, Floats]
+    score_curves: Mapping[str, Doubles]  # `[2, N]` by method, see `score_curves.apply_curve`; may be empty
 
 
 class SentenceModel(TextModel, Protocol):
     """A model of sentences or phrases, which can encode in two steps."""
 
-    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+    def tokenize(self, texts: Sequence[str]) -> list[Ints]:
         """Token rows of each text's first ``max_tokens`` tokens."""
 
-    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+    def encode_rows(self, rows: Sequence[Ints]) -> Floats:
         """Facet embeddings ``[len(rows), K, D]`` of token rows."""
 
 

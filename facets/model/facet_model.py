@@ -9,9 +9,9 @@ from typing import Self
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Floats, Ints
 from facets.language.reading import read
 from facets.language.tokenizer import check_sequence
 from facets.language.vectors import WordVectors
@@ -43,15 +43,15 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         *,
         config: CheckpointConfig,
         revision: str = "unsaved",
-        common_components: Mapping[str, NDArray[np.float32]] | None = None,
+        common_components: Mapping[str, Floats] | None = None,
         score_curves: ScoreCurves | None = None,
         device: str = "cpu",
     ) -> None:
         super().__init__(network, words, config=config, revision=revision, device=device)
-        self.common_components: Mapping[str, NDArray[np.float32]] = common_components or {}
+        self.common_components: Mapping[str, Floats] = common_components or {}
         self.score_curves: ScoreCurves = score_curves or {}
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of texts, in order, magnitudes kept; unknown words count.
 
         Raises:
@@ -66,7 +66,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         """
         return self.encode_rows(self.tokenize_nonempty(texts))
 
-    def tokenize(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+    def tokenize(self, texts: Sequence[str]) -> list[Ints]:
         """Token rows of each text, ``[L]`` int64 with L <= ``max_tokens``: the input of ``encode_rows``.
 
         A word missing from the vocabulary becomes pieces; row ``len(words)`` stands for an unknown word. With a
@@ -80,12 +80,12 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         split_rows = self.words.vocabulary.split_rows
         return [split_rows(words[:limit])[0][:limit] for words in self.tokenizer.words(said, most=limit)]
 
-    def tokenize_nonempty(self, texts: Sequence[str]) -> list[NDArray[np.int64]]:
+    def tokenize_nonempty(self, texts: Sequence[str]) -> list[Ints]:
         """``tokenize``; raises InvalidInputError for a text without words."""
         return self._nonempty(self.tokenize(texts))
 
     @torch.inference_mode()
-    def encode_rows(self, rows: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+    def encode_rows(self, rows: Sequence[Ints]) -> Floats:
         """Facet embeddings ``[len(rows), K, D]`` float32 of tokenized texts, in order; ``rows``: see ``tokenize``."""
         facets_BKD = np.empty((len(rows), self.num_facets, self.dim), dtype=np.float32)
         for batch, rows_BL, lengths_B in self._batches(rows):
@@ -93,7 +93,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
         return facets_BKD
 
     @torch.inference_mode()
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """One embedding per text, ``[len(texts), H]``: the mean of the states of its tokens, without <eos>.
 
         A backbone gives its own sentence embedding, as its sentence-transformers model would. Raises as ``encode``.

@@ -9,8 +9,8 @@ Shape suffixes: B texts, K facets, M facets before the reduction, S facets set a
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints
 from facets.language.vectors import unit_rows
 
 # Two facets of a text with a higher cosine are near-duplicates. Without the part that all facets share, this is 0.9.
@@ -20,12 +20,12 @@ ALIKE = 0.95
 class Merged(NamedTuple):
     """Facets without near-duplicates, in the order of ``closest``."""
 
-    facets: NDArray[np.float32]  # `[B, K, D]` float32, unit norm; zero rows at the end
-    members: NDArray[np.bool_]  # the facets that each was merged from, `[B, K, K]`
-    closest: NDArray[np.int64]  # the original facet that each is closest to, `[B, K]`
+    facets: Floats  # `[B, K, D]` float32, unit norm; zero rows at the end
+    members: Bools  # the facets that each was merged from, `[B, K, K]`
+    closest: Ints  # the original facet that each is closest to, `[B, K]`
 
 
-def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> Merged:
+def merged_facets(facets_BKD: Floats, weights_BK: Floats) -> Merged:
     """Merges facets whose cosine is above ``ALIKE``; a merged facet is the weighted mean, at unit length.
 
     ``facets_BKD``: unit norm. ``weights_BK``: how much each stands for, >= 0; 0 marks an unused facet.
@@ -49,7 +49,7 @@ def merged_facets(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float3
     )
 
 
-def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]) -> NDArray[np.bool_]:
+def merge_alike(facets_BKD: Floats, weights_BK: Floats) -> Bools:
     """Groups near-duplicate facets: merges the two most similar groups while their cosine is above ``ALIKE``.
 
     A group is represented by its weighted mean at unit length, so merged facets stay below the bound too. Arguments as
@@ -83,7 +83,7 @@ def merge_alike(facets_BKD: NDArray[np.float32], weights_BK: NDArray[np.float32]
     return members_BKK
 
 
-def _cosines(products_BKK: NDArray[np.float32], used_BK: NDArray[np.bool_]) -> NDArray[np.float32]:
+def _cosines(products_BKK: Floats, used_BK: Bools) -> Floats:
     """Cosines of all pairs of groups; minus infinity for invalid pairs."""
     norms_BK = np.sqrt(np.maximum(np.diagonal(products_BKK, axis1=1, axis2=2), 1e-12))
     is_pair_BKK = used_BK[:, :, None] & used_BK[:, None] & ~np.eye(used_BK.shape[1], dtype=np.bool_)
@@ -100,12 +100,12 @@ _ORIGINAL_PER_APART = 15
 class Reduced(NamedTuple):
     """Few facets that stand for many, in the order of ``closest``."""
 
-    facets: NDArray[np.float32]  # `[K, D]` float32, unit norm
-    closest: NDArray[np.int64]  # the original facet that each is closest to, `[K]`, distinct
-    weights: NDArray[np.float32]  # how much each stands for, `[K]`; they sum to the same total as the original weights
+    facets: Floats  # `[K, D]` float32, unit norm
+    closest: Ints  # the original facet that each is closest to, `[K]`, distinct
+    weights: Floats  # how much each stands for, `[K]`; they sum to the same total as the original weights
 
 
-def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
+def reduce_facets(facets_MD: Floats, weights_M: Floats, num_facets: int) -> Reduced:
     """Reduces facets to at most ``num_facets`` (>= 1); returns them unchanged if there are already that few.
 
     ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, > 0.
@@ -121,7 +121,7 @@ def reduce_facets(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32]
     return Reduced(facets_KD[order], closest_K[order], np.concatenate([weights_M[apart_S], centres.weights])[order])
 
 
-def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int64]:
+def _unlike_others(facets_MD: Floats, count: int) -> Ints:
     """Farthest-first: the facet least like the mean, then repeatedly the facet least like those chosen."""
     chosen: list[int] = []
     likeness_M = facets_MD @ facets_MD.mean(axis=0)
@@ -133,7 +133,7 @@ def _unlike_others(facets_MD: NDArray[np.float32], count: int) -> NDArray[np.int
     return np.array(chosen, dtype=np.int64)
 
 
-def _centres(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num_facets: int) -> Reduced:
+def _centres(facets_MD: Floats, weights_M: Floats, num_facets: int) -> Reduced:
     """Spherical k-means, without groups that end up empty."""
     starts = np.linspace(0, len(facets_MD) - 1, num_facets).round().astype(np.int64)
     centres_KD = facets_MD[starts]
@@ -146,7 +146,7 @@ def _centres(facets_MD: NDArray[np.float32], weights_M: NDArray[np.float32], num
     scores_MK = facets_MD @ centres_KD.T
     groups_M = scores_MK.argmax(axis=1)
     weights_K = np.bincount(groups_M, weights=weights_M, minlength=num_facets).astype(np.float32)
-    own_MK: NDArray[np.float32] = np.where(groups_M[:, None] == np.arange(num_facets), scores_MK, -np.inf)
+    own_MK: Floats = np.where(groups_M[:, None] == np.arange(num_facets), scores_MK, -np.inf)
     kept = np.flatnonzero(weights_K > 0)
     closest_K = own_MK.argmax(axis=0)[kept]
     return Reduced(centres_KD[kept], closest_K, weights_K[kept])

@@ -21,6 +21,7 @@ from safetensors.torch import load_file
 from torch import Tensor, nn
 from torch.nn import functional
 
+from facets.arrays import Ints
 from facets.config import FacetModelConfig, SentenceEncoderConfig
 from facets.errors import CheckpointError
 from facets.extras import require_extra
@@ -269,7 +270,7 @@ class BackboneEncoder(nn.Module):
         self.backbone = network if config.tune_backbone else None
         self.output = nn.Linear(self.width, config.hidden_dim)
 
-    def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[NDArray[np.int64]]:
+    def tokenize(self, texts: Sequence[str], max_tokens: int) -> list[Ints]:
         """Word piece ids of each text's first ``max_tokens`` pieces, without special pieces."""
         return [ids[:max_tokens].astype(np.int64) for ids in self.pieces.ids(texts)]
 

@@ -11,7 +11,7 @@ T tokens of all runs, D dimensions.
 
 import logging
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple, TypeVar
 
@@ -20,6 +20,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from facets.arrays import Bools, Floats, Ints, Ints32
 from facets.language.interruption import check_interrupted
 from facets.language.vectors import unit_rows
 from facets.model.facet_reduction import merged_facets, reduce_facets
@@ -40,7 +41,7 @@ _SLICE_RUNS = 1024
 _SECTION_FACETS = 256
 
 
-def sentence_bounds(starts_S: NDArray[np.integer], says_L: NDArray[np.bool_], *, longest: int) -> NDArray[np.int64]:
+def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, *, longest: int) -> Ints:
     """Bounds of the sentences as they are read: very short ones joined with the next, very long ones split evenly.
 
     ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece is more than a punctuation
@@ -69,10 +70,10 @@ class SentenceRun:
     """Whole sentences of one text whose facets are made together."""
 
     text: int  # index of the text
-    bounds: NDArray[np.int64]  # first piece of each sentence, then one past the last piece
+    bounds: Ints  # first piece of each sentence, then one past the last piece
 
     @property
-    def sentences(self) -> NDArray[np.int64]:
+    def sentences(self) -> Ints:
         """Number of tokens of each sentence, special pieces included."""
         return np.diff(self.bounds) + NUM_SPECIAL
 
@@ -80,7 +81,7 @@ class SentenceRun:
         return int(self.bounds[-1] - self.bounds[0]) + NUM_SPECIAL * (len(self.bounds) - 1)
 
 
-def cut_runs(text: int, bounds_S1: NDArray[np.int64], *, longest: int, most: int) -> list[SentenceRun]:
+def cut_runs(text: int, bounds_S1: Ints, *, longest: int, most: int) -> list[SentenceRun]:
     """Cuts a text into runs of about equal length: at most ``longest`` tokens and ``most`` sentences each.
 
     ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens.
@@ -134,7 +135,7 @@ def cut_windows(text: int, num_pieces: int, *, longest: int, overlap: int) -> li
     return [Window(text, start, start + length) for start in starts]
 
 
-def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[NDArray[np.int64]]:
+def length_batches(lengths: Sequence[int] | NDArray[np.integer], *, max_tokens: int) -> Iterator[Ints]:
     """Batches of texts of similar length, longest first, as indexes of the texts."""
     lengths_B = np.asarray(lengths, dtype=np.int64)
     order_B = np.argsort(-lengths_B, kind="stable")
@@ -195,21 +196,26 @@ PartT = TypeVar("PartT", Window, SentenceRun)
 
 
 @dataclass(frozen=True, slots=True)
-class TextFacets:
-    """Facets of texts and where they attend."""
+class PassageFacets:
+    """Facets of passages and where they attend."""
 
-    facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm or zero rows
-    spans: NDArray[np.int32]  # `[N, K, 2]` int32 offsets of characters; (0, 0) for zero rows
+    facets: Floats  # `[N, K, D]`, unit norm; zero rows where a text has fewer facets
+    spans: Ints32  # `[N, K, 2]`, characters `[start, end)` that each facet attends to; (0, 0) for zero rows only
+    num_tokens: Ints  # `[N]`, word pieces of each text; all of them are read
     # Facets `[M, D]` and spans `[M, 2]` of long texts, whose documents keep more than K facets, by text index.
-    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]]
+    kept: Mapping[int, tuple[Floats, Ints32]] = field(default_factory=dict)
+
+    def document(self, text: int) -> tuple[Floats, Ints32]:
+        """Facets and spans that a document of this text keeps: K, or more for a long text."""
+        return self.kept.get(text, (self.facets[text], self.spans[text]))
 
 
 class _Section(NamedTuple):
     """Facets of a part of a text ``[M, D]``, their spans ``[M, 2]``, and how many facets each stands for ``[M]``."""
 
-    facets: NDArray[np.float32]
-    spans: NDArray[np.int32]
-    weights: NDArray[np.float32]
+    facets: Floats
+    spans: Ints32
+    weights: Floats
 
     def reduced(self, num_facets: int) -> "_Section":
         few = reduce_facets(self.facets, self.weights, num_facets)
@@ -228,10 +234,10 @@ class _RunBatch:
     """Runs whose facets are pooled together."""
 
     batch: RaggedBatch  # their tokens, with special pieces around every sentence
-    pieces: NDArray[np.int64]  # index of each token among the pieces of all runs, `[T]`; -1 for special pieces
-    characters: NDArray[np.int32]  # start and end offset of each piece in its text, `[pieces, 2]`
+    pieces: Ints  # index of each token among the pieces of all runs, `[T]`; -1 for special pieces
+    characters: Ints32  # start and end offset of each piece in its text, `[pieces, 2]`
     slots: Slots  # where facets start looking
-    sentences: NDArray[np.int64]  # the sentence of each slot, `[B, K]`
+    sentences: Ints  # the sentence of each slot, `[B, K]`
 
 
 class PassageEncoder:
@@ -246,7 +252,7 @@ class PassageEncoder:
         self._device = device
 
     @torch.inference_mode()
-    def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> TextFacets:
+    def facets(self, texts: Sequence[Pieces], starts: Sequence[NDArray[np.integer]]) -> PassageFacets:
         """Facets and spans of texts of at least one piece each; ``starts``: first piece of each sentence of a text."""
         num_facets = self._config.network.num_facets
         facets_NKD, spans_NK2 = self._nothing(len(texts))
@@ -280,10 +286,11 @@ class PassageEncoder:
             facets_NKD[text, : len(few.facets)], spans_NK2[text, : len(few.spans)] = few.facets, few.spans
             if len(whole.facets) > num_facets:
                 kept[text] = (whole.facets, whole.spans)
-        return TextFacets(facets_NKD, spans_NK2, kept)
+        num_tokens_N = np.array([len(pieces) for pieces in texts], dtype=np.int64)
+        return PassageFacets(facets_NKD, spans_NK2, num_tokens_N, kept)
 
     @torch.inference_mode()
-    def vectors(self, texts: Sequence[NDArray[np.int32]]) -> NDArray[np.float32]:
+    def vectors(self, texts: Sequence[Ints32]) -> Floats:
         """Unit vectors ``[N, D]`` of texts given as piece ids; the mean over windows for long texts."""
         vectors_ND = np.zeros((len(texts), self._config.network.encoder.width), dtype=np.float32)
         for sections in _slices(len(texts), lambda text: self._windows(text, len(texts[text]))):
@@ -298,7 +305,7 @@ class PassageEncoder:
         return unit_rows(vectors_ND)
 
     @torch.inference_mode()
-    def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[NDArray[np.int64]]) -> NDArray[np.float32]:
+    def part_vectors(self, texts: Sequence[Pieces], bounds: Sequence[Ints]) -> Floats:
         """Unit vectors ``[P, D]`` of parts of texts: the mean of the part encoded separately and within its text.
 
         ``bounds``: for each text, the first piece of each part, then the number of pieces (at least 1).
@@ -326,13 +333,11 @@ class PassageEncoder:
         longest = self._config.window_tokens - NUM_SPECIAL
         return cut_windows(text, num_pieces, longest=longest, overlap=self._config.window_overlap)
 
-    def _batch(self, rows: Sequence[NDArray[np.int32]]) -> RaggedBatch:
+    def _batch(self, rows: Sequence[Ints32]) -> RaggedBatch:
         first, last = np.int32(self._pieces.first_id), np.int32(self._pieces.last_id)
         return RaggedBatch.of([np.concatenate([[first], row, [last]]) for row in rows], self._device)
 
-    def _run_facets(
-        self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def _run_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> tuple[Floats, Ints32]:
         """Facets ``[R, K, D]`` and spans ``[R, K, 2]`` of runs."""
         facets_RKD, spans_RK2 = self._nothing(len(runs))
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
@@ -345,14 +350,12 @@ class PassageEncoder:
                 facets_RKD[chunk], spans_RK2[chunk] = self._chunk_facets(chunk_runs, texts)
         return facets_RKD, spans_RK2
 
-    def _nothing(self, num_rows: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def _nothing(self, num_rows: int) -> tuple[Floats, Ints32]:
         """Zero facets ``[rows, K, D]`` and their spans ``[rows, K, 2]``."""
         num_facets, dim = self._config.network.num_facets, self._config.network.encoder.width
         return np.zeros((num_rows, num_facets, dim), np.float32), np.zeros((num_rows, num_facets, 2), np.int32)
 
-    def _chunk_facets(
-        self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def _chunk_facets(self, runs: Sequence[SentenceRun], texts: Sequence[Pieces]) -> tuple[Floats, Ints32]:
         facets_RKD, spans_RK2 = self._nothing(len(runs))
         lengths_R = np.array([len(run) for run in runs], dtype=np.int64)
         states_TD, ends_R = self._states(runs, texts), lengths_R.cumsum()
@@ -401,9 +404,7 @@ class PassageEncoder:
         pieces_T = np.where(is_piece_T, is_piece_T.cumsum() - 1, -1)
         return _RunBatch(batch, pieces_T, characters, slots, sentences_BK)
 
-    def _merged(
-        self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch
-    ) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
+    def _merged(self, facets_BKD: Tensor, weights_BKL: Tensor, read: _RunBatch) -> tuple[Floats, Ints32]:
         """Merged facets and their spans; a facet merged from several sentences has its span in the closest one."""
         facets = facets_BKD.float().cpu().numpy()
         begin_BK = (read.slots.firsts + 1) * read.slots.used
@@ -419,12 +420,12 @@ class PassageEncoder:
         spans_BK2 = self._spans(read, weights_BKL, begin_BK)
         return merged.facets, spans_BK2 * merged.facets.any(axis=2, keepdims=True)
 
-    def _of_pieces(self, flags_V: NDArray[np.bool_], batch: RaggedBatch) -> Tensor:
+    def _of_pieces(self, flags_V: Bools, batch: RaggedBatch) -> Tensor:
         """Flags of the pieces of a batch ``[B, L]``, looked up in the flags of the vocabulary."""
         flags_T = torch.from_numpy(flags_V).to(self._device)[batch.ids]
         return batch.pad(flags_T[:, None])[:, :, 0]
 
-    def _spans(self, read: _RunBatch, weights_BKL: Tensor, begin_BK: Tensor) -> NDArray[np.int32]:
+    def _spans(self, read: _RunBatch, weights_BKL: Tensor, begin_BK: Tensor) -> Ints32:
         """Characters that facets attend to, ``[B, K, 2]``; the piece ``begin_BK`` for facets without weight."""
         batch = read.batch
         places_BL = batch.pad(torch.from_numpy(read.pieces).to(self._device)[:, None] + 1)[:, :, 0] - 1

@@ -9,14 +9,14 @@ Shape suffixes: N texts, Q queries, J facets of a query, P parts of all queries,
 import re
 import threading
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Self
 from weakref import WeakValueDictionary
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Bools, Floats, Ints
 from facets.language.reading import read
 from facets.language.sentences import Sentence
 from facets.language.tokenizer import check_sequence
@@ -30,7 +30,7 @@ from facets.model.passage_checkpoint import (
     read_word_pieces,
     write_passage_checkpoint,
 )
-from facets.model.passage_encoding import PassageEncoder, TextFacets
+from facets.model.passage_encoding import PassageEncoder, PassageFacets
 from facets.model.passage_network import PassageNetwork
 from facets.model.precision import fastest_precision, wants_int8
 from facets.model.score_curves import ScoreCurves, read_score_curves
@@ -49,12 +49,12 @@ MAX_QUERY_FACETS = 16
 class QueryFacets:
     """Facets of queries."""
 
-    facets: NDArray[np.float32]  # `[Q, J, D]` float32, unit norm; zero rows where a query has fewer facets
-    weights: NDArray[np.float32]  # `[Q, J]` float32, weight of each facet; they sum to 1 and are 0 for zero rows
-    are_questions: NDArray[np.bool_]  # `[Q]`, True for several questions, of which a document may answer any
+    facets: Floats  # `[Q, J, D]` float32, unit norm; zero rows where a query has fewer facets
+    weights: Floats  # `[Q, J]` float32, weight of each facet; they sum to 1 and are 0 for zero rows
+    are_questions: Bools  # `[Q]`, True for several questions, of which a document may answer any
 
 
-def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> NDArray[np.int64]:
+def query_parts(pieces: Pieces, sentences: Sequence[Sentence]) -> Ints:
     """Cuts a query into parts that get one facet each: its questions, or the sentences of a long query.
 
     Returns the first piece of each part, then the number of pieces (at least 1); at most ``MAX_QUERY_FACETS`` parts.
@@ -92,7 +92,7 @@ def _read_pieces(encoder: WordPieces, texts: Sequence[str]) -> list[Pieces]:
     return all_pieces
 
 
-def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], several: Sequence[bool]) -> QueryFacets:
+def join_parts(vectors_PD: Floats, num_parts: Sequence[int], several: Sequence[bool]) -> QueryFacets:
     """Facets of queries from the unit vectors of their parts, with equal weights.
 
     ``num_parts``: of each query, at least 1. ``several``: whether each query consists of several questions.
@@ -103,22 +103,6 @@ def join_parts(vectors_PD: NDArray[np.float32], num_parts: Sequence[int], severa
     facets_QJD[is_part_QJ] = vectors_PD
     weights_QJ = (is_part_QJ / counts_Q[:, None]).astype(np.float32)
     return QueryFacets(facets_QJD, weights_QJ, np.array(several, dtype=np.bool_) & (counts_Q > 1))
-
-
-@dataclass(frozen=True, slots=True)
-class PassageFacets:
-    """Facets of passages and where they attend."""
-
-    facets: NDArray[np.float32]  # `[N, K, D]` float32, unit norm; zero rows where a text has fewer facets
-    # `[N, K, 2]` int32, characters `[start, end)` of the text that each facet attends to; (0, 0) for zero rows only.
-    spans: NDArray[np.int32]
-    num_tokens: NDArray[np.int64]  # `[N]` int64, word pieces of each text; all of them are read
-    # Facets `[M, D]` and spans `[M, 2]` of long texts, whose documents keep more than K facets, by text index.
-    kept: Mapping[int, tuple[NDArray[np.float32], NDArray[np.int32]]] = field(default_factory=dict)
-
-    def document(self, text: int) -> tuple[NDArray[np.float32], NDArray[np.int32]]:
-        """Facets and spans that a document of this text keeps: K, or more for a long text."""
-        return self.kept.get(text, (self.facets[text], self.spans[text]))
 
 
 # Loaded models by folder, device, and the files' modification time and size.
@@ -149,11 +133,11 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             self.network.encoder.use_int8()
         self.space = config.space
         self.pieces = pieces
-        self.common_components: Mapping[str, NDArray[np.float32]] = {}  # SIF applies to word vectors only
+        self.common_components: Mapping[str, Floats] = {}  # SIF applies to word vectors only
         self.score_curves: ScoreCurves = score_curves or {}
         self._encoder = PassageEncoder(self.network, pieces, config=config, device=self._device)
 
-    def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def encode(self, texts: Sequence[str]) -> Floats:
         """Facet embeddings ``[len(texts), K, D]`` float32 of documents of any length, in order.
 
         Facets have unit norm and are in the order of the places they attend to; a text with fewer facets has zero rows
@@ -183,10 +167,9 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
         starts = [self._sentence_starts(*pair) for pair in zip(texts, pieces, strict=True)]
         encoded = self._encoder.facets(pieces, starts)
         self._mix_in_headings(texts, encoded)
-        num_tokens_N = np.array(list(map(len, pieces)), dtype=np.int64)
-        return PassageFacets(encoded.facets, encoded.spans, num_tokens_N, encoded.kept)
+        return encoded
 
-    def _mix_in_headings(self, texts: Sequence[str], encoded: TextFacets) -> None:
+    def _mix_in_headings(self, texts: Sequence[str], encoded: PassageFacets) -> None:
         """Mixes into each facet, in place, the vector of the heading above its sentence.
 
         "Members pay 15" answers a question only under the heading "Membership fee". The title, a heading that begins
@@ -235,12 +218,12 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
             return ""
         return "has no words, expected at least one"
 
-    def _sentence_starts(self, text: str, pieces: Pieces) -> NDArray[np.int64]:
+    def _sentence_starts(self, text: str, pieces: Pieces) -> Ints:
         """The first piece of each sentence."""
         starts = np.searchsorted(pieces.starts, [sentence.start for sentence in self.tokenizer.sentences(text)])
         return np.unique(starts[starts < len(pieces)])
 
-    def embed(self, texts: Sequence[str]) -> NDArray[np.float32]:
+    def embed(self, texts: Sequence[str]) -> Floats:
         """One unit vector per text from the sentence encoder, ``[len(texts), D]``; raises as ``encode``."""
         return self._encoder.vectors(self._nonempty([pieces.ids for pieces in _read_pieces(self.pieces, texts)]))
 

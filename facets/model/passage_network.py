@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.nn import functional
 
+from facets.arrays import Ints
 from facets.config import PassageNetworkConfig, SentenceEncoderConfig
 from facets.model.precision import Int8Linear, Traced
 
@@ -209,8 +210,8 @@ def equal_slots(lengths_B: Tensor, config: PassageNetworkConfig) -> Slots:
 
 
 def sentence_slots(
-    sentences_BS: NDArray[np.int64], config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
-) -> tuple[Slots, NDArray[np.int64]]:
+    sentences_BS: Ints, config: PassageNetworkConfig, *, device: torch.device | str = "cpu"
+) -> tuple[Slots, Ints]:
     """Equal segments of sentences: at least one per sentence, and as many per text as ``equal_slots`` gives.
 
     Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
@@ -233,7 +234,7 @@ def sentence_slots(
     used_BK = facets_K < ends_BS[:, -1:]
     sentence_BK = np.minimum((facets_K >= ends_BS[:, :, None]).sum(axis=1), sentences_BS.shape[1] - 1)
 
-    def of_sentence(values_BS: NDArray[np.int64]) -> NDArray[np.int64]:
+    def of_sentence(values_BS: Ints) -> Ints:
         return np.take_along_axis(values_BS, sentence_BK, axis=1)
 
     lengths_BK, parts_BK = np.maximum(of_sentence(sentences_BS), 1), np.maximum(of_sentence(parts_BS), 1)

@@ -7,9 +7,9 @@ from dataclasses import astuple, dataclass
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 from tokenizers import Encoding, Tokenizer
 
+from facets.arrays import Bools, Ints32
 from facets.errors import CheckpointError
 from facets.language.tokenizer import check_sequence, grouped
 from facets.language.vocabulary import PIECE_MARK
@@ -28,9 +28,9 @@ _REPLACEMENT = "\ufffd"
 class Pieces:
     """The word pieces of one text, without special pieces."""
 
-    ids: NDArray[np.int32]  # `[L]` int32
-    starts: NDArray[np.int32]  # offset of the first character of each piece in the text, `[L]` int32
-    ends: NDArray[np.int32]  # offset after its last character, `[L]` int32
+    ids: Ints32  # `[L]` int32
+    starts: Ints32  # offset of the first character of each piece in the text, `[L]` int32
+    ends: Ints32  # offset after its last character, `[L]` int32
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -68,12 +68,12 @@ class WordPieces:
         return int(self._tokenizer.get_vocab_size())
 
     @cached_property
-    def continues_word(self) -> NDArray[np.bool_]:
+    def continues_word(self) -> Bools:
         """Whether each piece continues the word of the piece before it, ``[V]``."""
         return np.array([name.startswith(PIECE_MARK) for name in self._names])
 
     @cached_property
-    def is_mark(self) -> NDArray[np.bool_]:
+    def is_mark(self) -> Bools:
         """Whether each piece has neither a letter nor a digit, ``[V]``."""
         return np.array([not any(map(str.isalnum, name)) for name in self._names])
 
@@ -90,10 +90,10 @@ class WordPieces:
             found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
         return [_joined(parts) for parts in found]
 
-    def ids(self, texts: Sequence[str]) -> list[NDArray[np.int32]]:
+    def ids(self, texts: Sequence[str]) -> list[Ints32]:
         """The ids of ``encode``, computed faster."""
         check_sequence(texts, "ids")
-        found: list[list[NDArray[np.int32]]] = [[] for _ in texts]
+        found: list[list[Ints32]] = [[] for _ in texts]
         for part, encoding in self._encodings(texts, self._tokenizer.encode_batch_fast):
             found[part.text_position].append(_ids(encoding))
         return [ids[0] if len(ids) == 1 else np.concatenate(ids) for ids in found]
@@ -121,7 +121,7 @@ class _Part:
     text: str
 
 
-def _ids(encoding: Encoding) -> NDArray[np.int32]:
+def _ids(encoding: Encoding) -> Ints32:
     return np.array(encoding.ids, dtype=np.int32)
 
 

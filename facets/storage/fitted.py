@@ -11,8 +11,8 @@ from pathlib import Path
 from typing import Any, ClassVar, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
+from facets.arrays import Doubles
 from facets.errors import CheckpointError
 from facets.storage.files import write_whole
 
@@ -77,13 +77,13 @@ class LogisticCurves:
                 if not np.isfinite(weight):
                     raise CheckpointError(f"{curve}.{name}: expected a finite number, got {weight}")
 
-    def probabilities(self, curve: str, features_CF: NDArray[np.float64]) -> NDArray[np.float64] | None:
+    def probabilities(self, curve: str, features_CF: Doubles) -> Doubles | None:
         """Values of a curve, ``[C]`` in [0, 1]; None if there is no curve of that name."""
         weights = self.weights.get(curve)
         if weights is None:
             return None
         slopes_F = np.array([weights.get(name, 0.0) for name in self.FEATURES])
-        logits_C: NDArray[np.float64] = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
+        logits_C: Doubles = features_CF @ slopes_F + weights.get(_INTERCEPT, 0.0)
         return 0.5 * (1 + np.tanh(0.5 * logits_C))
 
     @classmethod

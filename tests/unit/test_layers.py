@@ -21,15 +21,16 @@ FORBIDDEN = {
     "facets_client": {"torch", "faiss", "spacy", "scipy", "transformers", "sentence_transformers", "pydantic"},
 }
 # Room of the library -> rooms it may import besides itself. "" is facets/__init__.py.
-_BASE = {"errors", "extras", "config", "devices", "storage"}
+_BASE = {"arrays", "errors", "extras", "config", "devices", "storage"}
 _SHARED = _BASE | {"language", "coding", "scoring", "model"}
 LIBRARY_ROOMS = {
     "": {"errors", "extras", "model"},
+    "arrays": set(),
     "errors": set(),
     "extras": set(),
     "config": {"errors"},
     "devices": {"errors"},
-    "storage": {"errors", "extras"},
+    "storage": {"arrays", "errors", "extras"},
     "language": _BASE | {"index"},
     "coding": _BASE,
     "diagnose": _BASE | {"language"},
