@@ -180,30 +180,10 @@ def average(words_BLD: Tensor, weights_BL: Tensor) -> Tensor:
     return sums_BD / (weights_BL > 0).sum(dim=1, keepdim=True).clamp_min(1)
 
 
-def probability_average(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor) -> Tensor:
-    """``average`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
-
-    References:
-        Chang 2022, section 3.2.2.3 (Prob_avg).
-    """
-    return average(words_BLD, weights_BL * probability_weights(probabilities_BL))
-
-
-def sif(words_BLD: Tensor, probabilities_BL: Tensor, weights_BL: Tensor, *, common_component_D: Tensor) -> Tensor:
-    """``probability_average`` with the direction that all texts share removed.
-
-    ``common_component_D``: result of ``fit_common_component`` for training texts with the same weights.
-
-    References:
-        Chang 2022, section 3.2.2.3 (SIF); Arora et al. 2017, algorithm 1.
-    """
-    return remove_component(probability_average(words_BLD, probabilities_BL, weights_BL), common_component_D)
-
-
 def fit_common_component(vectors_TD: Tensor) -> Tensor:
     """First principal direction ``[D]`` of uncentred training texts, at unit length; its largest entry is positive.
 
-    ``vectors_TD``: ``probability_average`` of training texts, T >= 1.
+    ``vectors_TD``: ``average`` of training texts with ``probability_weights``, T >= 1.
 
     References:
         Arora et al. 2017, algorithm 1.
@@ -216,7 +196,7 @@ def fit_common_component(vectors_TD: Tensor) -> Tensor:
 
 
 def remove_component(vectors_BD: Tensor, component_D: Tensor) -> Tensor:
-    """``v - (v . u) u`` for a unit vector ``u``, ``[B, D]``."""
+    """``v - (v . u) u`` for a unit vector ``u``, ``[B, D]``: SIF (Arora et al. 2017, algorithm 1)."""
     return vectors_BD - (vectors_BD @ component_D).unsqueeze(1) * component_D
 
 
@@ -254,28 +234,6 @@ def wmd(first_PMD: Tensor, first_weights_PM: Tensor, second_PND: Tensor, second_
                 cost_mn = cost_MN[rows][:, columns].copy(order="C")
                 scores_P[row] = -emd2(from_m / from_m.sum(), to_n / to_n.sum(), cost_mn)
     return scores_P
-
-
-def probability_wmd(
-    first_PMD: Tensor,
-    first_weights_PM: Tensor,
-    second_PND: Tensor,
-    second_weights_PN: Tensor,
-    *,
-    first_probabilities_PM: Tensor,
-    second_probabilities_PN: Tensor,
-) -> Tensor:
-    """``wmd`` with every word's weight multiplied by ``alpha / (alpha + p(w))``.
-
-    References:
-        Chang 2022, section 3.2.2.3 (Prob_WMD).
-    """
-    return wmd(
-        first_PMD,
-        first_weights_PM * probability_weights(first_probabilities_PM),
-        second_PND,
-        second_weights_PN * probability_weights(second_probabilities_PN),
-    )
 
 
 def _costs(first_PMD: Tensor, second_PND: Tensor) -> Iterator[tuple[int, Tensor]]:

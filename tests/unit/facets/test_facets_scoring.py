@@ -129,16 +129,13 @@ PROBABILITIES = torch.tensor([[0.0, 1e-4, 0.5, 1e-2], [3e-4, 0.1, 0.1, 0.1], [0.
 
 def test_averages_equal_the_loop() -> None:
     words = _words(1, 3, 4)
-    plain = scoring.average(words, WEIGHTS)
-    by_probability = scoring.probability_average(words, PROBABILITIES, WEIGHTS)
-    for text in range(3):
-        known = [i for i in range(4) if WEIGHTS[text, i] > 0]
-        for result, weight_of in ((plain, lambda p: 1.0), (by_probability, lambda p: 1e-4 / (1e-4 + p))):
-            expected = np.zeros(5)
-            for i in known:
-                factor = float(WEIGHTS[text, i]) * weight_of(float(PROBABILITIES[text, i]))
-                expected += factor * words[text, i].double().numpy() / len(known)
-            np.testing.assert_allclose(result[text].numpy(), expected, atol=1e-6)
+    for factors in (torch.ones(3, 4), scoring.probability_weights(PROBABILITIES)):
+        result = scoring.average(words, WEIGHTS * factors)
+        for text in range(3):
+            known = [i for i in range(4) if WEIGHTS[text, i] > 0]
+            expected = sum((WEIGHTS[text, i] * factors[text, i] * words[text, i] for i in known), torch.zeros(5))
+            torch.testing.assert_close(result[text], expected / max(1, len(known)))
+    assert scoring.probability_weights(torch.tensor(3e-4)).item() == pytest.approx(0.25)
 
 
 def test_common_component_is_the_first_singular_vector() -> None:
@@ -150,13 +147,12 @@ def test_common_component_is_the_first_singular_vector() -> None:
     assert component.norm().item() == pytest.approx(1, abs=1e-6)
 
 
-def test_sif_has_nothing_left_of_the_common_component() -> None:
-    words = _words(5, 3, 4)
-    component = scoring.fit_common_component(scoring.probability_average(words, PROBABILITIES, WEIGHTS))
-    vectors = scoring.sif(words, PROBABILITIES, WEIGHTS, common_component_D=component)
-    torch.testing.assert_close(vectors @ component, torch.zeros(3), atol=1e-6, rtol=0)
-    removed = scoring.probability_average(words, PROBABILITIES, WEIGHTS) - vectors
-    torch.testing.assert_close(removed[0], (removed[0] @ component) * component, atol=1e-6, rtol=0)
+def test_nothing_is_left_of_a_removed_component() -> None:
+    vectors = scoring.average(_words(5, 3, 4), WEIGHTS)
+    component = scoring.fit_common_component(vectors)
+    rest = scoring.remove_component(vectors, component)
+    torch.testing.assert_close(rest @ component, torch.zeros(3), atol=1e-6, rtol=0)
+    torch.testing.assert_close(vectors - rest, (vectors @ component)[:, None] * component, atol=1e-6, rtol=0)
 
 
 def test_cosine_score_of_zero_is_zero() -> None:
@@ -196,21 +192,6 @@ class TestWordMoversDistance:
         torch.testing.assert_close(scoring.wmd(padded, mask, second, torch.ones(1, 4)), score)
         torch.testing.assert_close(scoring.wmd(second, torch.ones(1, 4), first, torch.ones(1, 3)), score)
         assert scoring.wmd(first, torch.zeros(1, 3), second, torch.ones(1, 4)).item() == -1  # as far as unrelated words
-
-    def test_probability_wmd_weighs_frequent_words_less(self) -> None:
-        words = torch.eye(3)[None]
-        ones, zeros = torch.ones(1, 2), torch.zeros(1, 2)
-        first, second = words[:, [0, 1]], words[:, [0, 2]]
-        plain = scoring.wmd(first, ones, second, ones)
-        frequent = torch.tensor([[0.0, 1.0]])  # what differs is frequent
-        score = scoring.probability_wmd(
-            first, ones, second, ones, first_probabilities_PM=frequent, second_probabilities_PN=frequent
-        )
-        same = scoring.probability_wmd(
-            first, ones, second, ones, first_probabilities_PM=zeros, second_probabilities_PN=zeros
-        )
-        assert same.item() == pytest.approx(plain.item())
-        assert plain.item() < -0.4 < -0.001 < score.item()
 
 
 def test_wmd_without_the_package_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
