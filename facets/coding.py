@@ -46,7 +46,7 @@ def solve_coefficients(
     """Optimal coefficients of eq. 3.1, ``[B, K, N]`` in ``[0, 1]``, treated as constants by autograd (algorithm 1).
 
     ``gram_BKK``, ``correlations_BKN``: see ``gram_and_correlations``. ``l1_weight``: lambda, >= 0. ``max_sweeps``: over
-    the K coefficients. ``tolerance``: stops when the ``kkt_residual`` is at most this.
+    the K coefficients. ``tolerance``: stops when no projected gradient step moves a coefficient by more.
 
     Example:
         >>> import torch
@@ -85,12 +85,6 @@ def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:
         if coefficients.numel()
         else 0.0
     )
-
-
-def kkt_residual(coefficients_BKN: Tensor, gram_BKK: Tensor, correlations_BKN: Tensor, *, l1_weight: float) -> float:
-    """Largest violation of the optimality conditions of eq. 3.1 by any coefficient, >= 0; 0 is optimal."""
-    half_gradient_BKN = gram_BKK @ coefficients_BKN - correlations_BKN + 0.5 * l1_weight
-    return _residual(coefficients_BKN, half_gradient_BKN)
 
 
 @torch.no_grad()

@@ -6,12 +6,7 @@ from facets.errors import ConfigError, OverloadedError
 
 
 def compute_device(name: str) -> str:
-    """The torch device of a setting; ``auto`` is ``cuda`` if there is one, else ``cpu``. Raises ConfigError.
-
-    Example:
-        >>> compute_device("cpu")
-        'cpu'
-    """
+    """The torch device of a setting; ``auto`` is ``cuda`` if there is one, else ``cpu``. Raises ConfigError."""
     if name == "cpu":
         return name  # without loading torch
     import torch
@@ -36,10 +31,5 @@ def is_out_of_memory(error: BaseException) -> bool:
 
 
 def no_memory_for(what: str) -> OverloadedError:
-    """The error for a device without memory for even the smallest part of the work.
-
-    Example:
-        >>> print(no_memory_for("one query"))
-        the device has no memory left for one query: try again later, or ask for less
-    """
+    """The error for a device without memory for even the smallest part of the work."""
     return OverloadedError(f"the device has no memory left for {what}: try again later, or ask for less")

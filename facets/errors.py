@@ -7,12 +7,7 @@ ErrorPath = tuple[str | int, ...]
 
 
 def path_text(path: Sequence[str | int]) -> str:
-    """A path as text.
-
-    Example:
-        >>> path_text(("papers", 3, "title"))
-        'papers[3].title'
-    """
+    """A path as text."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
 

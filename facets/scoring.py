@@ -31,11 +31,6 @@ def attention(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor | None = No
 
     ``words_BLD``: unit vectors; zero vectors (unknown words) get 0. ``mask_BL``: False at padding, which gets 0.
 
-    Example:
-        >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
-        >>> attention(torch.tensor([[[1.0, 0.0], [-0.6, 0.8]]]), facets).tolist()
-        [[1.0, 0.800000011920929]]
-
     References:
         Chang 2022, eq. 3.6.
     """
@@ -49,11 +44,6 @@ def closest_facet_weight(words_BLD: Tensor, facets_BKD: Tensor, mask_BL: Tensor 
 
     Eq. 3.6 sums over facets instead, so a word somewhat similar to all facets gets more weight than one that a single
     facet represents. The maximum agrees better with human judgements (STS). Arguments as for ``attention``.
-
-    Example:
-        >>> facets = torch.tensor([[[2.0, 0.0], [0.0, 1.0]]])
-        >>> closest_facet_weight(torch.tensor([[[0.6, 0.8], [-0.6, 0.8]]]), facets).tolist()
-        [[0.800000011920929, 0.800000011920929]]
     """
     weights_BL = (words_BLD @ unit_facets(facets_BKD).mT).clamp_min(0.0).amax(dim=-1)
     return weights_BL if mask_BL is None else weights_BL.masked_fill(~mask_BL, 0.0)

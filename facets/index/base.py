@@ -225,12 +225,6 @@ def paged(rows_N: Ints, facets_TD: Vectors, starts_N1: Ints, *, num_facets: int)
 
     ``starts_N1``: offset of each document's facets; each has at least one. Returns the row of each place, ``[S]``, and
     its facets, ``[S, K, D]``.
-
-    Example:
-        >>> facets = np.array([[1.0], [2.0], [3.0], [4.0]])
-        >>> rows, places = paged(np.array([7, 9]), facets, np.array([0, 3, 4]), num_facets=2)
-        >>> rows.tolist(), places[:, :, 0].tolist()
-        ([7, 7, 9], [[1.0, 2.0], [3.0, 0.0], [4.0, 0.0]])
     """
     counts_N = np.diff(starts_N1)
     if (counts_N == num_facets).all():
@@ -244,12 +238,7 @@ def paged(rows_N: Ints, facets_TD: Vectors, starts_N1: Ints, *, num_facets: int)
 
 
 def first_places(rows_S: Ints) -> Ints:
-    """For every place, the first place of its document, ``[S]``; places with negative rows have no document.
-
-    Example:
-        >>> first_places(np.array([7, 7, -1, -1, 9])).tolist()
-        [0, 0, 2, 3, 4]
-    """
+    """For every place, the first place of its document, ``[S]``; places with negative rows have no document."""
     is_first_S = np.ones(len(rows_S), dtype=np.bool_)
     is_first_S[1:] = (rows_S[1:] != rows_S[:-1]) | (rows_S[1:] < 0)
     firsts: Ints = np.maximum.accumulate(np.where(is_first_S, np.arange(len(rows_S)), 0))

@@ -89,12 +89,6 @@ def meet(
     ``query_JD``: facets of one query with their weights as norms, which add up to 1; with ``any_suffices``, which takes
     the maximum instead of the sum, the largest is 1. ``facets_TD``: facets of the documents, one document after
     another; norms are ignored. ``starts_C1``: offset of each document's facets; each has at least one.
-
-    Example:
-        >>> query = np.array([[0.75, 0.0], [0.0, 0.25]], dtype=np.float32)
-        >>> met = meet(query, np.array([[1.0, 0.0], [-1.0, 0.0]]), np.array([0, 2]))
-        >>> met.scores.tolist(), met.shares.tolist(), met.document_facets.tolist()
-        ([0.75], [[0.75, 0.0]], [[0, 0]])
     """
     num_facets = len(query_JD)
     if len(starts_C1) == 1:

@@ -55,11 +55,6 @@ def merge_alike(facets_BKD: Floats, weights_BK: Floats) -> Bools:
     A group is represented by its weighted mean at unit length, so merged facets stay below the bound too. Arguments as
     for ``merged_facets``. Returns ``[B, K, K]``: row k holds the members of group k, of which k is the first; it is
     empty where facet k is unused or belongs to another group.
-
-    Example:
-        >>> facets = np.array([[[1.0, 0.0], [0.0, 1.0], [0.8, 0.6], [0.98, 0.199]]], dtype=np.float32)
-        >>> merge_alike(facets, np.ones((1, 4), np.float32)).astype(int).tolist()
-        [[[1, 0, 0, 1], [0, 1, 0, 0], [0, 0, 1, 0], [0, 0, 0, 0]]]
     """
     num_facets = facets_BKD.shape[1]
     used_BK = weights_BK > 0

@@ -46,10 +46,6 @@ def sentence_bounds(starts_S: NDArray[np.integer], says_L: Bools, *, longest: in
 
     ``starts_S``: first piece of each sentence, ascending. ``says_L``: whether each piece is more than a punctuation
     mark. ``longest``: most pieces read at once. Returns the first piece of each sentence, then the number of pieces.
-
-    Example:
-        >>> sentence_bounds(np.array([0, 2, 9]), np.ones(30, dtype=bool) & (np.arange(30) != 1), longest=12).tolist()
-        [0, 9, 19, 30]
     """
     longest = min(longest, _LONGEST_SENTENCE)
     said_L1 = np.concatenate([np.zeros(1, dtype=np.int64), says_L.cumsum()])
@@ -85,10 +81,6 @@ def cut_runs(text: int, bounds_S1: Ints, *, longest: int, most: int) -> list[Sen
     """Cuts a text into runs of about equal length: at most ``longest`` tokens and ``most`` sentences each.
 
     ``bounds_S1``: bounds of its sentences, none longer than ``longest`` tokens.
-
-    Example:
-        >>> [run.bounds.tolist() for run in cut_runs(0, np.array([0, 4, 8, 12]), longest=12, most=16)]
-        [[0, 4, 8], [8, 12]]
     """
     ends_S = np.cumsum(np.diff(bounds_S1) + NUM_SPECIAL)
     count = max(-(-int(ends_S[-1]) // longest), -(-len(ends_S) // most))
@@ -154,11 +146,6 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
     ``weights_BKL``: weight of each piece in each facet, >= 0; 0 for pieces that must not be shown. Returns first and
     last piece of each run, int64 ``[B, K]`` each; among equally short runs the first one. A facet without weight has
     the run (0, 0).
-
-    Example:
-        >>> weights = torch.tensor([[[0.1, 0.0, 0.5, 0.4, 0.0]]])
-        >>> [place.tolist() for place in attended_runs(weights)]
-        [[[2]], [[3]]]
     """
     num_pieces = weights_BKL.shape[2]
     weights_BKL = weights_BKL.double()
@@ -177,13 +164,7 @@ def attended_runs(weights_BKL: Tensor, *, share: float = 0.8) -> tuple[Tensor, T
 
 
 def widen_to_words(firsts_BK: Tensor, lasts_BK: Tensor, continues_BL: Tensor) -> tuple[Tensor, Tensor]:
-    """Widens runs of pieces to whole words; ``continues_BL``: whether a piece continues the word before it.
-
-    Example:
-        >>> goatherds = torch.tensor([[False, False, True, True, False]])
-        >>> [place.tolist() for place in widen_to_words(torch.tensor([[2]]), torch.tensor([[2]]), goatherds)]
-        [[[1]], [[3]]]
-    """
+    """Widens runs of pieces to whole words; ``continues_BL``: whether a piece continues the word before it."""
     num_pieces = continues_BL.shape[1]
     places_L = torch.arange(num_pieces, device=continues_BL.device)
     starts_BL = torch.where(continues_BL, 0, places_L).cummax(dim=1).values

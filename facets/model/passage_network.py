@@ -68,10 +68,6 @@ class RaggedBatch:
         padded = padded.index_copy(0, self.text_numbers * length + self.positions, values_TX)
         return padded.view(num_texts, length, -1)
 
-    def flatten(self, values_BLX: Tensor) -> Tensor:
-        """The inverse of ``pad``: ``[B, L, X]`` to ``[T, X]``."""
-        return values_BLX.flatten(0, 1)[self.text_numbers * values_BLX.shape[1] + self.positions]
-
 
 class SentenceEncoder(nn.Module):
     """Word pieces, positions and transformer layers (post-norm, exact GELU), as in BERT and MiniLM."""
@@ -217,11 +213,6 @@ def sentence_slots(
     Each further segment goes to the sentence with the longest segments. ``sentences_BS``: tokens of each sentence, at
     most K sentences per text, 0 after the last one. Returns slots that look only at their own sentence, and the index
     of each slot's sentence, ``[B, K]``.
-
-    Example:
-        >>> slots, sentences = sentence_slots(np.array([[6, 30]]), PassageNetworkConfig())
-        >>> slots.used.tolist(), sentences.tolist()
-        ([[True, True, True]], [[0, 1, 1]])
     """
     totals_B = sentences_BS.sum(axis=1)
     parts_BS = (sentences_BS > 0).astype(np.int64)

@@ -23,12 +23,7 @@ CHECKOUT = Path(__file__).parents[2] / "models"
 
 
 def package_of(name: str) -> str:
-    """Name of the distribution of a shipped model.
-
-    Example:
-        >>> package_of("facets-passages-small-en")
-        'multifacet-model-passages-small-en'
-    """
+    """Name of the distribution of a shipped model."""
     return f"{DISTRIBUTION}-model-{name.removeprefix('facets-')}"
 
 

@@ -140,9 +140,6 @@ def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
 
     Only verified backups of the same store whose name matches the glob pattern are removed; nothing if ``newest`` is
     not verified. A kill at any moment leaves complete backups, or a partial folder that the next backup removes.
-
-    Raises:
-        StorageError: A backup cannot be removed, e.g. because another process is removing it.
     """
     store_id = _store_id(newest / BACKUP_MANIFEST)
     if store_id is None or not (newest / _VERIFIED).exists():
@@ -167,12 +164,7 @@ def remove_older(newest: Path, pattern: str, *, keep: int) -> Iterator[Path]:
 
 
 def check_backup(source: Path) -> dict[str, BackupFile]:
-    """Compares every file of a backup with its checksum.
-
-    Raises:
-        DamagedError: A file is missing or has changed, or the folder is not a backup.
-        StorageError: The backup has another format or cannot be read.
-    """
+    """Compares every file of a backup with its checksum; raises DamagedError or, for another format, StorageError."""
     manifest = source / BACKUP_MANIFEST
     with clear_errors(f"cannot read backup {source}"):
         try:

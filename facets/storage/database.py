@@ -192,12 +192,7 @@ class Database:
             self._note_count()
 
     def check_place(self) -> None:
-        """Checks that the file is still the one that was opened: takes a few microseconds.
-
-        Raises:
-            StoreGoneError: The file was deleted, moved or replaced.
-            StorageError: The operating system does not answer.
-        """
+        """Raises StoreGoneError if the file is not the one that was opened: takes a few microseconds."""
         with clear_errors(f"cannot find {self._title} {self._path}"):
             place = place_of(self._path)
         if place != self._place:

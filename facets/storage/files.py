@@ -72,14 +72,6 @@ def write_atomically(path: Path, *, durable: bool, private: bool = False) -> Ite
 
     Raises:
         StorageError: The file cannot be written (DiskFullError: for lack of space); the old file stays.
-
-    Example:
-        >>> import tempfile
-        >>> target = Path(tempfile.mkdtemp()) / "numbers.txt"
-        >>> with write_atomically(target, durable=True) as part:
-        ...     _ = part.write_text("1 2 3")
-        >>> target.read_text()
-        '1 2 3'
     """
     part = path.with_name(f"{path.name}.part")
     try:

@@ -130,10 +130,8 @@ class PostgresDatabase:
         the database as the target of a move; servers refuse it until the move is complete.
 
         Raises:
-            ImportError: The extra ``postgres`` is not installed.
             ConfigError: The address cannot be read.
-            StoreAwayError: The server does not answer in time.
-            StorageError: The database is read-only, has another encoding, or its tables have another version.
+            StorageError: The server does not answer in time, or the database is read-only or has other tables.
         """
         require_extra("postgres", "psycopg", "psycopg_pool")
         from psycopg_pool import ConnectionPool

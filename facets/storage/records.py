@@ -70,11 +70,7 @@ class RecordStore:
     """The records of one owner; thread-safe."""
 
     def __init__(self, place: Path | SqlDatabase, owner: str, schema: Schema) -> None:
-        """Opens the file, creating it and its folder when missing, or uses the database that servers share.
-
-        Raises:
-            StorageError: The file is damaged, lost, cannot be opened, or belongs to another owner.
-        """
+        """Opens the file, creating it and its folder when missing, or uses the database that servers share."""
         self._owner = owner
         self.is_shared = not isinstance(place, Path)  # whether other processes may write, too
         if not isinstance(place, Path):

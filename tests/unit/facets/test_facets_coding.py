@@ -10,7 +10,6 @@ from torch import Tensor
 
 from facets.coding import (
     gram_and_correlations,
-    kkt_residual,
     kmeans_coefficients,
     reconstruction_error,
     solve_coefficients,
@@ -29,6 +28,12 @@ def _problem(seed: int, num_facets: int, num_targets: int, *, dim: int = 8, batc
 def _solve(facets: Tensor, targets: Tensor, l1_weight: float, tolerance: float = 1e-9) -> Tensor:
     gram, correlations = gram_and_correlations(facets, targets)
     return solve_coefficients(gram, correlations, l1_weight=l1_weight, tolerance=tolerance, max_sweeps=5000)
+
+
+def kkt_residual(coefficients: Tensor, gram: Tensor, correlations: Tensor, *, l1_weight: float) -> float:
+    """Largest move of a projected gradient step: 0 at the optimum of eq. 3.1."""
+    half_gradient = gram @ coefficients - correlations + 0.5 * l1_weight
+    return float((coefficients - (coefficients - half_gradient).clamp(0, 1)).abs().max())
 
 
 @settings(max_examples=20, deadline=None)
