@@ -28,26 +28,19 @@ def encode(model: PassageModel, documents: Sequence[Sent], search_fields: Mappin
     ``search_fields``: fields of the payload that are encoded with the text. Returns for each document the encoded
     fields of :class:`facets.documents.Document`, or the rule that its text breaks.
     """
-    parts = [split_text(text) for _, text, _ in documents]
-    texts_of = [
-        searched_parts(text, payload, search_fields, parts=document_parts)
-        for (_, text, payload), document_parts in zip(documents, parts, strict=True)
-    ]
-    problems = [model.problem(searched_parts(text, payload, search_fields)[0].read) for _, text, payload in documents]
-    readable = [
-        part.read
-        for part_texts, problem in zip(texts_of, problems, strict=True)
-        for part in part_texts
-        if not (problem or model.problem(part.read))
-    ]
+    plans, readable = [], []
+    for document in documents:
+        _, text, payload = document
+        problem, parts = model.problem(searched_parts(text, payload, search_fields)[0].read), split_text(text)
+        searched = () if problem else searched_parts(text, payload, search_fields, parts=parts)
+        plans.append((document, problem, parts, searched))
+        readable += [part.read for part in searched if not model.problem(part.read)]
     encoded_texts, nothing = _encoded(model, readable), EncodedText.of_nothing(model.num_facets, model.dim)
     answers: list[Answer] = []
-    for document, document_parts, part_texts, problem in zip(documents, parts, texts_of, problems, strict=True):
-        if problem:
-            answers.append(problem)
-            continue
-        encoded = [nothing if model.problem(part.read) else next(encoded_texts) for part in part_texts]
-        answers.append(_answer(from_encoded(*document, parts=document_parts, searched=part_texts, encoded=encoded)))
+    for document, problem, parts, searched in plans:
+        encoded = [nothing if model.problem(part.read) else next(encoded_texts) for part in searched]
+        found = problem or _answer(from_encoded(*document, parts=parts, searched=searched, encoded=encoded))
+        answers.append(found)
     return answers
 
 

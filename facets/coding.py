@@ -7,9 +7,8 @@ of Chang 2022, eq. 3.1::
 
     min_m  ||F m - w||^2 + l1_weight * sum(m)      subject to  0 <= m <= 1
 
-The solver needs only the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``: half its gradient is ``H m - b +
-l1_weight / 2``. Coordinate descent minimises exactly over one coefficient at a time, so it needs no step size and
-converges in a few sweeps. All targets of all texts take each step together.
+It needs only the Gram matrix ``H = F^T F`` and the correlations ``b = F^T w``. Coordinate descent minimises exactly
+over one coefficient at a time, so it converges in a few sweeps. All targets of all texts take each step together.
 """
 
 import torch
@@ -80,11 +79,8 @@ def solve_coefficients(
 
 def _residual(coefficients: Tensor, half_gradient: Tensor) -> float:
     """Largest move of a projected gradient step: zero exactly at the optimum."""
-    return (
-        float((coefficients - (coefficients - half_gradient).clamp_(0.0, 1.0)).abs().max())
-        if coefficients.numel()
-        else 0.0
-    )
+    moves = coefficients - (coefficients - half_gradient).clamp_(0.0, 1.0)
+    return float(moves.abs().max()) if moves.numel() else 0.0
 
 
 @torch.no_grad()

@@ -119,10 +119,9 @@ class FacetModelConfig(Settings):
 
     @model_validator(mode="after")
     def _check(self) -> Self:
-        heads = 2 * self.num_heads
+        heads, has_backbone = 2 * self.num_heads, self.encoder == "backbone"
         self.require("hidden_dim", self.hidden_dim % heads == 0, f"a multiple of 2 x num_heads ({heads})")
-        is_set_rightly = bool(self.backbone) == (self.encoder == "backbone")
-        self.require("backbone", is_set_rightly, "set exactly when encoder is 'backbone'")
+        self.require("backbone", bool(self.backbone) == has_backbone, "set exactly when encoder is 'backbone'")
         return self
 
 

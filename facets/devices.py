@@ -1,5 +1,6 @@
 """The device that computes: CPU or GPU."""
 
+import re
 import sys
 
 from facets.errors import ConfigError, OverloadedError
@@ -13,12 +14,9 @@ def compute_device(name: str) -> str:
 
     if name == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
-    try:
-        device = torch.device(name)
-    except RuntimeError as error:
-        raise ConfigError(f"device must be auto, cpu or cuda, got {name!r}") from error
-    if device.type not in ("cpu", "cuda"):
+    if not re.fullmatch(r"(cpu|cuda)(:\d+)?", name):
         raise ConfigError(f"device must be auto, cpu or cuda, got {name!r}")
+    device = torch.device(name)
     if device.type == "cuda" and (device.index or 0) >= torch.cuda.device_count():
         raise ConfigError(f"device {name!r} asked for, but torch sees {torch.cuda.device_count()} CUDA devices")
     return str(device)

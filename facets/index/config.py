@@ -17,9 +17,8 @@ MAX_TOP_K = 1_000  # hits of one query
 
 
 def _check_store(store: SecretStr) -> SecretStr:
-    if store.get_secret_value() != "sqlite" and not store.get_secret_value().startswith(
-        ("postgres://", "postgresql://")
-    ):
+    address = store.get_secret_value()
+    if address != "sqlite" and not address.startswith(("postgres://", "postgresql://")):
         raise PydanticCustomError("store", "an unknown store")
     return store
 
@@ -30,8 +29,7 @@ StoreAddress = Annotated[SecretStr, AfterValidator(_check_store)]  # secret: it 
 class EngineConfig(Settings):
     """How collections are stored and indexed; every default was measured."""
 
-    # Where the documents are: `sqlite`: a file in the data directory; `postgres://...`: a database that several servers
-    # may share.
+    # `sqlite`: a file in the data directory; `postgres://...`: a database that several servers may share.
     store: StoreAddress = SecretStr("sqlite")
     # A collection of at most this many facets (documents x K) is searched exactly, a larger one by the backend.
     exact_max_facets: NonNegativeInt = 100_000
@@ -43,11 +41,7 @@ class EngineConfig(Settings):
     # Share of the exact top 10 that an approximate search should find, in (0, 1]; the number of probed lists is tuned
     # to it on the collection's own facets.
     recall_target: Annotated[float, Field(gt=0, le=1)] = 0.99
-    # Documents added to a collection's FAISS index before it is saved in the background.
-    snapshot_every_writes: AtLeastOne = 20_000
+    snapshot_every_writes: AtLeastOne = 20_000  # documents added to a FAISS index before it is saved
     snapshot_on_close: bool = True  # whether closing the engine saves every changed index
-    # Whether a maintenance thread folds new documents into FAISS and saves snapshots. Tests turn it off and call
-    # `CollectionEngine.maintain`.
-    background: bool = True
-    # Maximum size of the SQLite file. None: limited by the disk.
-    max_database_bytes: AtLeastOne | None = None
+    background: bool = True  # whether a thread folds new documents into FAISS and saves snapshots
+    max_database_bytes: AtLeastOne | None = None  # maximum size of the SQLite file; None: limited by the disk

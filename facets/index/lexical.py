@@ -93,8 +93,7 @@ class LexicalIndex:
 
     def discard(self, rows: Ints) -> None:
         """Removes rows that are damaged in the store."""
-        with self._lock.write():
-            self._alive[self._slots(rows)] = False
+        self.apply(self.revision, added=rows[:0], removed=rows)
 
     def search(
         self, query: Sequence[int], num_candidates: int, *, also: Ints | None = None, allowed_rows: Ints | None = None

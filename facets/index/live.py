@@ -119,9 +119,7 @@ class LiveIndex:
 
     def discard(self, rows: Ints) -> None:
         """Removes rows that are damaged in the store."""
-        with self._lock.write():
-            for part in self._parts:
-                part.remove(rows)
+        self.apply(self.revision, added=rows[:0], removed=rows)
 
     def search(
         self, query_QJD: Floats, num_candidates: int, *, allowed_rows: Ints | None, exhaustive: bool

@@ -45,8 +45,6 @@ _TIMEOUT_S = 10
 _CHECK_TIMEOUT_S = 1
 _RETRY_AFTER_S = 2.0  # a server that did not answer is not called for this time, so that searches by words do not wait
 
-Found = tuple[Ints, Floats]
-
 
 class QdrantServer:
     """A Qdrant server or cluster; it is contacted with the first call."""
@@ -172,7 +170,9 @@ class QdrantPoints:
         with self._server.errors(self._name):
             self._client.delete(self._name, points_selector=self._models.PointIdsList(points=list(rows)), wait=True)
 
-    def search(self, query_QJD: Floats, limit: int, *, allowed_rows: Ints | None, oversampling: float) -> list[Found]:
+    def search(
+        self, query_QJD: Floats, limit: int, *, allowed_rows: Ints | None, oversampling: float
+    ) -> list[tuple[Ints, Floats]]:
         """The best points of each query, best first; ``oversampling``: of binary codes; 0: all points are compared."""
         models, ids = self._models, [] if allowed_rows is None else allowed_rows.tolist()
         condition = models.Filter(must=[models.HasIdCondition(has_id=ids)]) if ids else None
@@ -186,12 +186,11 @@ class QdrantPoints:
         ]
         with self._server.errors(self._name):
             replies = self._client.query_batch_points(self._name, requests=requests)
-        found = []
-        for reply in replies:
-            points = [point for point in reply.points if point.id != _MARK]
-            rows = np.array([point.id for point in points], dtype=np.int64)
-            found.append((rows, np.array([point.score for point in points], dtype=np.float32)))
-        return found
+        found = [[(point.id, point.score) for point in reply.points if point.id != _MARK] for reply in replies]
+        return [
+            (np.array([id for id, _ in points], np.int64), np.array([score for _, score in points], np.float32))
+            for points in found
+        ]
 
 
 class QdrantIndex(FacetIndex):

@@ -101,10 +101,7 @@ class Reduced(NamedTuple):
 
 
 def reduce_facets(facets_MD: Floats, weights_M: Floats, num_facets: int) -> Reduced:
-    """Reduces facets to at most ``num_facets`` (>= 1); returns them unchanged if there are already that few.
-
-    ``facets_MD``: unit norm, at least one. ``weights_M``: how much each stands for, > 0.
-    """
+    """Reduces unit facets of weights > 0 to at most ``num_facets`` (>= 1); unchanged if there are already that few."""
     if len(facets_MD) <= num_facets:
         return Reduced(facets_MD, np.arange(len(facets_MD)), weights_M)
     apart_S = _unlike_others(facets_MD, min(num_facets // _REDUCED_PER_APART, len(facets_MD) // _ORIGINAL_PER_APART))

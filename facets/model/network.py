@@ -107,10 +107,7 @@ class Block(nn.Module):
 
 
 class TokenEmbedding(nn.Module):
-    """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1).
-
-    The word vectors are also the target space, so they are stored separately from the network's weights.
-    """
+    """Frozen word vectors, plus learned vectors for <unk> (row V) and <eos> (row V + 1)."""
 
     word_vectors: Tensor
 
@@ -182,11 +179,7 @@ _LAYER_PARTS = {
 
 
 def from_bert(weights: Mapping[str, Tensor], layers: Sequence[int]) -> dict[str, Tensor]:
-    """Converts BERT weights to those of a :class:`SentenceEncoder`.
-
-    ``weights``: named as in the ``transformers`` library; others (the pooler) are ignored. ``layers``: the layers to
-    take, counted from 0.
-    """
+    """Weights of a :class:`SentenceEncoder` from these layers, counted from 0, of a BERT of ``transformers``."""
     taken = {
         "pieces.weight": weights["embeddings.word_embeddings.weight"],
         # Every text is segment 0.

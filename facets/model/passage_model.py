@@ -245,12 +245,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder whose task is ``passages``; ``facets.load`` also finds shipped models by name.
-
-        Raises:
-            NotFoundError: There is no such folder.
-            CheckpointError: It is incomplete or damaged, or for another task.
-        """
+        """Loads a checkpoint folder of this task; ``facets.load`` also finds shipped models by name, and raises the same."""
         files = FilesRead()
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)

@@ -134,12 +134,8 @@ def use_half_weights(network: nn.Module) -> None:
         return
     for parent in list(network.modules()):
         for name, child in parent.named_children():
-            if type(child) is nn.Linear and _is_half(child.weight):
+            if type(child) is nn.Linear and bool((child.weight.half().float() == child.weight).all()):
                 setattr(parent, name, HalfWeightLinear(child))
-
-
-def _is_half(weight: Tensor) -> bool:
-    return weight.dtype == torch.float32 and bool((weight.half().float() == weight).all())
 
 
 class Traced:

@@ -88,7 +88,10 @@ class WordPieces:
         for part, encoding in self._encodings(texts, self._tokenizer.encode_batch):
             offsets_L2 = np.array(encoding.offsets, dtype=np.int32).reshape(-1, 2) + np.int32(part.start)
             found[part.text_position].append(Pieces(_ids(encoding), offsets_L2[:, 0], offsets_L2[:, 1]))
-        return [_joined(parts) for parts in found]
+        return [
+            parts[0] if len(parts) == 1 else Pieces(*map(np.concatenate, zip(*map(astuple, parts), strict=True)))
+            for parts in found
+        ]
 
     def ids(self, texts: Sequence[str]) -> list[Ints32]:
         """The ids of ``encode``, computed faster."""
@@ -123,12 +126,6 @@ class _Part:
 
 def _ids(encoding: Encoding) -> Ints32:
     return np.array(encoding.ids, dtype=np.int32)
-
-
-def _joined(parts: Sequence[Pieces]) -> Pieces:
-    if len(parts) == 1:
-        return parts[0]
-    return Pieces(*(np.concatenate(arrays) for arrays in zip(*map(astuple, parts), strict=True)))
 
 
 def _parts(position: int, text: str) -> Iterator[_Part]:

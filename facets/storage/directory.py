@@ -7,7 +7,7 @@ import fcntl
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -63,10 +63,6 @@ class DirectoryLock:
         os.close(self._file)
 
 
-def _checksum(values: Mapping[str, object]) -> int:
-    return row_checksum(json.dumps(values, sort_keys=True))
-
-
 class DirectoryManifest:
     """The file ``directory.json`` of a data directory; ``store`` names the file that holds the documents."""
 
@@ -106,7 +102,7 @@ class DirectoryManifest:
             return
         made = datetime.now(tz=UTC).isoformat(timespec="seconds")
         content = {"format": _FORMAT, "store": self._store.name, "store_id": store_id, "made": made}
-        content["checksum"] = _checksum(content)
+        content["checksum"] = row_checksum(json.dumps(content, sort_keys=True))
         try:
             write_whole(self._path, json.dumps(content, indent=2) + "\n", durable=True, private=True)
         except StorageError as error:  # a full disk must not keep a server from starting
@@ -125,7 +121,7 @@ class DirectoryManifest:
         try:
             values = json.loads(self._path.read_text(encoding="utf-8"))
             format_number = values["format"]
-            is_intact = values.pop("checksum", None) == _checksum(values)
+            is_intact = values.pop("checksum", None) == row_checksum(json.dumps(values, sort_keys=True))
         except FileNotFoundError:
             return None
         except (ValueError, KeyError, TypeError, AttributeError):

@@ -68,10 +68,7 @@ def write_atomically(path: Path, *, durable: bool, private: bool = False) -> Ite
 
     ``path`` is always the complete old file or the complete new one. Two writers of one path must take turns.
     ``durable``: the new file survives a power loss; else only a crash of the process, which is enough for files that
-    can be made again. ``private``: only this user may read the file.
-
-    Raises:
-        StorageError: The file cannot be written (DiskFullError: for lack of space); the old file stays.
+    can be made again. ``private``: only this user may read the file. Raises StorageError; the old file stays.
     """
     part = path.with_name(f"{path.name}.part")
     try:

@@ -42,7 +42,6 @@ class HighWaterMark:
 
         Raises:
             DamagedError: The content is invalid, even after several attempts (a server may be writing it).
-            StorageError: The file cannot be read.
         """
         for _ in range(_READ_ATTEMPTS):
             with clear_errors(f"cannot read {self.path}"):
@@ -59,11 +58,7 @@ class HighWaterMark:
         )
 
     def compare(self, title: str, count: int, expected: int | None) -> None:
-        """Compares the writes that a store holds with the count that :meth:`read` returned earlier.
-
-        Raises:
-            DamagedError: The store holds fewer writes than were acknowledged.
-        """
+        """Raises DamagedError if a store holds fewer writes than ``expected``, which :meth:`read` returned earlier."""
         if expected is not None and expected > count:
             raise DamagedError(
                 f"{title} {self._store} has lost its last {expected - count} writes: it holds {count}, {expected} were "
