@@ -127,10 +127,12 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder of this task; ``facets.load`` also finds shipped models by name, and raises the
-        same.""" files = FilesRead() config = read_config(folder, CheckpointConfig, read=files) tensors =
-        read_weights(folder, read=files) words = read_words(borrowed_folder(folder, config.words), config.dim,
-        read=files) components = {
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds shipped models by name."""
+        files = FilesRead()
+        config = read_config(folder, CheckpointConfig, read=files)
+        tensors = read_weights(folder, read=files)
+        words = read_words(borrowed_folder(folder, config.words), config.dim, read=files)
+        components = {
             name.removeprefix(_COMPONENT_PREFIX): tensors.pop(name).numpy()
             for name in list(tensors)
             if name.startswith(_COMPONENT_PREFIX)

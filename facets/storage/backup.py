@@ -59,8 +59,8 @@ class Backup:
 def back_up(directory: Path, destination: Path, stores: Sequence[tuple[Path, str]]) -> dict[str, BackupFile]:
     """Copies stores of a directory that may be in use, without blocking writers; returns the files by their path in it.
 
-    Each store is copied in one consistent state, one after the other: list a store that refers to another one first, with
-    the query that counts its writes. The folder gets its name last, so a folder of that name is a complete backup.
+    Each store is copied in one consistent state, one after the other: list a store that refers to another one first,
+    with the query that counts its writes. The folder gets its name last, so a folder of that name is complete.
 
     Raises:
         ConflictError: The destination exists.
