@@ -127,7 +127,7 @@ class FacetModel(CheckpointModel[FacetNetwork, CheckpointConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder of this task; ``facets.load`` also finds shipped models by name, and raises alike."""
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         files = FilesRead()
         config = read_config(folder, CheckpointConfig, read=files)
         tensors = read_weights(folder, read=files)

@@ -245,7 +245,7 @@ class PassageModel(CheckpointModel[PassageNetwork, PassageModelConfig]):
 
     @classmethod
     def from_folder(cls, folder: Path, *, device: str = "cpu") -> Self:
-        """Loads a checkpoint folder of this task; ``facets.load`` also finds shipped models by name, and raises alike."""
+        """Loads a checkpoint folder of this task; raises as ``facets.load``, which also finds models by name."""
         files = FilesRead()
         config = read_config(folder, PassageModelConfig, read=files)
         weights = read_passage_weights(folder, read=files)

@@ -1,24 +1,20 @@
+import pytest
+
 from facets.errors import InvalidInputError, path_text
 
 
-def test_an_error_with_a_path_reads_as_a_sentence():
-    error = InvalidInputError("has no words, expected at least one", path=("papers", 3, "title"))
-    assert str(error) == "papers[3].title has no words, expected at least one"
-    assert (error.path, error.field) == (("papers", 3, "title"), "papers[3].title")
-
-
-def test_one_name_is_a_path():
-    assert InvalidInputError("must be >= 1, got 0", path="top_k").path == ("top_k",)
-
-
-def test_an_error_without_a_path_is_its_rule():
-    error = InvalidInputError("the archive is empty")
-    assert (str(error), error.path, error.field) == ("the archive is empty", (), "")
-
-
-def test_the_same_rule_at_another_path_is_worded_anew():
-    moved = InvalidInputError("is empty", path=("texts", 0)).at(("papers", 7, "abstract"))
-    assert str(moved) == "papers[7].abstract is empty"
+@pytest.mark.parametrize(
+    ("rule", "path", "text"),
+    [
+        ("has no words", ("papers", 3, "title"), "papers[3].title has no words"),
+        ("must be >= 1, got 0", "top_k", "top_k must be >= 1, got 0"),
+        ("the archive is empty", (), "the archive is empty"),
+    ],
+)
+def test_an_error_reads_as_a_sentence_about_its_path(rule, path, text):
+    error = InvalidInputError(rule, path=path)
+    assert (str(error), error.field) == (text, text.removesuffix(rule).strip())
+    assert str(error.at(("texts", 0))) == f"texts[0] {rule}"
 
 
 def test_places_follow_each_other():

@@ -83,10 +83,6 @@ def test_a_gpu_is_searched_exactly_and_the_processor_by_lists(monkeypatch: pytes
     assert isinstance(make_backend(EngineConfig(device="auto")), ExactBackend)
 
 
-def test_nothing_is_built_of_nothing() -> None:
-    assert ExactBackend(EngineConfig()).build(lambda: [], num_documents=1, num_facets=2) is None
-
-
 @pytest.mark.gpu
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a CUDA device")
 class TestOnGpu:

@@ -6,7 +6,7 @@ import pytest
 from safetensors.numpy import load_file, save_file
 from toys import toy_model
 
-from facets.errors import CheckpointError, InvalidInputError, NotFoundError
+from facets.errors import CheckpointError, InvalidInputError
 from facets.model import FacetModel, load
 
 TEXTS = ["a man lifting weights", "the dog plays guitar", "zebra"]
@@ -108,11 +108,6 @@ def test_a_wrong_setting_is_refused(
     path.write_text(json.dumps(values))
     with pytest.raises(CheckpointError, match=key):
         load(saved[1])
-
-
-def test_an_unknown_name_lists_what_is_shipped() -> None:
-    with pytest.raises(NotFoundError, match="no-such-model"):
-        load("no-such-model")
 
 
 def test_texts_without_words_are_refused() -> None:

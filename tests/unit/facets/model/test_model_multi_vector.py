@@ -1,24 +1,58 @@
+import json
 from pathlib import Path
 
 import numpy as np
 import pytest
+from source_tree import ROOT
 from toys import toy_model
 
 import facets
+from facets.model import PassageModel
 
 sentence_transformers = pytest.importorskip("sentence_transformers", reason="the backbone extra is not installed")
+from facets.model.multi_vector import PassageFacetsModule, PassageVectorModule  # noqa: E402
 
-TEXTS = ["a man lifting weights", "the dog plays guitar", "zebra"]
+MODEL = ROOT / "models" / "facets-passages-small-en"
+SAMPLES = (ROOT / "samples" / "wikipedia.jsonl").read_text(encoding="utf-8").splitlines()[:12]
+TEXTS = [json.loads(line)["text"] for line in SAMPLES]
+WORDS = ["a man lifting weights", "the dog plays guitar", "zebra"]
+QUESTION = "Which bird is the national symbol of the United States?"
+
+
+@pytest.fixture(scope="module")
+def model() -> PassageModel:
+    return facets.load(MODEL, PassageModel)
+
+
+def test_one_vector_a_text_is_the_model_s_own(model: PassageModel) -> None:
+    encoder = sentence_transformers.SentenceTransformer(modules=[PassageVectorModule(MODEL)], device="cpu")
+    assert encoder.get_embedding_dimension() == model.dim
+    np.testing.assert_allclose(encoder.encode(TEXTS, batch_size=5), model.embed(TEXTS), atol=2e-2)
+
+
+def test_maxsim_of_queries_and_documents_is_the_score_by_facets(model: PassageModel) -> None:
+    encoder = sentence_transformers.MultiVectorEncoder(modules=[PassageFacetsModule(MODEL)], device="cpu")
+    queries = [QUESTION, "How fast do cheetahs run? Bees make honey. Whales live in the sea and are large animals."]
+    documents = encoder.encode_document(TEXTS, batch_size=5)
+    scores = np.asarray(encoder.similarity(encoder.encode_query(queries), documents))
+    own = model.encode_queries(queries)
+    found = model.encode_passages(TEXTS)
+    for place in range(len(TEXTS)):
+        facets_KD = found.document(place)[0]
+        facets_KD = facets_KD[facets_KD.any(axis=1)]
+        expected = ((own.facets @ facets_KD.T).max(axis=2) * own.weights).sum(axis=1)
+        np.testing.assert_allclose(scores[:, place], expected, atol=3e-2)
+    assert "eagle" in TEXTS[int(scores[0].argmax())]
 
 
 def test_a_checkpoint_opens_as_a_multi_vector_encoder(tmp_path: Path) -> None:
     toy_model().save(tmp_path / "toy")
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
-    expected = facets.load(tmp_path / "toy").encode(TEXTS)
+    expected = facets.load(tmp_path / "toy").encode(WORDS)
     expected /= np.linalg.norm(expected, axis=-1, keepdims=True)
-    documents = encoder.encode_document(TEXTS)
+    documents = encoder.encode_document(WORDS)
     np.testing.assert_allclose(np.stack([np.asarray(d) for d in documents]), expected, atol=1e-5)
-    queries = encoder.encode_query(TEXTS[:1])
+    queries = encoder.encode_query(WORDS[:1])
     scores = encoder.similarity(queries, documents)
     maxsim = (expected[0] @ expected.transpose(0, 2, 1)).max(axis=2).sum(axis=1)
     np.testing.assert_allclose(np.asarray(scores)[0], maxsim, atol=1e-4)
@@ -29,5 +63,5 @@ def test_it_saves_a_checkpoint_that_loads_again(tmp_path: Path) -> None:
     encoder = sentence_transformers.MultiVectorEncoder(str(tmp_path / "toy"), device="cpu", trust_remote_code=True)
     encoder.save(str(tmp_path / "copy"))
     np.testing.assert_allclose(
-        facets.load(tmp_path / "copy").encode(TEXTS), facets.load(tmp_path / "toy").encode(TEXTS), atol=1e-3
+        facets.load(tmp_path / "copy").encode(WORDS), facets.load(tmp_path / "toy").encode(WORDS), atol=1e-3
     )

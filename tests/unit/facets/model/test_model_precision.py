@@ -1,9 +1,5 @@
 """Products by packed weights of half precision and of whole numbers against those of PyTorch."""
 
-import os
-import subprocess
-import sys
-
 import numpy as np
 import pytest
 import torch
@@ -101,16 +97,9 @@ def test_an_encoder_of_whole_numbers_is_close_to_that_of_floats() -> None:
         assert list(encoder.state_dict()) == names
 
 
-def test_the_format_is_that_of_what_the_processor_multiplies() -> None:
-    # Each choice in a process of its own, because oneDNN and FBGEMM read their limits once.
-    code = (
-        "import torch; from facets.model.precision import fastest_precision, wants_int8; cpu = torch.device('cpu');"
-        "print(fastest_precision(cpu), wants_int8(cpu))"
-    )
-    held = {"ONEDNN_MAX_CPU_ISA": "AVX2", "ATEN_CPU_CAPABILITY": "avx2", "FBGEMM_ENABLE_INSTRUCTIONS": "AVX2"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=os.environ | held, capture_output=True, text=True, check=True, timeout=60
-    )
-    assert done.stdout.split() == ["torch.float32", "True"]
+def test_the_format_is_that_of_what_the_processor_multiplies(monkeypatch: pytest.MonkeyPatch) -> None:
     cpu = torch.device("cpu")
     assert wants_int8(cpu) == (fastest_precision(cpu) == torch.float32)
+    for name in ("_is_amx_tile_supported", "_is_avx512_bf16_supported"):
+        monkeypatch.setattr(torch.cpu, name, lambda: False)
+    assert (fastest_precision(cpu), wants_int8(cpu)) == (torch.float32, True)

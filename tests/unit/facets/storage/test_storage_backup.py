@@ -46,15 +46,21 @@ def words(path: Path) -> list[int]:
     return found
 
 
-@pytest.fixture
-def data(tmp_path: Path) -> Path:
-    """A directory with a store of ten words in a folder."""
-    (tmp_path / "data" / "inner").mkdir(parents=True)
-    database = Database(tmp_path / "data" / "inner" / "words.sqlite3", SCHEMA)
+@pytest.fixture(scope="module")
+def ten_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("words") / "data"
+    (folder / "inner").mkdir(parents=True)
+    database = Database(folder / "inner" / "words.sqlite3", SCHEMA)
     for number in range(10):
         add(database, number)
     database.close()
-    return tmp_path / "data"
+    return folder
+
+
+@pytest.fixture
+def data(ten_words: Path, tmp_path: Path) -> Path:
+    """A directory with a store of ten words in a folder."""
+    return Path(shutil.copytree(ten_words, tmp_path / "data"))
 
 
 def take(data: Path, name: str = "backup") -> Path:
@@ -128,12 +134,17 @@ def test_what_is_no_store_is_not_restored(data: Path, tmp_path: Path, name: str,
     assert not (tmp_path / "restored").exists()
 
 
-def test_backup_without_the_store_that_matters_is_not_restored(data: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [({"files": {}}, r"without inner/words\.sqlite3"), ({"format": 2}, "format 2, expected 1")],
+)
+def test_manifest_of_another_backup_is_refused(
+    data: Path, tmp_path: Path, changes: dict[str, object], message: str
+) -> None:
     backup = take(data)
     manifest = json.loads((backup / "backup.json").read_text())
-    manifest["files"] = {}
-    (backup / "backup.json").write_text(json.dumps(manifest))
-    with pytest.raises(DamagedError, match=r"without inner/words\.sqlite3"):
+    (backup / "backup.json").write_text(json.dumps(manifest | changes))
+    with pytest.raises(StorageError, match=message):
         put_back(backup, tmp_path / "restored")
     assert not (tmp_path / "restored").exists()
 
@@ -167,6 +178,8 @@ def test_backup_takes_no_existing_folder_and_leaves_no_half(data: Path) -> None:
     take(data)
     with pytest.raises(ConflictError, match="exists"):
         take(data)
+    with pytest.raises(ConflictError, match="contains inner"):
+        put_back(data.with_name("backup"), data)
     with pytest.raises(DamagedError, match="missing"):
         back_up(data, data.with_name("other"), [(data / "none.sqlite3", "")])
     assert sorted(path.name for path in data.parent.iterdir()) == ["backup", "data"]
@@ -213,9 +226,12 @@ def kill_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def kept(data: Path) -> Path:
     """Backups of a store called b1 to b4, all but b3 verified, a foreign one b0, and one of another name."""
     (data / "directory.json").write_text('{"store_id": "mine"}')
-    for name in ("b0", "b1", "b2", "b3", "b4", "mine"):
-        backup = take(data, name)
-        content = json.loads((backup / "backup.json").read_text())
+    first = take(data, "b1")
+    content = json.loads((first / "backup.json").read_text())
+    for name in ("b0", "b2", "b3", "b4", "mine", "b1"):
+        backup = data.with_name(name)
+        if backup != first:
+            shutil.copytree(first, backup)
         store_id = "other" if name == "b0" else content["store_id"]
         made = f"2026-05-0{name[-1]}T00:00:00+00:00" if name != "mine" else "2020-01-01T00:00:00+00:00"
         (backup / "backup.json").write_text(json.dumps(content | {"store_id": store_id, "made": made}))
@@ -244,7 +260,7 @@ def test_older_backups_go_when_a_new_one_is_verified(kept: Path, newest: str, ke
     assert names_in(kept) == sorted(set(before) - set(gone))
 
 
-@pytest.mark.parametrize("steps", range(8))
+@pytest.mark.parametrize("steps", [0, 1, 3, 6])
 def test_removing_backups_may_be_killed(kept: Path, monkeypatch: pytest.MonkeyPatch, steps: int) -> None:
     with kill_after(steps, monkeypatch):
         list(remove_older(kept / "b4", "b[0-9]", keep=1))
@@ -286,12 +302,6 @@ def test_damaged_backup_is_not_restored(data: Path, tmp_path: Path, name: str, d
     assert not (tmp_path / "restored").exists()
 
 
-def test_directory_that_holds_something_is_not_written_over(data: Path) -> None:
-    with pytest.raises(ConflictError, match="contains inner"):
-        put_back(take(data), data)
-    assert words(data / "inner" / "words.sqlite3") == list(range(10))
-
-
 def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: Path) -> None:
     backup, target = take(data), tmp_path / "restored"
     (target / "inner").mkdir(parents=True)
@@ -304,20 +314,12 @@ def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: 
     assert words(target / "inner" / "words.sqlite3") == list(range(10))
 
 
-def test_backup_of_a_newer_release_is_refused(data: Path, tmp_path: Path) -> None:
-    backup = take(data)
-    content = json.loads((backup / "backup.json").read_text())
-    (backup / "backup.json").write_text(json.dumps({**content, "format": 2}))
-    with pytest.raises(StorageError, match="format 2, expected 1"):
-        put_back(backup, tmp_path / "restored")
-
-
 def test_inspection_names_what_is_damaged_and_changes_nothing(data: Path) -> None:
     path = data / "inner" / "words.sqlite3"
     assert list(problems_of(path, SCHEMA)) == []
     content = path.read_bytes()
     wrong = 0
-    for bit in range(8 * 4096 + 8 * 4000, 8 * 8192, 97):  # rows stand at the end of their page
+    for bit in range(8 * 4096 + 8 * 4000, 8 * 8192, 197):  # rows stand at the end of their page
         path.write_bytes(content)
         flip_bit(path, bit)
         damaged = path.read_bytes()
@@ -333,7 +335,7 @@ def test_inspection_tells_a_damaged_mark(data: Path) -> None:
     path = data / "inner" / "words.sqlite3"
     mark = path.with_name("words.sqlite3-mark")
     content = mark.read_bytes()
-    for bit in range(0, 8 * len(content), 7):
+    for bit in range(0, 8 * len(content), 31):
         mark.write_bytes(content)
         flip_bit(mark, bit)
         [problem] = problems_of(path, SCHEMA)
@@ -345,7 +347,7 @@ def test_damaged_manifest_is_told(data: Path) -> None:
     manifest.agree("a-store")
     assert list(manifest.problems()) == []
     content = (data / "directory.json").read_bytes()
-    for bit in range(0, 8 * len(content), 5):
+    for bit in range(0, 8 * len(content), 53):
         (data / "directory.json").write_bytes(content)
         flip_bit(data / "directory.json", bit)
         assert len(list(manifest.problems())) == 1, (data / "directory.json").read_bytes()

@@ -23,14 +23,6 @@ def fill(path: Path, *words: str) -> None:
     database.close()
 
 
-def test_what_is_written_is_read_after_opening_again(tmp_path: Path) -> None:
-    fill(tmp_path / "words", "goat")
-    database = Database(tmp_path / "words", ONE)
-    with database.read() as connection:
-        assert connection.execute("SELECT word FROM words").fetchall() == [("goat",)]
-    database.close()
-
-
 def test_failed_creation_leaves_no_tables(tmp_path: Path) -> None:
     def fail(connection: sqlite3.Connection) -> None:
         CREATE(connection)
@@ -41,20 +33,19 @@ def test_failed_creation_leaves_no_tables(tmp_path: Path) -> None:
     fill(tmp_path / "words", "goat")
 
 
-def test_another_version_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("statement", "message"),
+    [
+        ("PRAGMA user_version = 2", "version 2, expected 1"),
+        ("PRAGMA application_id = 78", "is not a Facets list of words"),
+        ("PRAGMA application_id = 0", "is not a Facets list of words"),
+    ],
+)
+def test_file_of_another_program_or_version_is_refused(tmp_path: Path, statement: str, message: str) -> None:
     fill(tmp_path / "words", "goat")
     with closing(sqlite3.connect(tmp_path / "words")) as connection:
-        connection.execute("PRAGMA user_version = 2")
-    with pytest.raises(StorageError, match="version 2, expected 1"):
-        Database(tmp_path / "words", ONE)
-
-
-@pytest.mark.parametrize("statement", ["CREATE TABLE theirs (x)", "CREATE TABLE words (word TEXT PRIMARY KEY)"])
-def test_file_of_another_program_is_refused(tmp_path: Path, statement: str) -> None:
-    with sqlite3.connect(tmp_path / "words") as connection:
         connection.execute(statement)
-    connection.close()
-    with pytest.raises(StorageError, match="is not a Facets list of words"):
+    with pytest.raises(StorageError, match=message):
         Database(tmp_path / "words", ONE)
 
 
@@ -103,11 +94,6 @@ def test_damaged_page_is_found_at_opening(tmp_path: Path) -> None:
     (tmp_path / "words").write_bytes(data)
     with pytest.raises(DamagedError, match="damaged"):
         Database(tmp_path / "words", ONE)
-
-
-def test_folder_that_is_missing_is_a_storage_error(tmp_path: Path) -> None:
-    with pytest.raises(StorageError, match="cannot open"):
-        Database(tmp_path / "none" / "words", ONE)
 
 
 def test_too_many_open_files_are_no_missing_right(tmp_path: Path) -> None:

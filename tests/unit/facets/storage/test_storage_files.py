@@ -1,12 +1,15 @@
-"""One atomic write: whole or not at all."""
+"""One atomic write: whole or not at all; one process a directory."""
 
+import errno
+import fcntl
 import os
 import resource
 from pathlib import Path
 
 import pytest
 
-from facets.errors import DiskFullError, StorageError
+from facets.errors import DiskFullError, StorageError, StoreInUseError
+from facets.storage.directory import DirectoryLock
 from facets.storage.files import make_private_directory, write_atomically
 
 
@@ -50,3 +53,13 @@ def test_new_folders_have_their_names_on_the_disk(tmp_path: Path, monkeypatch: p
     monkeypatch.setattr(os, "fsync", lambda handle: synced.append(os.readlink(f"/proc/self/fd/{handle}")))
     make_private_directory(tmp_path / "one" / "two" / "three")
     assert set(synced) == {str(tmp_path), str(tmp_path / "one"), str(tmp_path / "one" / "two")}
+
+
+def test_disk_that_cannot_lock_is_not_in_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(file: int, operation: int) -> None:
+        raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(StorageError, match="cannot be locked: No locks available") as raised:
+        DirectoryLock(tmp_path)
+    assert not isinstance(raised.value, StoreInUseError)
