@@ -1,6 +1,7 @@
 import { Code, ConnectError } from "@connectrpc/connect";
 import type { Client } from "@connectrpc/connect";
 import type { MessageInitShape } from "@bufbuild/protobuf";
+import { PassThrough } from "node:stream";
 import { setTimeout as pause } from "node:timers/promises";
 import type { DocumentSchema, DocumentService, UpsertStreamAck, UpsertStreamRequestSchema } from "./generated/facets_proto/v1/documents_pb.js";
 import { FacetsError } from "./errors.js";
@@ -9,6 +10,8 @@ import { pauseBefore, transient } from "./retry.js";
 /** A document to store: `id`, `text`, and any JSON object as `payload`. */
 export type NewDocument = MessageInitShape<typeof DocumentSchema>;
 type StreamRequest = MessageInitShape<typeof UpsertStreamRequestSchema>;
+type Batch = { sequence: bigint; documents: NewDocument[] };
+type Documents = Iterable<NewDocument> | AsyncIterable<NewDocument>;
 
 export interface IndexOptions {
   /** Documents per batch; each batch has one acknowledgement. Default 64. */
@@ -32,18 +35,9 @@ export interface IndexAck {
   resumeToken: string;
 }
 
-interface Batch {
-  sequence: bigint;
-  documents: NewDocument[];
-}
-
-type Documents = Iterable<NewDocument> | AsyncIterable<NewDocument>;
-
 /**
- * Stores any number of documents, over several connections if needed.
- *
- * Batches are numbered. Unacknowledged batches are kept and sent again after a broken connection;
- * the server stores none of them twice.
+ * Stores any number of documents in numbered batches. Unacknowledged ones are kept and sent again after a broken
+ * connection; the server stores none of them twice.
  */
 export class IndexStream {
   private readonly unacked: Batch[] = [];
@@ -89,9 +83,9 @@ export class IndexStream {
   private async *connection(): AsyncGenerator<IndexAck, void, undefined> {
     const { timeoutMs = 120_000, signal } = this.options;
     const stream = new AbortController();
-    const requests = new Outbox();
+    const requests = new PassThrough({ objectMode: true }); // a queue that waits for more
     try {
-      requests.push({ message: { case: "open", value: { collection: this.collection, resumeToken: this.resumeToken } } });
+      requests.write({ message: { case: "open", value: { collection: this.collection, resumeToken: this.resumeToken } } });
       const either = signal ? AbortSignal.any([stream.signal, signal]) : stream.signal;
       const replies = this.client.upsertStream(requests, { signal: either })[Symbol.asyncIterator]();
       const opened = (await within(timeoutMs, stream, replies.next())).value?.message;
@@ -99,7 +93,7 @@ export class IndexStream {
       this.resumeToken = opened.value.resumeToken;
       if (this.sequence === 0n) this.sequence = opened.value.lastAckedSequence;
       const window = Math.max(1, opened.value.maxUnackedBatches);
-      for (const batch of this.unacked) requests.push(batchRequest(batch));
+      for (const batch of this.unacked) requests.write(batchRequest(batch));
       while (await this.fill(requests, window)) {
         const reply = (await within(timeoutMs, stream, replies.next())).value?.message;
         if (reply?.case !== "ack") throw new ConnectError("the server ended the stream before its acks", Code.Unavailable);
@@ -112,27 +106,24 @@ export class IndexStream {
   }
 
   /** Sends until the window is full; false: everything was sent and acknowledged. */
-  private async fill(requests: Outbox, window: number): Promise<boolean> {
+  private async fill(requests: PassThrough, window: number): Promise<boolean> {
     while (!this.exhausted && this.unacked.length < window) {
       const documents = await this.take(this.options.batchSize ?? 64);
       if (documents.length === 0) break;
       this.sequence += 1n;
       const batch = { sequence: this.sequence, documents };
       this.unacked.push(batch);
-      requests.push(batchRequest(batch));
+      requests.write(batchRequest(batch));
     }
     return this.unacked.length > 0;
   }
 
   private async take(count: number): Promise<NewDocument[]> {
     const taken: NewDocument[] = [];
-    while (taken.length < count) {
+    while (taken.length < count && !this.exhausted) {
       const next = await this.source.next();
-      if (next.done) {
-        this.exhausted = true;
-        break;
-      }
-      taken.push(next.value);
+      if (next.done) this.exhausted = true;
+      else taken.push(next.value);
     }
     return taken;
   }
@@ -153,32 +144,6 @@ function batchRequest(batch: Batch): StreamRequest {
 
 async function* iterate(documents: Documents): AsyncGenerator<NewDocument, void, undefined> {
   yield* documents;
-}
-
-/** Queue of requests, as an iterable that waits for more. */
-class Outbox implements AsyncIterable<StreamRequest> {
-  private readonly waiting: StreamRequest[] = [];
-  private ended = false;
-  private wake: () => void = () => {};
-
-  push(request: StreamRequest): void {
-    this.waiting.push(request);
-    this.wake();
-  }
-
-  end(): void {
-    this.ended = true;
-    this.wake();
-  }
-
-  async *[Symbol.asyncIterator](): AsyncGenerator<StreamRequest, void, undefined> {
-    for (;;) {
-      const request = this.waiting.shift();
-      if (request) yield request;
-      else if (this.ended) return;
-      else await new Promise<void>((resolve) => (this.wake = resolve));
-    }
-  }
 }
 
 /** The answer, or DEADLINE_EXCEEDED after the given milliseconds, which also aborts the stream. */

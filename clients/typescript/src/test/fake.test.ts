@@ -24,33 +24,25 @@ async function fake<Service extends DescService>(
 const full = (pushback: string): ConnectError =>
   new ConnectError("full", Code.ResourceExhausted, { "grpc-retry-pushback-ms": pushback });
 
-test("a call that fails for the moment is retried", async (context) => {
+test("a transient error is retried, unless the server forbids it or attempts run out", async (context) => {
   let calls = 0;
+  let fail: (call: number) => string | undefined;
   const client = await fake(context, CollectionService, {
     listCollections() {
-      calls += 1;
-      if (calls < 3) throw full("1");
+      const pushback = fail((calls += 1));
+      if (pushback !== undefined) throw full(pushback);
       return { collections: [{ name: "wiki" }] };
     },
-  });
+  }, { maxAttempts: 3 });
+  fail = (call) => (call < 3 ? "1" : undefined);
   const { collections } = await client.collections.listCollections({});
   assert.deepEqual([calls, collections.map((collection) => collection.name)], [3, ["wiki"]]);
-});
-
-test("retries stop when the server forbids them, and after the last attempt", async (context) => {
-  let calls = 0;
-  let pushback = "-1";
-  const client = await fake(context, CollectionService, {
-    listCollections() {
-      calls += 1;
-      throw full(pushback);
-    },
-  }, { maxAttempts: 3 });
+  fail = () => "-1";
   await assert.rejects(client.collections.listCollections({}), { name: "FacetsError", code: "RESOURCE_EXHAUSTED" });
-  assert.equal(calls, 1);
-  pushback = "1";
-  await assert.rejects(client.collections.listCollections({}), { retryAfterMs: 1 });
   assert.equal(calls, 4);
+  fail = () => "1";
+  await assert.rejects(client.collections.listCollections({}), { retryAfterMs: 1 });
+  assert.equal(calls, 7);
 });
 
 test("retries end at the deadline, and a silent server ends with DEADLINE_EXCEEDED", async (context) => {
@@ -119,29 +111,21 @@ test("the key is sent with every call", async (context) => {
   assert.deepEqual(seen, ["Bearer secret", "Bearer secret"]);
 });
 
-test("a stream that never opens gives up with the server's message", async (context) => {
+test("a stream that does not open, or is not acknowledged, ends with an error", async (context) => {
   let opened = 0;
   const client = await fake(context, DocumentService, {
-    async *upsertStream() {
+    async *upsertStream(_, call) {
       opened += 1;
-      yield* [];
-      throw new ConnectError("starting", Code.Unavailable, { "grpc-retry-pushback-ms": "1" });
+      if (opened <= 3) throw new ConnectError("starting", Code.Unavailable, { "grpc-retry-pushback-ms": "1" });
+      yield { message: { case: "opened" as const, value: { maxUnackedBatches: 2 } } };
+      await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
     },
   });
   const acks = client.index("wiki", [{ id: "a", text: "b" }], { maxAttempts: 3 });
   await assert.rejects(acks.next(), { name: "FacetsError", code: "UNAVAILABLE", message: "starting" });
   assert.equal(opened, 3);
-});
-
-test("a stream without acknowledgements ends with DEADLINE_EXCEEDED", async (context) => {
-  const client = await fake(context, DocumentService, {
-    async *upsertStream(_, call) {
-      yield { message: { case: "opened" as const, value: { maxUnackedBatches: 2 } } };
-      await new Promise((resolve) => call.signal.addEventListener("abort", resolve));
-    },
-  });
-  const acks = client.index("wiki", [{ id: "a", text: "b" }], { timeoutMs: 200 });
-  await assert.rejects(acks.next(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
+  const late = client.index("wiki", [{ id: "a", text: "b" }], { timeoutMs: 200 });
+  await assert.rejects(late.next(), { name: "FacetsError", code: "DEADLINE_EXCEEDED" });
 });
 
 test("an unreachable server is UNAVAILABLE", async () => {
