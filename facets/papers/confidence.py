@@ -16,16 +16,13 @@ from numpy.typing import NDArray
 from facets.papers.records import CandidateKind
 from facets.storage.fitted import LogisticCurves
 
-FEATURES = ("document", "facet", "known", "words", "document_words")
-"""Inputs of a curve.
-
-- ``document``: greatest cosine of the paper with one of the candidate's papers.
-- ``facet``: ``log(1 + x)`` of the relevance by facets, eq. 3.13.
-- ``known``: share of the paper's words that the model knows.
-- ``words``: ``log(1 + number of its words)``, at most 100 words: a title alone is less similar to any paper than an
-  abstract is.
-- ``document_words``: ``document`` times ``words``.
-"""
+FEATURES = (
+    "document",  # greatest cosine of the paper with one of the candidate's papers
+    "facet",  # log(1 + x) of the relevance by facets, eq. 3.13
+    "known",  # share of the paper's words that the model knows
+    "words",  # log(1 + number of its words), at most 100: a title alone is less similar to any paper than an abstract
+    "document_words",  # document times words
+)
 _MAX_WORDS = 100
 
 

@@ -149,17 +149,10 @@ class PaperEngine:
         *,
         options: PaperOptions | None = None,
     ) -> list[list[RankedPaper]]:
-        """Ranks papers for each author (id, else name) or citing paper.
+        """Ranks papers, given as records or encoded, for each author (id, else name) or citing paper.
 
-        Args:
-            kind: Whether ``ids`` are authors or citing papers.
-            ids: The authors or citing papers.
-            papers: The papers to rank, as records or encoded by ``encode``.
-            options: ``top_k``, ``facet_weight`` and ``evidence``; for records also ``excluded_ids``, which are ids of
-                papers here, and the years, which bound the papers' own. Others have no effect.
-
-        Returns:
-            One list per id, best first, ties by position.
+        Best first, ties by position. Of the options, ``top_k``, ``facet_weight`` and ``evidence`` apply; to records
+        also ``excluded_ids``, here ids of papers, and the years, here of the papers.
 
         Raises:
             NotFoundError: An id is unknown (``resource_type`` is ``author`` or ``citing_paper``); the message lists

@@ -26,19 +26,9 @@ def fit_vector(
 ) -> NDArray[np.float32]:
     """Vector of a new author or citing paper, by the same rule as in training.
 
-    Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length. Alternates between choosing the best
-    facet of each paper and scaling the sum of the chosen facets to that length, until the choice stays the same.
-
-    Args:
-        papers_NKD: Facets with magnitudes, at least one paper.
-        length: Length of the vector, equal to that of the trained vectors.
-        spread_DD: Matrix applied to the sum at the end (``spread_matrix``); None: the identity.
-
-    Returns:
-        ``[D]`` float32.
-
-    References:
-        Chang 2022, eq. 3.12, for one column and facets that are spread evenly.
+    Maximises ``sum_n max_k a . p_nk`` over all vectors a of the given length (Chang 2022, eq. 3.12, for one column and
+    facets that are spread evenly). Alternates between choosing the best facet of each paper and scaling the sum of the
+    chosen facets to that length, until the choice stays the same. ``spread_DD`` (``spread_matrix``) is applied last.
     """
     # The first choice: the facets nearest to the sum of all facets.
     vector_D = papers_NKD.sum(axis=(0, 1), dtype=np.float64)

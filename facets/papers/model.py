@@ -30,14 +30,11 @@ from facets.model.passage_model import PassageModel
 from facets.model.shipped import borrowed_folder
 from facets.papers.confidence import PaperConfidence
 from facets.papers.network import PaperNetwork
-from facets.papers.reading import SentenceVectors, document_vectors, sentence_texts, typed_rows
+from facets.papers.reading import document_vectors, sentence_texts, typed_rows
 from facets.papers.records import PaperFacets
 from facets.papers.trained import (
     PapersPart,
-    PaperTables,
-    ScoringSettings,
     SentenceSettings,
-    TrainedPapers,
     files_of,
     read_papers_part,
     write_papers_part,
@@ -65,19 +62,18 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         words: WordVectors,
         *,
         config: CheckpointConfig,
-        tables: PaperTables,
-        settings: ScoringSettings,
-        papers: TrainedPapers,
-        sentences: SentenceVectors | None = None,
+        part: PapersPart,
         encoder: PassageModel | None = None,
         revision: str = "unsaved",
         device: str = "cpu",
     ) -> None:
         super().__init__(network, words, config=config, revision=revision, device=device)
-        self.tables = tables
-        self.settings = settings
-        self.papers = papers
-        self.sentences = sentences
+        self.tables, self.settings, self.papers, self.sentences = (
+            part.tables,
+            part.settings,
+            part.papers,
+            part.sentences,
+        )
         self.encoder = encoder
         self.confidence: PaperConfidence | None = None
 
@@ -86,10 +82,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         return typed_rows(self.tokenizer, self.words.vocabulary, titles, abstracts)
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets, without magnitudes, of papers given as one text each: title, newline, abstract.
-
-        Returns:
-            ``[len(texts), K, D]`` float32.
+        """Facets ``[B, K, D]``, without magnitudes, of papers given as one text each: title, newline, abstract.
 
         Raises:
             InvalidInputError: A text has no title.
@@ -211,18 +204,7 @@ class PaperModel(CheckpointModel[PaperNetwork, CheckpointConfig]):
         if part.settings.sentences is not None:
             encoder = _sentence_encoder(folder, part.settings.sentences, device)
             revision = hashlib.sha256(f"{revision} {encoder.revision}".encode()).hexdigest()[:12]
-        model = cls(
-            network,
-            words,
-            config=config,
-            tables=part.tables,
-            settings=part.settings,
-            papers=part.papers,
-            sentences=part.sentences,
-            encoder=encoder,
-            revision=revision,
-            device=device,
-        )
+        model = cls(network, words, config=config, part=part, encoder=encoder, revision=revision, device=device)
         model.confidence = PaperConfidence.read(folder, revision)
         return model
 

@@ -35,8 +35,7 @@ class EncodedPapers(NamedTuple):
 class TypedTokenEmbedding(nn.Module):
     """Unit word vectors plus a learned vector for the word's type, title or abstract (B.5).
 
-    Replaces ``TokenEmbedding`` in an encoder; takes the typed rows of ``facets.papers.reading``. The word vectors are
-    stored with the vocabulary; they are a parameter only during training.
+    Takes typed rows (``facets.papers.reading``). Word vectors, stored with the vocabulary, are a parameter in training.
     """
 
     word_vectors: Tensor
@@ -98,14 +97,9 @@ class PaperNetwork(nn.Module):
     """Turns typed word rows into K facets in the space of authors and citing papers, with two magnitudes each.
 
     Each facet is the sum of two linear maps: G_k of the decoder's state, and one of the facet's own word average, which
-    weights words by eq. B.4 times the facet's attention. The latter maps all start as the same projection, so training
-    begins in a space where papers on one subject are close; attention makes facets differ from the start.
-
-    Args:
-        config: Shape of the network; ``dim`` is the width of the target space.
-        word_vectors_VW: Unit word vectors.
-        probabilities_V: p(w) of eq. B.4, from which the word weights start.
-        train_words: Whether training changes word vectors and weights (B.5).
+    weights words by eq. B.4 (p(w): ``probabilities_V``) times the facet's attention. The latter maps all start as the
+    same projection, so that training begins in a space where papers on one subject are close. ``train_words``: whether
+    training changes word vectors and weights (B.5).
     """
 
     def __init__(
@@ -158,14 +152,9 @@ class PaperNetwork(nn.Module):
             self.word_map.weight.copy_(projection_WD.T)
 
     def forward(self, rows_BL: Tensor, lengths_B: Tensor) -> EncodedPapers:
-        """Encodes papers.
+        """Encodes papers (Chang 2022, section 3.4.2, eq. 3.15).
 
-        Args:
-            rows_BL: Typed rows, ``[B, L]`` int64, padded at the end with any valid row.
-            lengths_B: Number of words, ``[B]`` int64, in ``[0, L]``.
-
-        References:
-            Chang 2022, section 3.4.2, eq. 3.15.
+        ``rows_BL``: typed rows, int64, padded at the end with any valid row. ``lengths_B``: number of words, in [0, L].
         """
         states_BLH = self.encoder(rows_BL, lengths_B)
         eos_BH = states_BLH[torch.arange(len(rows_BL), device=rows_BL.device), lengths_B]

@@ -21,10 +21,7 @@ _MIN_WORD_LETTERS = 3
 
 
 def relevance_score(facets_NKD: NDArray[np.float32], table_JD: NDArray[np.float32]) -> NDArray[np.float32]:
-    """``max(0, max_k a_j . p_nk)``, ``[N, J]`` in ``[0, inf)``; magnitudes count.
-
-    References:
-        Chang 2022, eq. 3.13.
+    """``max(0, max_k a_j . p_nk)``, ``[N, J]`` in ``[0, inf)``; magnitudes count (Chang 2022, eq. 3.13).
 
     Example:
         >>> facets = np.array([[[1.0, 0.0], [0.0, 2.0]]], dtype=np.float32)
@@ -48,10 +45,7 @@ def hybrid_scores(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """``w relevance + (1 - w) document similarity``, relevance (eq. 3.13) and document similarity, ``[N, C]`` each.
 
-    ``document_mode``: ``max`` or ``average`` of the cosines with the papers of a candidate.
-
-    References:
-        Chang 2022, section 3.4.3.2 (K=* + CBOW *).
+    ``document_mode``: ``max`` or ``average`` of the cosines with a candidate's papers (Chang 2022, section 3.4.3.2).
     """
     table = state.tables[kind]
     vectors_CD = table.vectors if len(rows_C) == len(table) else table.vectors[rows_C]
@@ -63,15 +57,9 @@ def hybrid_scores(
 def best_columns(
     scores_NC: NDArray[np.float32], top_k: int, *, ranks: Callable[[], NDArray[np.int64]]
 ) -> tuple[NDArray[np.int64], NDArray[np.float32]]:
-    """The best columns of each row, best first.
+    """The best columns of each row ``[N, T]``, best first, and their scores; -1 and ``-inf`` where no column is left.
 
-    Args:
-        scores_NC: Scores; ``-inf`` is never chosen.
-        top_k: Maximum number of columns.
-        ranks: Gives ``[C]`` distinct numbers; of equal scores the lower number comes first. Only called for ties.
-
-    Returns:
-        Columns ``[N, T]`` and their scores; -1 and ``-inf`` where no column is left.
+    ``ranks`` gives ``[C]`` distinct numbers; of equal scores the lower number comes first. It is only called for ties.
     """
     top_k = min(top_k, scores_NC.shape[1])
     if top_k < scores_NC.shape[1]:

@@ -43,11 +43,7 @@ class Added:
 
     @classmethod
     def of(cls, news: News) -> "Added":
-        """Decodes records.
-
-        Raises:
-            DamagedError: They are not what :meth:`AdditionStore.add` writes.
-        """
+        """Decodes records; raises DamagedError when they are not what ``AdditionStore.add`` writes."""
         added, revision = cls(), ""
         try:
             for kind, text, value in sorted(news.records):

@@ -144,11 +144,7 @@ def write_sentence_vectors(folder: Path, sentences: SentenceVectors) -> None:
 
 
 def change_settings(folder: Path, changes: Mapping[str, object]) -> None:
-    """Replaces some values of ``recommendation.json``.
-
-    Raises:
-        CheckpointError: The file is missing or damaged.
-    """
+    """Replaces some values of ``recommendation.json``; raises CheckpointError when it is missing or damaged."""
     path = folder / _SETTINGS_FILE
     write_whole(path, json.dumps({**_read_json(path, Path.read_bytes), **changes}, indent=2) + "\n")
 

@@ -21,6 +21,7 @@ from facets.papers.model import PaperModel
 from facets.papers.reading import SentenceVectors, sentence_texts
 from facets.papers.records import CandidateKind
 from facets.papers.trained import (
+    PapersPart,
     PaperTables,
     ScoringSettings,
     SentenceSettings,
@@ -97,17 +98,12 @@ def export_paper_model(trainer: PaperTrainer, result: TrainingResult, folder: Pa
             "autoencoder_weight": config.autoencoder_weight,
         },
     )
-    model = PaperModel(
-        trainer.network,
-        words,
-        config=checkpoint,
-        tables=PaperTables(vectors, {}),
-        settings=ScoringSettings(
-            facet_weights={str(kind): 0.5 for kind in CandidateKind},
-            document_modes={str(kind): "average" for kind in CandidateKind},
-        ),
-        papers=_trained_papers(corpus),
+    settings = ScoringSettings(
+        facet_weights={str(kind): 0.5 for kind in CandidateKind},
+        document_modes={str(kind): "average" for kind in CandidateKind},
     )
+    part = PapersPart(PaperTables(vectors, {}), settings, _trained_papers(corpus))
+    model = PaperModel(trainer.network, words, config=checkpoint, part=part)
     model.tables = spread_tables(model)
     model.save(folder)
     return PaperModel.from_folder(folder)

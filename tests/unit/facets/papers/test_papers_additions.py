@@ -54,6 +54,9 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
     assert hits[0].name == "J. Doe"
     assert hits[0].evidence is not None
     assert hits[0].evidence.nearest_papers[0][0] == "n1"
+    engine.add_papers([Paper("tone of a microphone", id="stranger", year=2031)])  # now known by title and year
+    [[hit]] = engine.recommend_citations([VOICE], PaperOptions(candidates=["stranger"], from_year=2031))
+    assert hit.name == "tone of a microphone"
     # A new version of the paper takes the old one's place.
     engine.add_papers([Paper("voice prosody", id="n1", authors=(Author("New One"),))])
     [hits] = engine.recommend_authors([VOICE], PaperOptions(candidates=["New One"], evidence=True))
@@ -62,37 +65,35 @@ def test_added_paper_brings_authors_and_citing_papers(model: PaperModel, tmp_pat
     engine.close()
 
 
-def test_bad_additions_store_nothing(model: PaperModel, tmp_path: Path) -> None:
+GOOD = Paper("voice", id="a", authors=(Author("New One"),))
+TWICE = NewAuthor(Author("Twice"), (Paper("voice"),))
+
+
+@pytest.mark.parametrize(
+    ("papers", "authors", "match"),
+    [
+        ([GOOD, Paper("", id="b")], [], r"papers\[1\].title has no words"),
+        ([GOOD, GOOD], [], "twice"),
+        ([GOOD, Paper("title")], [], r"papers\[1\].id is empty"),
+        ([], [NewAuthor(Author("Idle"))], r"authors\[0\].papers has no items"),
+        ([], [TWICE, TWICE], "twice"),
+    ],
+)
+def test_bad_additions_store_nothing(
+    model: PaperModel, tmp_path: Path, papers: list[Paper], authors: list[NewAuthor], match: str
+) -> None:
     engine = PaperEngine(model, data_dir=tmp_path)
-    size = engine.size(AUTHORS)
-    good = Paper("voice", id="a", authors=(Author("New One"),))
-    for papers in ([good, Paper("", id="b")], [good, good], [good, Paper("title")]):
-        with pytest.raises(InvalidInputError):
-            engine.add_papers(papers)
-    with pytest.raises(InvalidInputError, match=r"authors\[0\].papers has no items"):
-        engine.add_authors([NewAuthor(Author("Idle"))])
-    twice = NewAuthor(Author("Twice"), (Paper("voice"),))
-    with pytest.raises(InvalidInputError, match="twice"):
-        engine.add_authors([twice, twice])
-    assert engine.size(AUTHORS) == size
+    with pytest.raises(InvalidInputError, match=match):
+        engine.add_papers(papers) if papers else engine.add_authors(authors)
     engine.close()
-    again = PaperEngine(model, data_dir=tmp_path)
-    assert again.size(AUTHORS) == size
-    again.close()
+    store = AdditionStore(tmp_path, model.name)
+    assert store.content().papers == {} and store.content().vectors == []
+    store.close()
 
 
 def test_nothing_can_be_added_without_a_folder(engine: PaperEngine) -> None:
     with pytest.raises(StorageError, match="data directory"):
-        engine.add_papers([Paper("voice", id="a")])
-
-
-def test_a_citing_paper_gets_its_title_and_year_when_it_is_added(model: PaperModel, tmp_path: Path) -> None:
-    engine = PaperEngine(model, data_dir=tmp_path)
-    engine.add_papers([Paper("voice prosody", id="n1", cited_by_ids=("stranger",))])
-    engine.add_papers([Paper("tone of a microphone", id="stranger", year=2031)])
-    [hit] = engine.recommend_citations([VOICE], PaperOptions(candidates=["stranger"], from_year=2031))[0]
-    assert hit.name == "tone of a microphone"
-    engine.close()
+        engine.add_papers([GOOD])
 
 
 def test_vectors_are_fitted_again_for_another_revision_of_the_model(model: PaperModel, tmp_path: Path) -> None:
@@ -168,13 +169,11 @@ def test_an_interrupted_addition_is_stored_and_shown_or_neither(model: PaperMode
 
 def test_the_golden_file_of_additions_is_read(tmp_path: Path) -> None:
     shutil.copytree(GOLDEN / "papers_v1", tmp_path / "papers")
-    for _ in range(2):
-        store = AdditionStore(tmp_path / "papers", "toy")
-        added = store.content()
-        assert added.revision == "r1" and added.given == {("ada", "p1")}
-        assert [(paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) for paper in added.papers.values()] == [
-            ("p1", "ada", ("p2",), 2001)
-        ]
-        assert added.vectors[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
-        assert {key: vector.tolist() for key, vector in added.sentences.items()} == {"p1": [0.5, -1.0]}
-        store.close()
+    store = AdditionStore(tmp_path / "papers", "toy")
+    added = store.content()
+    assert added.revision == "r1" and added.given == {("ada", "p1")}
+    [paper] = added.papers.values()
+    assert (paper.id, paper.authors[0].id, paper.cited_by_ids, paper.year) == ("p1", "ada", ("p2",), 2001)
+    assert added.vectors[0].vector.tolist() == [0.0, 1.0, 2.0, 3.0]
+    assert {key: vector.tolist() for key, vector in added.sentences.items()} == {"p1": [0.5, -1.0]}
+    store.close()

@@ -7,10 +7,7 @@ import numpy as np
 import pytest
 
 from facets.errors import CheckpointError
-from facets.papers.confidence import (
-    PaperConfidence,
-    features_of,
-)
+from facets.papers.confidence import PaperConfidence, features_of
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
 from facets.papers.records import CandidateKind, Paper, PaperOptions

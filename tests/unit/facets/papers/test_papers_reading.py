@@ -39,20 +39,14 @@ def embedded(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return texts
 
 
-def sentence_cosines(model: PaperModel, papers: list[Paper]) -> np.ndarray:
-    """The slow, obvious way: cosines with all papers of the training, in the space that is kept."""
-    assert model.sentences is not None
-    vectors = model.sentence_vectors([p.title for p in papers], [p.abstract for p in papers])
-    units = model.sentences.units()
-    return np.array([[float(a @ b) / np.linalg.norm(a) / np.linalg.norm(b) for b in units] for a in vectors])
-
-
 def test_documents_are_a_weighted_sum_of_both_cosines(sentence_model: PaperModel, model: PaperModel) -> None:
     papers = [VOICE, Paper("parser")]
     documents = PaperEngine(sentence_model).encode(papers).documents @ sentence_model.trained_documents().T
     words = PaperEngine(model).encode(papers).documents @ model.trained_documents().T
-    expected = (1 - SHARE) * words + SHARE * sentence_cosines(sentence_model, papers)
-    assert_allclose(documents, expected, atol=1e-5)
+    assert sentence_model.sentences is not None
+    vectors = sentence_model.sentence_vectors([p.title for p in papers], [p.abstract for p in papers])
+    cosines = vectors @ sentence_model.sentences.units().T
+    assert_allclose(documents, (1 - SHARE) * words + SHARE * cosines, atol=1e-5)
 
 
 def test_added_papers_have_sentences_too_and_are_encoded_once(
@@ -139,20 +133,14 @@ def test_damaged_vectors_are_told(with_sentences: Path, tmp_path: Path, damage: 
 VOCABULARY = Vocabulary(["the", "of", "parser", "tree"], np.array([4, 3, 2, 1]))
 
 
-def rows(title: str, abstract: str = "") -> list[int]:
-    return typed_rows(Tokenizer(), VOCABULARY, [title], [abstract])[0].tolist()
-
-
-def test_words_of_the_abstract_have_rows_of_their_own() -> None:
-    assert rows("Parser", "Parser tree") == [2, 2 + 5, 3 + 5]
-
-
 @pytest.mark.parametrize(
     ("title", "abstract", "expected"),
     [
+        ("Parser", "Parser tree", [2, 2 + 5, 3 + 5]),  # words of the abstract have rows of their own
         ("The parser of the zebra!", "", [2, 4]),  # stop words and punctuation are left out, unknown words stay
         ("The of", "The tree", [0, 1, 3 + 5]),  # a title of stop words keeps them
     ],
 )
 def test_rows_hold_the_words_that_tell_papers_apart(title: str, abstract: str, expected: list[int]) -> None:
-    assert rows(title, abstract) == expected
+    [rows] = typed_rows(Tokenizer(), VOCABULARY, [title], [abstract])
+    assert rows.tolist() == expected
