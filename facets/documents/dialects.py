@@ -162,7 +162,6 @@ class Dialect:
     next_revision: str  # statement that increments the revision
     row_sequence: str  # table with the last row number
     payload_columns: str  # columns of `documents` that hold the payload
-    field_names: str  # query for the paths of all payload fields, given a collection and a number of documents
     as_bytes: str
     num_bytes_of: str
     # The JSON type of a payload field, NULL where it is missing. Here and in `conditions`, {field} is the field.
@@ -254,10 +253,6 @@ SQLITE = Dialect(
     next_revision="UPDATE meta SET value = value + 1 WHERE key = 'revision'",
     row_sequence="sqlite_sequence",
     payload_columns="payload",
-    field_names=(
-        "SELECT DISTINCT fullkey FROM (SELECT payload FROM documents WHERE collection = ? LIMIT ?), "
-        "json_tree(payload) WHERE fullkey <> '$' AND instr(fullkey, '[') = 0"
-    ),
     as_bytes="CAST({} AS BLOB)",
     num_bytes_of="length(CAST({} AS BLOB))",
     json_type="json_type({field})",
@@ -285,14 +280,6 @@ POSTGRES = Dialect(
     next_revision="UPDATE meta SET value = (value::bigint + 1)::text WHERE key = 'revision'",
     row_sequence="row_sequence",
     payload_columns="payload, fields",
-    field_names=(
-        "WITH RECURSIVE found (path, value) AS ("
-        "SELECT '$'::text, fields FROM (SELECT fields FROM documents WHERE collection = ? LIMIT ?) AS some_documents "
-        "UNION ALL "
-        "SELECT path || '.' || key, inner_value FROM found, LATERAL jsonb_each("
-        "CASE jsonb_typeof(value) WHEN 'object' THEN value ELSE '{}' END) AS inner_fields (key, inner_value)) "
-        "SELECT DISTINCT path FROM found WHERE path <> '$'"
-    ),
     as_bytes="{}",
     num_bytes_of="octet_length({})",
     json_type="jsonb_typeof({field})",

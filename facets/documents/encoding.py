@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from facets.documents.codes import Codes, count_terms, decode_units, encode_units, mark_headings, starts_of
 from facets.documents.fields import SearchedText
-from facets.documents.records import CollectionRecord
+from facets.documents.records import CollectionModel
 from facets.documents.types import (
     MAX_COLLECTION_NAME_LENGTH,
     MAX_ID_BYTES,
@@ -133,7 +133,7 @@ def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
     return text
 
 
-def encode_documents(documents: Sequence[Document], record: CollectionRecord) -> EncodedBatch:
+def encode_documents(documents: Sequence[Document], model: CollectionModel) -> EncodedBatch:
     """Checks and encodes documents.
 
     Raises:
@@ -143,19 +143,20 @@ def encode_documents(documents: Sequence[Document], record: CollectionRecord) ->
         raise InvalidInputError(f"has {len(documents)} items, the limit is {MAX_BATCH_DOCUMENTS}", path="documents")
     first_position: dict[str, int] = {}
     payloads: list[str] = []
+    parts: list[tuple[Document, SearchedText, slice]] = []
     for position, document in enumerate(documents):
         path = ("documents", position)
         _check_id(document.id, (*path, "id"))
         if first_position.setdefault(document.id, position) != position:
-            raise InvalidInputError(
-                f"is {document.id!r}, as an earlier one is: expected different ids", path=(*path, "id")
-            )
+            rule = f"is {document.id!r}, as an earlier one is: expected different ids"
+            raise InvalidInputError(rule, path=(*path, "id"))
         check_text(document.text, path=(*path, "text"), max_bytes=MAX_DOCUMENT_BYTES)
         payloads.append(encode_payload(document.payload, path=(*path, "payload")))
-        _check_parts(document, path, shape=(record.num_facets, record.dim))
-        _check_spans(document, record, path)
-    codes_TD, norms_T = _encode_facets(documents, record.dim)
-    parts = [(document, *part) for document in documents for part in _parts_of(document, record)]
+        _check_parts(document, path, shape=(model.num_facets, model.dim))
+        own_parts = list(_parts_of(document, model))
+        _check_spans(document, own_parts, path)
+        parts += [(document, *part) for part in own_parts]
+    codes_TD, norms_T = _encode_facets(documents, model.dim)
     return EncodedBatch(
         ids=[document.id for document in documents],
         texts=[document.text for document in documents],
@@ -202,9 +203,9 @@ def _slices(documents: Sequence[Document]) -> Iterator[NDArray[np.floating]]:
             yield facets[first : first + _FACETS_AT_A_TIME]
 
 
-def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[SearchedText, slice]]:
+def _parts_of(document: Document, model: CollectionModel) -> Iterator[tuple[SearchedText, slice]]:
     """Text and fields of each part, and which of the document's facets belong to it."""
-    texts = record.searched(document.text, document.payload, document.parts)
+    texts = model.searched(document.text, document.payload, document.parts)
     counts = document.part_facets if len(texts) > 1 else [len(document.facet_embeddings)]
     ends = np.cumsum(counts).tolist()
     for searched, first, end in zip(texts, [0, *ends], ends, strict=False):
@@ -212,9 +213,9 @@ def _parts_of(document: Document, record: CollectionRecord) -> Iterator[tuple[Se
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
-    """Raises InvalidInputError unless these are facets of one part of a document.
+    """Raises InvalidInputError unless these are facets of one part of a document; ``shape``: K and D.
 
-    ``shape``: K and D of the collection. ``has_spans``: whether the facets have spans; then there may be more than K.
+    With spans there may be more than K.
     """
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
@@ -259,7 +260,7 @@ def _check_parts(document: Document, path: ErrorPath, *, shape: tuple[int, int])
         raise InvalidInputError(rule, path=(*path, "facet_spans", int(np.flatnonzero(outside)[0])))
 
 
-def _check_spans(document: Document, record: CollectionRecord, path: ErrorPath) -> None:
+def _check_spans(document: Document, parts: Sequence[tuple[SearchedText, slice]], path: ErrorPath) -> None:
     spans_K2, num_facets = document.facet_spans, len(document.facet_embeddings)
     if spans_K2 is not None:
         spans_path = (*path, "facet_spans")
@@ -268,7 +269,6 @@ def _check_spans(document: Document, record: CollectionRecord, path: ErrorPath) 
         if spans_K2.shape != (num_facets, 2):
             rule = f"has shape {list(spans_K2.shape)}, expected [facets, 2] = [{num_facets}, 2]"
             raise InvalidInputError(rule, path=spans_path)
-        parts = list(_parts_of(document, record))
         sizes_T = np.repeat(
             [searched.num_chars + searched.num_beside for searched, _ in parts],
             [facets.stop - facets.start for _, facets in parts],

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -338,10 +339,12 @@ class CollectionEngine:
             record = view.collection(name)
             revision = view.check_revision(min_revision)
             # The creation time identifies the collection: unlike its number, it stays when it moves to another model.
-            store_id, created = self._store.store_id, record.created_us
-            after = ""
-            if page_token:
-                after = read_page_token(page_token, store_id=store_id, collection=created, where=where)
+            listing: dict[str, Any] = {
+                "store_id": self._store.store_id,
+                "collection": record.created_us,
+                "where": where,
+            }
+            after = read_page_token(page_token, **listing) if page_token else ""
             rows = view.page(record, after=after, limit=page_size + 1, where=where)
             ends = np.cumsum(view.num_bytes(rows[:page_size], facets=include_facets, dim=record.dim))
             num_documents = max(1, int(np.searchsorted(ends, MAX_READ_BYTES, side="right")))
@@ -349,7 +352,7 @@ class CollectionEngine:
             documents = _read_documents(view, record, rows[:num_documents], include_facets)
         next_token = ""
         if len(rows) > len(documents):
-            next_token = write_page_token(documents[-1].id, store_id=store_id, collection=created, where=where)
+            next_token = write_page_token(documents[-1].id.encode(), **listing)
         return DocumentPage(documents=documents, next_page_token=next_token, index_revision=revision, warnings=warnings)
 
     def count(self, name: str, *, where: Filter | None = None, min_revision: int | None = None) -> CountResult:

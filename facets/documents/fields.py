@@ -1,13 +1,8 @@
-r"""Payload fields that are searched with the text: title, subject, or any fields a collection names.
+"""Payload fields that are searched with the text: title, subject, or any fields a collection names.
 
-Words of a field count as often as its weight says (simple BM25F: one saturation for all fields of a document), so the
-lexical index needs no fields. A model reads the fields before the text, so that facets of the text reflect the title.
-Spans are kept as if the fields followed the text, so that spans in the text do not depend on the fields.
-
-Shape letters: K facets of a document, P the text and its fields.
-
-References:
-    Robertson, Zaragoza and Taylor 2004, "Simple BM25 extension to multiple weighted fields".
+Words of a field count as often as its weight says: BM25F with one saturation for all fields, see Robertson, Zaragoza
+and Taylor 2004. A model reads the fields before the text, so that facets of the text reflect the title. Spans are kept
+as if the fields followed the text, so that they do not depend on them. Shape letters: K facets, P text and fields.
 """
 
 import math
@@ -40,13 +35,7 @@ class FieldText:
 
 @dataclass(frozen=True, slots=True)
 class SearchedText:
-    r"""A text, or one part of it, and the fields that are searched with it.
-
-    Example:
-        >>> searched = searched_text("They make honey.", {"title": "Bees"}, {"title": 2.0})
-        >>> searched.read, searched.span(17, 21).field
-        ('Bees\n\nThey make honey.', 'title')
-    """
+    """A text, or one part of it, and the fields that are searched with it."""
 
     text: str  # text of the document or part; may be empty
     fields: tuple[FieldText, ...] = ()  # fields with text, and the headings above a part as field `headings`
@@ -124,11 +113,7 @@ class SearchedText:
 
 
 def check_search_fields(fields: Mapping[str, float], *, path: ErrorPath = ("search_fields",)) -> dict[str, float]:
-    """Fields and weights as a collection stores them.
-
-    Raises:
-        InvalidInputError: More than ``MAX_SEARCH_FIELDS``, an invalid path, or a weight outside (0, MAX_FIELD_WEIGHT].
-    """
+    """Fields and weights as a collection stores them; raises InvalidInputError if there are too many or one is bad."""
     if len(fields) > MAX_SEARCH_FIELDS:
         raise InvalidInputError(f"has {len(fields)} items, the limit is {MAX_SEARCH_FIELDS}", path=path)
     for place, (name, weight) in enumerate(fields.items()):
@@ -154,8 +139,6 @@ def searched_text(
     Strings are taken as they are, numbers as they are written, list items on separate lines; null, booleans, objects
     and nested lists are ignored. Dots select keys inside objects; case is ignored if no key matches exactly. Every part
     has the headings above it and the document's fields as context; long fields are context of the first part only.
-
-    ``part``: the part whose text this is; None: the document is one part.
 
     Example:
         >>> searched = searched_text("", {"Title": "On bees", "tags": ["honey", 7, None]}, {"title": 2.0, "tags": 1.0})

@@ -6,7 +6,9 @@ stay valid. If a move is interrupted, the same call continues it; servers refuse
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
+from itertools import chain
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from facets.documents.dialects import POSTGRES, SQLITE, Dialect, postgres_schema
@@ -21,20 +23,7 @@ from facets.storage.sql import SqlConnection, SqlDatabase
 
 _PARTIAL, _MOVED = ".part", ".moved"  # suffixes of files
 _ROWS_AT_A_TIME = 2000  # copied in one transaction
-# Table -> its key, and its other columns; text comes last, after payload.
-_TABLES = {
-    "collections": (
-        "number",
-        "name, model, model_revision, space, code, num_facets, dim, created_us, config, search_fields, revision, "
-        "num_documents, num_parts, state, replaces",
-    ),
-    "documents": ("row", "collection, id, revision, checksum, num_tokens, num_read, num_parts, payload, text"),
-    "document_parts": ("row", "document, checksum, start, page, headings, text"),
-    "facets": ("row", "checksum, norms, units, spans"),
-    "facet_parts": ("part", "units"),
-    "terms": ("row", "terms"),
-}
-_RECORD_TABLES = {"record_owners": "owner, writes, renewed", "records": "owner, kind, key, written, value"}
+_TABLES = ("collections", "documents", "document_parts", "facets", "facet_parts", "terms")
 Say = Callable[[str], None]
 RecordFiles = Mapping[str, Schema]
 """Path pattern of record files, ``TASK/*/NAME`` -> their schema; ``*`` is the name of the model."""
@@ -47,7 +36,6 @@ def move_to_postgres(directory: Path, url: str, record_files: RecordFiles, *, sa
         ConflictError: The database holds another store, or documents that the directory does not have.
         DamagedError: A copy differs from its source; no file was renamed.
         NotFoundError: The directory has no store.
-        StorageError: The directory or the database cannot be read or written; repeating the call continues.
     """
     store_path = directory / STORE_FILE
     if not store_path.exists():
@@ -73,7 +61,7 @@ def move_to_directory(url: str, directory: Path, record_files: RecordFiles, *, s
 
     Raises:
         ConflictError: The directory has a store.
-        DamagedError, StorageError: See :func:`move_to_postgres`.
+        DamagedError: See :func:`move_to_postgres`.
     """
     store_path = directory / STORE_FILE
     if store_path.exists():
@@ -123,7 +111,8 @@ def _copy_records(source: SqlDatabase, target: SqlDatabase, owners: Sequence[str
     """Copies the records of some owners, replacing those of an interrupted move."""
     with source.read() as reading, target.write() as writing:
         for owner in owners:
-            for table, columns in _RECORD_TABLES.items():
+            for table in ("record_owners", "records"):
+                columns = ", ".join(_shared_columns(table, reading, writing))
                 writing.execute(f"DELETE FROM {table} WHERE owner = ?", (owner,))
                 rows = reading.execute(f"SELECT {columns} FROM {table} WHERE owner = ?", (owner,)).fetchall()
                 writing.insert_rows(table, columns, rows)
@@ -172,24 +161,30 @@ def _copy_rows(
     reading: SqlConnection, source_sql: Dialect, target: SqlDatabase, target_sql: Dialect, table: str
 ) -> Iterator[int]:
     """Copies the rows of a table that the target does not have yet; yields the number of rows copied in each step."""
-    key, columns = _TABLES[table]
-    names = columns.split(", ")
-    selected = ", ".join(source_sql.blob("text") if name == "text" else name for name in names)
-    inserted = columns.replace("payload", target_sql.payload_columns)
     with target.read() as connection:
+        names = _shared_columns(table, reading, connection)
+        key = names[0]
         last = connection.execute(f"SELECT max({key}) FROM {table}").fetchone()[0] or 0
-    while True:
-        cursor = reading.execute(
-            f"SELECT {key}, {selected} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?", (last, _ROWS_AT_A_TIME)
-        )
-        rows = cursor.fetchall()
-        if not rows:
-            return
+    selected = ", ".join(source_sql.blob("text") if name == "text" else name for name in names)
+    inserted = ", ".join(names)
+    if table == "documents":  # PostgreSQL has the payload in two columns
+        inserted = inserted.replace("payload", target_sql.payload_columns)
+    statement = f"SELECT {selected} FROM {table} WHERE {key} > ? ORDER BY {key} LIMIT ?"
+
+    def converted(name: str, value: Any) -> tuple[Any, ...]:
+        if name == "payload":
+            return target_sql.payload_values(value)
+        return (value.decode() if name == "text" else value,)
+
+    while rows := reading.execute(statement, (last, _ROWS_AT_A_TIME)).fetchall():
         last = rows[-1][0]
-        if names[-1] == "text":
-            rows = [(*row[:-1], row[-1].decode()) for row in rows]
-        if "payload" in names:
-            rows = [(*row[:-2], *target_sql.payload_values(row[-2]), row[-1]) for row in rows]
         with target.write() as connection:
-            connection.insert_rows(table, f"{key}, {inserted}", rows)
+            connection.insert_rows(table, inserted, [tuple(chain(*map(converted, names, row))) for row in rows])
         yield len(rows)
+
+
+def _shared_columns(table: str, *connections: SqlConnection) -> list[str]:
+    """The columns of a table in both databases, its key first."""
+    cursors = [connection.execute(f"SELECT * FROM {table} LIMIT 0") for connection in connections]
+    names, others = ([column[0] for column in cursor.description] for cursor in cursors)
+    return [name for name in names if name in others]

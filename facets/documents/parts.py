@@ -1,8 +1,7 @@
-r"""Cuts long texts into parts, at sections and between sentences.
+"""Cuts long texts into parts, at sections and between sentences, in time linear in the length of the text.
 
-A text of at most ``LONGEST_WHOLE_CHARS`` stays whole. Sections are given by the caller, or start at the headings that
-:mod:`facets.language.blocks` finds; pages end with a form feed. Parts cover the text without overlap. The time is
-linear in the length of the text.
+Sections are given by the caller, or start at the headings that :mod:`facets.language.blocks` finds; pages end with a
+form feed. Parts cover the text without overlap.
 """
 
 import re
@@ -43,9 +42,7 @@ class _Section(NamedTuple):
 def split_text(text: str, sections: Sequence[DocumentPart] = ()) -> tuple[DocumentPart, ...]:
     r"""The parts of a text in order; empty if it is one part.
 
-    Args:
-        text: Any text.
-        sections: Starts of sections and pages, checked by :func:`check_sections`; ``end`` is ignored. Empty: detected.
+    ``sections``: starts of sections and pages, checked by :func:`check_sections`; empty: detected.
 
     Example:
         >>> text = "# Cranes\n" + "A crane fell. " * 300 + "\n\n# Bees\n" + "Bees make honey. " * 50
@@ -115,10 +112,7 @@ def from_encoded(
     searched: Sequence[SearchedText],
     encoded: Sequence[EncodedText],
 ) -> Document:
-    """A document to store, from the outputs of a model for its parts.
-
-    ``parts``: empty if the text is one part. ``searched``: text and fields of each part.
-    """
+    """A document to store, from the outputs of a model for its parts; no ``parts``: the text is one part."""
     pairs = zip(searched, encoded, strict=True)
     spans = [own.in_document(own.kept_spans(output.spans)) for own, output in pairs if output.spans is not None]
     num_tokens, num_read = ([getattr(output, name) for output in encoded] for name in ("num_tokens", "num_read"))
@@ -138,8 +132,7 @@ def from_encoded(
 def check_sections(text: str, sections: Sequence[DocumentPart], path: ErrorPath) -> tuple[DocumentPart, ...]:
     """Sections for :func:`split_text`, with shortened headings.
 
-    Raises:
-        InvalidInputError: They are not ordered by start, or one starts after the end of the text.
+    Raises InvalidInputError if they are not ordered by start, or one starts after the end of the text.
     """
     before = 0
     for place, section in enumerate(sections):
@@ -238,16 +231,13 @@ def _at_word(text: str, low: int, high: int, aim: int) -> int:
 
 def _with_words(text: str, parts: Sequence[DocumentPart]) -> Iterator[DocumentPart]:
     """Joins parts that contain only white space with the part before them, or else the next one."""
-    pending: DocumentPart | None = None
-    for part in parts:
-        if pending is not None and not text[part.start : part.end].strip():
+    pending, *others = parts
+    for part in others:
+        if not text[part.start : part.end].strip():
             pending = replace(pending, end=part.end)
-            continue
-        if pending is not None and not text[pending.start : pending.end].strip():
+        elif not text[pending.start : pending.end].strip():
             pending = replace(part, start=pending.start)
-            continue
-        if pending is not None:
+        else:
             yield pending
-        pending = part
-    if pending is not None:
-        yield pending
+            pending = part
+    yield pending

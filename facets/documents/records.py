@@ -21,12 +21,18 @@ LostRevisions = Sequence[tuple[int, int]]
 class CollectionModel:
     """The model that makes the facets of a collection, and the payload fields that it reads."""
 
-    model: str
+    model: str  # its name
     model_revision: str
     space: str  # models of one space search each other's collections; empty: the model has its own space
-    num_facets: int
-    dim: int
-    search_fields: Mapping[str, float]
+    num_facets: int  # K, facets of each document
+    dim: int  # D, dimensions of each facet
+    search_fields: Mapping[str, float]  # payload fields that are searched with the text -> weight of their words
+
+    def searched(
+        self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
+    ) -> tuple[SearchedText, ...]:
+        """The text and searched fields of each part of a document."""
+        return searched_parts(text, payload, self.search_fields, parts=parts)
 
     def columns(self) -> dict[str, str | int]:
         """Values of the columns of the table ``collections`` that describe the model."""
@@ -51,29 +57,17 @@ class CollectionState(StrEnum):
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class CollectionRecord:
+class CollectionRecord(CollectionModel):
     """A collection as stored; reading it takes a few microseconds."""
 
     number: int  # never reused; moving a collection to another model gives it another number
     name: str
-    model: str  # name of the model whose facets it holds
-    model_revision: str
-    space: str  # models of one space search each other's collections
-    num_facets: int  # K, facets of each document
-    dim: int  # D, dimensions of each facet
     created_us: int  # creation time, microseconds since 1970; kept when the collection moves to another model
-    search_fields: dict[str, float]  # payload fields that are searched with the text -> weight of their words
     revision: int  # revision of the data directory after the last write to it; equal revisions mean equal documents
     num_documents: int
     num_parts: int  # parts of all documents; each has a row
     state: CollectionState
     replaces: int | None  # for a building collection: number of the collection that it will replace
-
-    def searched(
-        self, text: str, payload: Mapping[str, JsonValue], parts: Sequence[DocumentPart] = ()
-    ) -> tuple[SearchedText, ...]:
-        """The text and searched fields of each part of a document."""
-        return searched_parts(text, payload, self.search_fields, parts=parts)
 
     @property
     def create_time(self) -> datetime:

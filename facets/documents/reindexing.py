@@ -73,16 +73,8 @@ class Reindexer:
     def step(self, name: str, target: TargetModel, *, budget_s: float | None) -> ReindexStep:
         """Encodes documents until all are done or the time is up; the next step continues.
 
-        Args:
-            name: The collection.
-            target: The model. If it differs from the last step's, the move starts over; if it is the current model of
-                the collection, an unfinished move is abandoned.
-            budget_s: Limit in seconds, checked every 128 texts and while another caller's step runs. None: no limit.
-
-        Raises:
-            InvalidInputError: ``search_fields`` breaks a rule.
-            NotFoundError: The collection does not exist.
-            Exception: What ``target.encode`` raised; the copies made so far are kept.
+        ``budget_s``: limit in seconds, checked every 128 texts and while another caller's step runs; None: no limit.
+        See :meth:`facets.documents.CollectionEngine.reindex`.
         """
         if target.search_fields is not None:
             target = replace(target, search_fields=check_search_fields(target.search_fields))
@@ -91,27 +83,28 @@ class Reindexer:
             return self._progress(name, done=False)
         try:
             with self._store.view() as view:
-                created = view.collection(name).created_us
-            with self._store.alone(created) as is_alone:
-                return self._step(name, target, deadline) if is_alone else self._progress(name, done=False)
+                record = view.collection(name)
+            with self._store.alone(record.created_us) as is_alone:
+                done = is_alone and self._step(name, target, deadline)
+            return self._progress(name, done=done)
         finally:
             self._lock.release()
 
-    def _step(self, name: str, target: TargetModel, deadline: float | None) -> ReindexStep:
+    def _step(self, name: str, target: TargetModel, deadline: float | None) -> bool:
         with self._store.view() as view:
             record = view.collection(name)
         if target.search_fields is None:
             target = replace(target, search_fields=record.search_fields)
         if target.matches(record):
             self._abandon(record)
-            return self._progress(name, done=True)
+            return True
         copy = self._copy_of(record, target)
         while True:
             copied = self._copy_some(record, copy, target, limit=_BATCH_DOCUMENTS, deadline=deadline)
             if not copied and self._finish(record, copy, target, deadline=deadline):
-                return self._progress(name, done=True)
+                return True
             if deadline is not None and time.monotonic() >= deadline:
-                return self._progress(name, done=False)
+                return False
 
     def _progress(self, name: str, *, done: bool) -> ReindexStep:
         with self._store.view() as view:

@@ -14,7 +14,7 @@ from facets.documents.encoding import encode_documents
 from facets.documents.evidence import reasons_of
 from facets.documents.fields import SearchedText
 from facets.documents.ranking import best_of, no_meetings, score
-from facets.documents.records import CollectionRecord, CollectionState
+from facets.documents.records import CollectionModel
 from facets.documents.request import SearchRequest, prepare_search
 from facets.documents.search import add_phrases
 from facets.documents.types import Document, Span
@@ -41,17 +41,16 @@ def rerank(
 ) -> tuple[RankedText, ...]:
     """The best texts for a query, best first, ties in the order given.
 
-    Args:
-        documents: At least one document; ids must differ.
-        request: One query.
-        space: Space of the facets.
-        curve: Curve that gives results their confidence; None: they have none.
+    ``documents``: at least one; ids must differ. ``request``: one query. ``space``: of the facets. ``curve``: gives
+    results their confidence; None: they have none.
 
     Raises:
         InvalidInputError: The query or a document is invalid, see :meth:`facets.documents.CollectionEngine.upsert`.
     """
-    search = prepare_search(request, dim=documents[0].facet_embeddings.shape[1], curve=curve)
-    encoded = encode_documents(documents, _record_of(documents, space))
+    num_facets = min(len(document.facet_embeddings) for document in documents)
+    dim = documents[0].facet_embeddings.shape[1]
+    model = CollectionModel(model="", model_revision="", space=space, num_facets=num_facets, dim=dim, search_fields={})
+    search, encoded = prepare_search(request, dim=dim, curve=curve), encode_documents(documents, model)
     rows = np.arange(len(documents), dtype=np.int64)
     terms = words = None
     if search.mode != "facets":
@@ -90,23 +89,3 @@ def rerank(
             )
         )
     return tuple(ranked)
-
-
-def _record_of(documents: Sequence[Document], space: str) -> CollectionRecord:
-    """The record of a collection that contains just these documents."""
-    return CollectionRecord(
-        number=0,
-        name="",
-        model="",
-        model_revision="",
-        space=space,
-        num_facets=min(len(document.facet_embeddings) for document in documents),
-        dim=documents[0].facet_embeddings.shape[1],
-        created_us=0,
-        search_fields={},
-        revision=0,
-        num_documents=len(documents),
-        num_parts=len(documents),
-        state=CollectionState.LIVE,
-        replaces=None,
-    )

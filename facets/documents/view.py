@@ -209,8 +209,16 @@ class StoreView:
 
     def field_names(self, record: CollectionRecord, limit: int) -> list[str]:
         """Paths of the payload fields of the first ``limit`` documents, as filters write them."""
-        cursor = self._connection.execute(self._sql.field_names, (record.number, limit))
-        return [path for (full_path,) in cursor if is_path(path := full_path[2:].replace('"', ""))]
+        statement = f"SELECT {self._sql.blob('payload')} FROM documents WHERE collection = ? LIMIT ?"
+        level = [
+            ("", json.loads(payload)) for (payload,) in self._connection.execute(statement, (record.number, limit))
+        ]
+        names = dict[str, None]()
+        while level:
+            level = [(f"{path}.{key}" if path else key, item[key]) for path, item in level for key in item]
+            names |= dict.fromkeys(path for path, _ in level if is_path(path))
+            level = [(path, item) for path, item in level if isinstance(item, dict)]
+        return list(names)
 
     def rows(self, record: CollectionRecord, where: Filter | None = None) -> NDArray[np.int64]:
         """Rows of all parts of the matching documents, ascending."""
