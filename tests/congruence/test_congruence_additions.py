@@ -14,14 +14,13 @@ from toy_papers import toy_paper_model
 from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
 from facets.documents.migration import move_to_directory, move_to_postgres
-from facets.errors import ConflictError, DamagedError, NotFoundError, StoreAwayError
+from facets.errors import ConflictError, StoreAwayError
 from facets.language.interruption import interrupted_by
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
-from facets.papers.records import Author, CandidateKind, NewAuthor, Paper, PaperOptions
+from facets.papers.records import Author, CandidateKind, Paper, PaperOptions
 from facets.papers.store import SCHEMA as PAPERS
-from facets.papers.store import AdditionStore
 from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
@@ -30,7 +29,6 @@ from facets.storage.postgres import PostgresDatabase
 from facets.storage.records import Record, RecordStore, record_schema
 from facets.storage.sql import SqlDatabase
 
-Place = Callable[[], Path | SqlDatabase]
 VOICE = Paper("voice of a speaker", "microphone prosody and tone")
 
 
@@ -48,15 +46,6 @@ def shared() -> Iterator[Callable[[], PostgresDatabase]]:
         yield open_
 
 
-@pytest.fixture(params=["file", "postgres"])
-def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
-    if request.param == "file":
-        return lambda: tmp_path / "additions"
-    opened = request.getfixturevalue("shared")
-    assert callable(opened)
-    return opened
-
-
 @pytest.fixture(scope="module")
 def relations(tmp_path_factory: pytest.TempPathFactory) -> RelationModel:
     return load(make_toy_relation_checkpoint(tmp_path_factory.mktemp("relations") / "toy", num_steps=2), RelationModel)
@@ -67,35 +56,6 @@ def papers(tmp_path_factory: pytest.TempPathFactory) -> PaperModel:
     folder = tmp_path_factory.mktemp("papers")
     toy_paper_model(folder)
     return load(folder / "run" / "model", PaperModel)
-
-
-def test_added_relations_are_there_after_a_restart(place: Place, relations: RelationModel) -> None:
-    engine = RelationEngine(relations, data_dir=place())
-    for name in ("mentor", "caf\u00e9", "drop"):
-        engine.add_relation(name, ["$ARG1 taught $ARG2", f"$ARG2 , {name} of $ARG1"], threshold=0.25)
-    engine.remove_relation("drop")
-    with pytest.raises(ConflictError, match="exists"):
-        engine.add_relation("mentor", ["$ARG1 met $ARG2"])
-    expected = engine.relations()
-    engine.close()
-    again = RelationEngine(relations, data_dir=place())
-    assert again.relations() == expected
-    with pytest.raises(NotFoundError):
-        again.remove_relation("drop")
-    again.close()
-
-
-def test_added_papers_are_there_after_a_restart(place: Place, papers: PaperModel) -> None:
-    engine = PaperEngine(papers, data_dir=place())
-    engine.add_authors([NewAuthor(Author("New\0One"), (Paper("microphone prosody of a voice"),))])
-    engine.add_papers([Paper("camera depth", id=f"n{n}", authors=(Author("J. Doe", "doe-7"),)) for n in range(3)])
-    engine.add_papers([Paper("speaker tone", id="n1", authors=(Author("J. Doe", "doe-7"),), cited_by_ids=("n2",))])
-    expected = hits(engine)
-    assert {"New\0One", "doe-7"} <= expected.keys()
-    engine.close()
-    again = PaperEngine(papers, data_dir=place())
-    assert hits(again) == expected
-    again.close()
 
 
 def test_what_one_server_adds_the_other_has(
@@ -187,14 +147,6 @@ def test_records_of_a_history_that_is_gone_are_read_anew(shared: Callable[[], Po
             connection.execute(statement)
     news = stores[0].news(3)
     assert news.is_all and [record.key for record in news.records] == ["0", "1", "2"] and news.writes > 3
-
-
-def test_damaged_records_are_told(place: Place, papers: PaperModel) -> None:
-    store = AdditionStore(place(), papers.name)
-    store.write([Record("paper", '"p"', b"{")])
-    store.close()
-    with pytest.raises(DamagedError, match="added papers are damaged"):
-        PaperEngine(papers, data_dir=place())
 
 
 def test_additions_move_into_postgres_and_back(relations: RelationModel, papers: PaperModel, tmp_path: Path) -> None:

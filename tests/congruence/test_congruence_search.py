@@ -3,10 +3,9 @@
 import numpy as np
 import pytest
 from congruence.conftest import NAME, Pair
-from congruence.corpus import DIM, WORDS, K, facets_of, overlap, said
+from congruence.corpus import DIM, WORDS, facets_of, overlap, said
 
 from facets.documents import CollectionEngine, Document, Equals, Filter, Range, SearchRequest, SearchResult
-from facets.errors import InvalidInputError
 
 QUERIES = np.stack([facets_of(seed) for seed in range(5000, 5012)])
 TEXTS = [f"{WORDS[n % 12]} {WORDS[(n * 5 + 1) % 12]}" for n in range(len(QUERIES))]
@@ -60,16 +59,6 @@ def test_approximate_pages_overlap(filled: Pair, request_: dict[str, object]) ->
 def test_the_index_is_one_where_it_is_due(filled: Pair) -> None:
     """Else nothing here would be tested."""
     assert (filled.found.get_collection(NAME).index_kind != "exact") == filled.approximate
-
-
-def test_the_same_is_refused(filled: Pair) -> None:
-    for wrong in (np.zeros((1, K, DIM + 1)), np.full((1, K, DIM), np.nan), np.zeros((0, K, DIM))):
-        messages = []
-        for engine in (filled.expected, filled.found):
-            with pytest.raises(InvalidInputError) as raised:
-                search(engine, facets=wrong.astype(np.float32))
-            messages.append(str(raised.value))
-        assert messages[0] == messages[1]
 
 
 def test_collections_of_one_facet_and_of_many(filled: Pair) -> None:

@@ -15,14 +15,13 @@ from facets.documents import (
     Document,
     EncodedText,
     EngineConfig,
-    Equals,
     Filter,
     Range,
     SearchRequest,
     TargetModel,
 )
 from facets.documents.migration import move_to_directory, move_to_postgres
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError
+from facets.errors import ConflictError, NotReadyError
 
 QUERIES = np.stack([facets_of(seed) for seed in range(6000, 6008)])
 
@@ -106,13 +105,6 @@ def test_a_listing_meets_every_lasting_document_once_under_writes(pair: Pair, co
     assert len(seen) == len(set(seen))
 
 
-def test_page_tokens_belong_to_their_listing(pair: Pair) -> None:
-    token = pair.found.list_documents(NAME, page_size=5).next_page_token
-    for wrong in ({"page_token": token + "A"}, {"page_token": token, "where": Equals("number", 1)}):
-        with pytest.raises(InvalidInputError, match="page_token"):
-            pair.found.list_documents(NAME, page_size=5, **wrong)  # type: ignore[arg-type]  # either of the two
-
-
 def test_min_revision_waits_for_nothing_that_was_never_written(pair: Pair, corpus: list[Document]) -> None:
     for engine in (pair.expected, pair.found):
         revision = engine.upsert(NAME, corpus[:1]).revision
@@ -127,22 +119,6 @@ def test_min_revision_waits_for_nothing_that_was_never_written(pair: Pair, corpu
         ):
             with pytest.raises(NotReadyError, match="min_revision"):
                 read()
-
-
-def test_collections_come_and_go(pair: Pair) -> None:
-    def act(engine: CollectionEngine) -> object:
-        engine.create_collection("other", model="m", model_revision="2", num_facets=1, dim=DIM)
-        engine.upsert("other", [Document(id="a", text="A", facet_embeddings=facets_of(1, 1))])
-        names = [(info.name, info.num_documents) for info in engine.list_collections()]
-        gone = engine.delete_collection("other")
-        return names, gone, [info.name for info in engine.list_collections()], engine.revision
-
-    pair.agree(act)
-    for engine in (pair.expected, pair.found):
-        with pytest.raises(ConflictError, match="exists"):
-            engine.create_collection(NAME, model="m", model_revision="1", num_facets=1, dim=DIM)
-        with pytest.raises(NotFoundError, match="other"):
-            engine.count("other")
 
 
 def target(name: str, num_facets: int, *, write: object = None) -> TargetModel:
@@ -175,13 +151,6 @@ def test_moving_to_another_model_with_writes_meanwhile(pair: Pair, corpus: list[
 
 def _of(document: Document, num_facets: int) -> Document:
     return Document(id=document.id, text=document.text, facet_embeddings=facets_of(1, num_facets))
-
-
-def test_what_is_opened_again_is_the_same(pair: Pair) -> None:
-    """What the maintenance and a save leave behind changes no answer."""
-    before = state(pair.found)
-    pair.found.maintain()
-    assert state(pair.found) == before
 
 
 def test_a_store_moves_into_postgres_and_back(pair: Pair, corpus: list[Document], tmp_path: Path) -> None:

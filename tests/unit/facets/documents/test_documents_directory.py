@@ -25,19 +25,6 @@ def closed(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Pat
     return tmp_path / "data"
 
 
-@pytest.fixture
-def killed(open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path) -> Path:
-    """A copy of the files of an engine after six revisions, as a kill leaves them."""
-    with open_engine() as engine:
-        engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine = open_engine()
-    for number in range(5):
-        engine.upsert("docs", make_documents(3, seed=number, prefix=f"batch{number}-"))
-    shutil.copytree(tmp_path / "data", tmp_path / "killed")
-    engine.close()
-    return tmp_path / "killed"
-
-
 def open_(directory: Path) -> CollectionEngine:
     return CollectionEngine.open(directory, EngineConfig(background=False))
 
@@ -140,17 +127,6 @@ def test_deleted_directory_takes_no_writes(
     assert engine.get("docs", ["d0000"]).missing_ids == (), "what was read before can still be read, and saved"
     engine.close()
     open_(tmp_path / "data").close()
-
-
-def test_moved_directory_takes_no_writes(
-    engine: CollectionEngine, make_documents: MakeDocuments, tmp_path: Path
-) -> None:
-    (tmp_path / "data").rename(tmp_path / "moved")
-    with pytest.raises(StoreGoneError, match="moved"):
-        engine.upsert("docs", make_documents(1))
-    engine.close()
-    with open_(tmp_path / "moved") as again:
-        assert again.count("docs").num_documents == 0
 
 
 def test_engine_of_a_moved_directory_leaves_the_one_in_its_place_alone(

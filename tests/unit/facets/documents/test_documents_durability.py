@@ -14,15 +14,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from waiting import wait_until
 
 from facets.documents import CollectionEngine, Document, EngineConfig, SearchRequest, SearchResult, index_manager
-from facets.documents.store import SCHEMA, DocumentStore
 from facets.errors import DamagedError, IndexFormatError, StorageError
 from facets.index import live
 from facets.index.backends import make_backend
 from facets.index.snapshot import SnapshotIdentity, read_snapshot
-from facets.storage.database import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 MakeDocuments = Callable[..., list[Document]]
@@ -44,25 +41,6 @@ while True:
     revision = engine.upsert("docs", batch).revision
     number += 20
     print(number, revision, flush=True)
-"""
-
-_FILLER = """
-import resource
-import sys
-import threading
-import numpy as np
-from facets.errors import StorageError
-from facets.documents import CollectionEngine, Document, EngineConfig
-
-resource.setrlimit(resource.RLIMIT_FSIZE, (400_000, 400_000))
-engine = CollectionEngine.open(sys.argv[1], EngineConfig(background=False))
-engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-try:
-    for number in range(10_000):
-        engine.upsert("docs", [Document(id=f"d{number}", text="t" * 1000, facet_embeddings=np.ones((2, 32)))])
-        print(number, flush=True)
-except StorageError as error:
-    print("StorageError", error, flush=True)
 """
 
 
@@ -123,15 +101,6 @@ def test_acknowledged_documents_survive_sigkill(tmp_path: Path) -> None:
         assert [hits[0].id for hits in by_words.hits] == wanted[-200:]
 
 
-def test_restart_finds_everything_through_snapshot(
-    saved: tuple[Path, object], open_engine: OpenEngine, caplog: pytest.LogCaptureFixture
-) -> None:
-    engine = open_engine(exact_max_facets=1000)
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
-    assert answers(search_all(engine)) == saved[1]
-    assert not caplog.records
-
-
 def test_stale_snapshot_is_caught_up(
     saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
 ) -> None:
@@ -158,14 +127,10 @@ def flip(path: Path, where: float) -> None:
 @pytest.mark.parametrize(
     "damage",
     [
-        lambda path: flip(path, 0.0),
         lambda path: flip(path, 0.001),
-        lambda path: flip(path, 0.5),
         lambda path: flip(path, 1.0),
         lambda path: path.write_bytes(b""),
         lambda path: path.write_bytes(path.read_bytes()[:-1000]),
-        lambda path: path.write_bytes(path.read_bytes() + b"x"),
-        lambda path: path.write_bytes(b"not an index" * 100),
     ],
 )
 def test_damaged_snapshot_is_set_aside_and_rebuilt(
@@ -223,15 +188,6 @@ def test_leftovers_of_deleted_collections_are_removed(saved: tuple[Path, object]
     assert sorted(path.name for path in (saved[0] / "indexes").iterdir()) == ["1.index"]
 
 
-def damage_pages(path: Path, *, rows_from: bytes) -> None:
-    """Overwrites every place where a document's facets may lie, far from the header and the schema."""
-    data = bytearray(path.read_bytes())
-    at = data.find(rows_from)
-    assert at > 0
-    data[at : at + len(rows_from)] = bytes(len(rows_from))
-    path.write_bytes(data)
-
-
 @pytest.mark.parametrize("with_snapshot", [True, False])
 def test_one_document_with_damaged_facets_is_named_and_left_out(
     open_engine: OpenEngine,
@@ -279,76 +235,6 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
     assert engine.get_collection("docs").num_damaged == 0
 
 
-def test_document_with_a_damaged_text_is_left_out_of_searches_that_meet_it(
-    saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments, caplog: pytest.LogCaptureFixture
-) -> None:
-    damage_pages(saved[0] / "documents.sqlite3", rows_from=b"text 300")
-    engine = open_engine()
-    with pytest.raises(DamagedError, match="d0300"):
-        engine.get("docs", ["d0300"])
-    assert engine.get("docs", ["d0299"]).documents[0].text == "text 299"
-    query = make_documents(600)[300].facet_embeddings[None].astype(np.float32)
-    with caplog.at_level(logging.ERROR):
-        hits = engine.search("docs", SearchRequest(facets=query, top_k=3)).hits[0]
-    assert len(hits) == 3 and "d0300" not in {hit.id for hit in hits}
-    assert "d0300" in caplog.text
-
-
-def test_damaged_terms_are_made_again_of_the_text(saved: tuple[Path, object], open_engine: OpenEngine) -> None:
-    with sqlite3.connect(saved[0] / "documents.sqlite3") as connection:
-        connection.execute("UPDATE terms SET terms = x'00' WHERE row BETWEEN 300 AND 305")
-        connection.execute("UPDATE terms SET terms = substr(terms, 1, 9) WHERE row BETWEEN 306 AND 310")
-    connection.close()
-    engine = open_engine()
-    assert engine.search("docs", SearchRequest(texts=["text 303"], mode="lexical", top_k=1)).hits[0][0].id == "d0303"
-    assert engine.get_collection("docs").num_damaged == 0
-
-
-def test_a_folder_among_the_snapshots_is_left_alone(open_engine: OpenEngine, tmp_path: Path) -> None:
-    open_engine().close()
-    (tmp_path / "data" / "indexes" / "77.index").mkdir(parents=True)
-    (tmp_path / "data" / "indexes" / "78.index").write_bytes(b"of a collection that is gone")
-    open_engine()
-    assert [path.name for path in (tmp_path / "data" / "indexes").iterdir()] == ["77.index"]
-
-
-def test_an_index_file_that_cannot_be_deleted_does_not_stop_a_deletion(
-    engine: CollectionEngine, tmp_path: Path, caplog: pytest.LogCaptureFixture
-) -> None:
-    (tmp_path / "data" / "indexes" / "1.index").mkdir()  # unlink refuses a folder
-    engine.delete_collection("docs")
-    assert engine.list_collections() == ()
-    assert "1.index not deleted" in caplog.text
-
-
-def test_a_collection_deleted_while_indexes_are_saved_is_left_out(
-    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    engine = open_engine()
-    for name in ("docs", "other"):
-        engine.create_collection(name, model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert(name, make_documents(100))
-    engine.close()
-    config = EngineConfig(background=False, exact_max_facets=100)
-    store = DocumentStore(Database(tmp_path / "data" / "documents.sqlite3", SCHEMA))
-    manager = index_manager.IndexManager(store, tmp_path / "data" / "indexes", config)
-    with store.view() as view:
-        records = {record.name: record for record in view.collections()}
-    for record in records.values():
-        manager.live(record)
-    manager.maintain()
-    saved: list[Path] = []
-
-    def save_and_delete(path: Path, *_: object) -> None:
-        saved.append(path)
-        manager.drop(records["other"])
-
-    monkeypatch.setattr(index_manager, "write_snapshot", save_and_delete)
-    manager.close()
-    store.close()
-    assert [path.name for path in saved] == ["1.index"]
-
-
 def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
     engine = open_engine(max_database_bytes=360_000)
     engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
@@ -363,14 +249,6 @@ def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, m
     engine.delete("docs", ids=[f"batch0-{number:04}" for number in range(50)])
     engine.upsert("docs", make_documents(20, prefix="again"))
     assert engine.count("docs").num_documents == stored - 30
-
-
-def test_full_disk_in_a_child_process_loses_nothing(tmp_path: Path) -> None:
-    output, _ = child(_FILLER, tmp_path / "data").communicate()
-    *numbers, last = output.splitlines()
-    assert last.startswith("StorageError") and "nothing of this call was stored" in last
-    with CollectionEngine.open(tmp_path / "data") as engine:
-        assert engine.count("docs").num_documents == len(numbers) > 5
 
 
 def test_full_disk_keeps_the_old_snapshot(
@@ -399,31 +277,10 @@ def test_second_engine_is_refused_with_directory_and_pid(engine: CollectionEngin
     CollectionEngine.open(tmp_path / "data").close()
 
 
-def test_lock_of_a_killed_process_is_free(tmp_path: Path) -> None:
-    process = child(_WRITER, tmp_path / "data")
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    with pytest.raises(StorageError, match=f"process {process.pid}"):
-        CollectionEngine.open(tmp_path / "data")
-    process.kill()
-    process.wait()
-    process.stdout.close()
-    CollectionEngine.open(tmp_path / "data").close()
-
-
 def test_unusable_directory_is_a_storage_error(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(StorageError, match="file"):
         CollectionEngine.open(tmp_path / "file" / "data")
-
-
-def test_background_thread_folds_and_saves(
-    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
-) -> None:
-    engine = open_engine(background=True, exact_max_facets=100, snapshot_every_writes=1)
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    engine.upsert("docs", make_documents(200))
-    wait_until((tmp_path / "data" / "indexes" / "1.index").exists, timeout_s=60)
-    assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
 
 
 def test_closing_does_not_wait_for_training(

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -11,13 +10,9 @@ from numpy.typing import NDArray
 from references import reference_search
 
 from facets.documents import CollectionEngine, Document, Equals, NoneOf, OneOf, Range, SearchRequest, SearchResult
-from facets.documents.index_manager import IndexManager
-from facets.documents.records import CollectionModel
-from facets.documents.store import SCHEMA, DocumentStore
 from facets.documents.types import MAX_ID_BYTES, MAX_PAYLOAD_BYTES
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, NotReadyError, StorageError
-from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K, EngineConfig
-from facets.storage.database import Database
+from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.index.config import MAX_BATCH_DOCUMENTS, MAX_DOCUMENT_BYTES, MAX_TOP_K
 
 MakeDocuments = Callable[..., list[Document]]
 MakeFacets = Callable[..., NDArray[np.float32]]
@@ -53,14 +48,6 @@ def test_collection_lifecycle(engine: CollectionEngine) -> None:
     with pytest.raises(NotFoundError) as caught:
         engine.get_collection("a-1")
     assert (caught.value.resource_type, caught.value.resource_name) == ("collection", "a-1")
-
-
-def test_recreated_collection_is_empty(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    engine.upsert("docs", make_documents(5))
-    engine.delete_collection("docs")
-    engine.create_collection("docs", model="toy", model_revision="2", num_facets=2, dim=32)
-    assert engine.count("docs").num_documents == 0
-    assert engine.search("docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=3)).hits == ((),)
 
 
 @pytest.mark.parametrize("name", ["", "A", "-a", "a b", "a/b", "a" * 65, "\u00e9", "a\n", "../x"])
@@ -109,11 +96,6 @@ def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: 
     query = np.ones((1, 1, 32), dtype=np.float32)
     hits = engine.search("docs", SearchRequest(facets=query, top_k=2)).hits[0]
     assert [(hit.id, hit.score, hit.text) for hit in hits] == [("d0003", 1.0, "new"), ("z", 1.0, "t")]
-
-
-def test_empty_upsert_changes_nothing(engine: CollectionEngine) -> None:
-    before = engine.revision
-    assert engine.upsert("docs", []).revision == before == engine.revision
 
 
 @pytest.mark.parametrize(
@@ -169,19 +151,6 @@ def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
         engine.get("docs", "abc")
 
 
-def test_get_keeps_order_and_reports_missing(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    documents = make_documents(5)
-    written = engine.upsert("docs", documents)
-    result = engine.get("docs", ["d0004", "no", "d0000", "d0004", "it's"], include_facets=True)
-    assert [found.id for found in result.documents] == ["d0004", "d0000"]
-    assert result.missing_ids == ("no", "it's")
-    assert result.index_revision == written.revision
-    facets = result.documents[0].facet_embeddings
-    assert facets is not None
-    np.testing.assert_allclose(facets, documents[4].facet_embeddings, rtol=2e-3, atol=1e-3)
-    assert engine.get("docs", ["d0000"]).documents[0].facet_embeddings is None
-
-
 @pytest.mark.parametrize("scale", [1e-30, 1.0, 1e30])
 def test_magnitudes_survive_storage(engine: CollectionEngine, scale: float) -> None:
     facets = (np.random.default_rng(0).standard_normal((2, 32)) * scale).astype(np.float32)
@@ -222,37 +191,6 @@ def test_another_collection_of_the_same_name_is_not_the_one_seen(
         engine.search("docs", SearchRequest(facets=query, top_k=1), seen=seen)
     assert engine.count("docs").num_documents == 0
     assert engine.upsert("docs", documents).num_inserted == 2
-
-
-def test_a_search_that_outlives_its_collection_leaves_no_index_behind(tmp_path: Path) -> None:
-    store = DocumentStore(Database(tmp_path / "documents.sqlite3", SCHEMA))
-    indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection(
-        "docs",
-        CollectionModel(model="toy", model_revision="1", space="toy", num_facets=2, dim=32, search_fields={}),
-    )
-    assert len(indexes.live(record)) == 0
-    store.delete_collection(record)
-    indexes.drop(record)
-    with pytest.raises(NotFoundError, match="during the call"):
-        indexes.live(record)
-    assert indexes.peek(record) is None
-    store.close()
-
-
-def test_pages_list_every_document_once(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    engine.upsert("docs", make_documents(25))
-    seen: list[str] = []
-    token = ""
-    for _ in range(10):
-        page = engine.list_documents("docs", page_size=7, page_token=token)
-        seen += [entry.id for entry in page.documents]
-        engine.delete("docs", ids=[seen[-1]])  # writes between pages shift nothing
-        engine.upsert("docs", [document("a-before")])
-        token = page.next_page_token
-        if not token:
-            break
-    assert seen == [f"d{number:04}" for number in range(25)]
 
 
 def test_pages_of_a_filter(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
@@ -308,18 +246,6 @@ def test_search_matches_reference(
     assert shared >= 0.9 * 60
 
 
-def test_small_collection_matches_reference(
-    engine: CollectionEngine, make_documents: MakeDocuments, make_facets: MakeFacets
-) -> None:
-    documents = make_documents(300)
-    engine.upsert("docs", documents)
-    queries = make_facets(3, 2, 32, seed=9)
-    result = engine.search("docs", SearchRequest(facets=queries, top_k=25))
-    assert (result.exhaustive, result.index_kind) == (True, "exact")
-    for query, hits in zip(queries, result.hits, strict=True):
-        assert [hit.id for hit in hits] == expected_hits(documents, query, 25)
-
-
 def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
     wanted = make_documents(650)[123]
     query = np.stack([wanted.facet_embeddings[0], wanted.facet_embeddings[1] * 3])[None]
@@ -331,16 +257,6 @@ def test_hit_shows_which_facets_met(faiss_engine: CollectionEngine, make_documen
     np.testing.assert_allclose([match.cosine for match in hit.evidence], [1.0, 1.0], atol=1e-3)
     unit = wanted.facet_embeddings[1] / np.linalg.norm(wanted.facet_embeddings[1])
     np.testing.assert_allclose(hit.evidence[0].facet, unit, atol=1e-3)
-
-
-def test_weights_choose_which_facet_counts(engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    documents = make_documents(20)
-    engine.upsert("docs", documents)
-    query = np.stack([documents[3].facet_embeddings[0], documents[8].facet_embeddings[0]])[None]
-    for weights, wanted in (([1.0, 0.0], "d0003"), ([0.0, 2.0], "d0008")):
-        result = engine.search("docs", SearchRequest(facets=query, top_k=1, weights=np.array([weights])))
-        assert ids(result) == [wanted]
-        assert result.hits[0][0].score == pytest.approx(1.0, abs=1e-3)
 
 
 @pytest.mark.parametrize("weights", [[[0.0, 0.0]], [[-1.0, 2.0]], [[np.nan, 1.0]], [[1.0]], [[1.0, 1.0], [1.0, 1.0]]])
@@ -383,31 +299,6 @@ def test_filtered_search_is_never_short(
     assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=Equals("number", -1))).hits == ((),)
 
 
-def test_filter_sees_new_payload_at_once(engine: CollectionEngine) -> None:
-    query = np.ones((1, 1, 32), dtype=np.float32)
-    chosen = Equals("year", 2020)
-    engine.upsert("docs", [document("a", payload={"year": 2020}), document("b")])
-    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, where=chosen))) == ["a"]
-    engine.upsert("docs", [document("a"), document("b", payload={"year": 2020})])
-    assert ids(engine.search("docs", SearchRequest(facets=query, top_k=5, where=chosen))) == ["b"]
-
-
-def test_updates_and_deletes_reach_faiss(faiss_engine: CollectionEngine, make_documents: MakeDocuments) -> None:
-    documents = make_documents(650)
-    query = documents[10].facet_embeddings[None].astype(np.float32)
-    assert ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=1))) == ["d0010"]
-    faiss_engine.delete("docs", ids=["d0010"])
-    assert "d0010" not in ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=650, exact=True)))
-    faiss_engine.upsert("docs", [document("d0011", facet_embeddings=documents[10].facet_embeddings)])
-    for _ in range(2):
-        top = faiss_engine.search("docs", SearchRequest(facets=query, top_k=649)).hits[0]
-        assert top[0].id == "d0011"
-        assert len({hit.id for hit in top}) == len(top) == 649
-        faiss_engine.delete("docs", ids=[f"d{n:04}" for n in range(300, 500)] + ["x"])
-        faiss_engine.upsert("docs", documents[300:500])
-        faiss_engine.maintain()
-
-
 def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> None:
     faiss_engine.delete("docs", where=Range("number", gte=0))
     query = np.ones((2, 1, 32), dtype=np.float32)
@@ -438,21 +329,6 @@ def test_bad_query_is_refused(engine: CollectionEngine, query: NDArray[np.float3
 def test_bad_top_k_is_refused(engine: CollectionEngine, top_k: int) -> None:
     with pytest.raises(InvalidInputError, match="top_k"):
         engine.search("docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=top_k))
-
-
-def test_min_revision_is_honoured(engine: CollectionEngine) -> None:
-    revision = engine.upsert("docs", [document()]).revision
-    query = np.ones((1, 1, 32), dtype=np.float32)
-    assert engine.search("docs", SearchRequest(facets=query, top_k=1, min_revision=revision)).index_revision >= revision
-    assert engine.get("docs", ["a"], min_revision=revision).index_revision >= revision
-    for call in (
-        lambda: engine.search("docs", SearchRequest(facets=query, top_k=1, min_revision=revision + 1)),
-        lambda: engine.get("docs", ["a"], min_revision=revision + 1),
-        lambda: engine.list_documents("docs", min_revision=revision + 1),
-        lambda: engine.count("docs", min_revision=revision + 1),
-    ):
-        with pytest.raises(NotReadyError, match=str(revision + 1)):
-            call()
 
 
 def test_closed_engine_says_so(engine: CollectionEngine) -> None:

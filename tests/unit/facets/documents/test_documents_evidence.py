@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, SearchHit, SearchRequest, Span
-from facets.language.terms import located_terms
 
 TEXT = (
     "Na\u00efve caf\u00e9s sell tea to students. The pump of the engine failed in May. "
@@ -167,13 +166,3 @@ def test_a_text_of_a_megabyte_is_answered(engine: CollectionEngine) -> None:
     engine.upsert("docs", [Document(id="long", text=text, facet_embeddings=np.eye(2, 32))])
     found = engine.search("docs", SearchRequest(texts=["needle"], mode="lexical", top_k=1)).hits[0][0]
     assert found.matched_words == ("needle",)
-
-
-@pytest.mark.parametrize(
-    "text", ["Stra\u00dfe und CAF\u00c9", "cafe\u0301s", "\ufb01nest \u00bd", "AB-1234 x_y", "", "\U0001f600 ok"]
-)
-def test_located_terms_stand_where_they_say(text: str) -> None:
-    found = located_terms(text)
-    assert all(0 <= start < end <= len(text) for _, start, end in found)
-    assert [place for place, *_ in found] == [place for place, *_ in located_terms(" " + text)]
-    assert located_terms("caf\u00e9")[0][0] == located_terms("CAFE\u0301")[0][0]

@@ -7,7 +7,7 @@ import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import count_terms, hash_terms
-from facets.documents.fields import DEFAULT_SEARCH_FIELDS, searched_text
+from facets.documents.fields import searched_text
 from facets.documents.types import JsonValue
 from facets.errors import InvalidInputError
 
@@ -94,13 +94,6 @@ def test_search_fields_of_a_collection_replace_the_default(open_engine: OpenEngi
     assert found(engine, "lovelace") == ["kettle"]
     assert found(engine, "zyzzyva") == []
     assert engine.get_collection("docs").search_fields == {"author.name": 1.0}
-
-
-def test_search_fields_survive_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    engine.close()
-    again = open_engine()
-    assert again.get_collection("docs").search_fields == dict(DEFAULT_SEARCH_FIELDS)
-    assert found(again, "zyzzyva") == ["zyzzyva"]
 
 
 def test_words_of_a_field_count_as_often_as_it_weighs() -> None:

@@ -92,12 +92,6 @@ def test_each_odd_field_is_named_once(engine: CollectionEngine) -> None:
     assert len(told(engine, filter)) == 2
 
 
-def test_write_that_brings_the_field_ends_the_warning(engine: CollectionEngine) -> None:
-    assert told(engine, Equals("pages", 3))
-    engine.upsert("docs", [Document(id="new", text="Text.", payload={"pages": 3}, facet_embeddings=np.eye(1, 2))])
-    assert told(engine, Equals("pages", 3)) == []
-
-
 def test_delete_by_an_odd_filter_says_so(engine: CollectionEngine) -> None:
     done = engine.delete("docs", where=Equals("yaer", 2020))
     assert done.num_deleted == 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedText, Equals, SearchMode, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, Equals, SearchMode, SearchRequest
 from facets.documents.ranking import facets_share, fuse
 from facets.errors import FacetsError, InvalidInputError
 from facets.language.interruption import interrupted_by
@@ -131,40 +131,6 @@ def test_a_score_does_not_go_by_what_else_is_found(engine: CollectionEngine) -> 
     before = score_of_pump()
     engine.upsert("docs", [document("cat", "Cats sleep all day.", facet=9)])
     assert score_of_pump() == pytest.approx(before, abs=1e-6), "the facets of another document"
-
-
-def test_writes_deletes_and_filters_hold_for_words(engine: CollectionEngine) -> None:
-    engine.upsert("docs", [document("pump", "A tractor."), document("new", "The pump works.")])
-    assert found(engine, "pump") == ["new"]
-    assert found(engine, "tractor") == ["pump"]
-    engine.delete("docs", ids=["new"])
-    assert found(engine, "pump") == []
-    size = len(TEXTS["noise"])
-    assert found(engine, "question", where=Equals("size", size)) == ["noise"]
-    assert found(engine, "question", "hybrid", where=Equals("size", size)) == ["noise"]
-    assert found(engine, '"not to be"', where=Equals("size", size)) == ["noise"]
-
-
-def test_words_are_found_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    engine.delete("docs", ids=["valve"])
-    engine.close()
-    again = open_engine()
-    assert found(again, "failed") == ["pump"]
-
-
-def test_words_move_with_a_reindexed_collection(engine: CollectionEngine) -> None:
-    assert found(engine, "cats") == ["cat"]
-    target = TargetModel(
-        name="n",
-        revision="2",
-        num_facets=1,
-        dim=16,
-        encode=lambda texts: [EncodedText(np.ones((1, 16), np.float32)) for _ in texts],
-    )
-    engine.reindex("docs", target)
-    assert found(engine, "cats") == ["cat"]
-    engine.delete("docs", ids=["cat"])
-    assert found(engine, "cats") == []
 
 
 def test_mode_without_what_it_needs_is_refused(engine: CollectionEngine) -> None:

@@ -7,7 +7,7 @@ import pytest
 from numpy.typing import NDArray
 from references import reference_search
 
-from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import decode_units, encode_units
 from facets.documents.types import MAX_NUM_FACETS
 from facets.errors import InvalidInputError
@@ -102,27 +102,6 @@ def test_long_documents_are_found_through_every_state_of_the_index(open_engine: 
         assert engine.count("docs").num_documents == len(documents)
 
 
-def test_facets_of_long_documents_come_back(open_engine: OpenEngine) -> None:
-    engine = open_engine()
-    make_collection(engine)
-    documents = ragged_documents(30, seed=5)
-    engine.upsert("docs", documents)
-    found = engine.get("docs", [document.id for document in documents], include_facets=True).documents
-    for document, stored in zip(documents, found, strict=True):
-        assert stored.facet_embeddings is not None
-        assert stored.facet_spans is not None
-        np.testing.assert_allclose(stored.facet_embeddings, document.facet_embeddings, atol=0.02)
-        np.testing.assert_array_equal(stored.facet_spans, document.facet_spans)
-    again = [
-        Document(
-            id=f"again-{one.id}", text=one.text, facet_embeddings=one.facet_embeddings, facet_spans=one.facet_spans
-        )
-        for one in found
-        if one.facet_embeddings is not None
-    ]
-    assert engine.upsert("docs", again).num_inserted == len(documents), "what was read can be written"
-
-
 def test_a_few_long_documents_do_not_hide_the_others(open_engine: OpenEngine) -> None:
     """Every facet of two documents is closer to the query than any other: they fill the list of the best facets."""
     rng = np.random.default_rng(0)
@@ -149,25 +128,3 @@ def test_another_number_of_facets_is_refused(open_engine: OpenEngine, num: int, 
     with pytest.raises(InvalidInputError, match=r"documents\[0\]\.facet_embeddings.*expected.*\[3, 32\]"):
         engine.upsert("docs", [Document(id="a", text="a", facet_embeddings=np.ones((num, DIM)), facet_spans=places)])
     assert engine.count("docs").num_documents == 0
-
-
-def test_long_documents_move_to_another_model(open_engine: OpenEngine) -> None:
-    engine = open_engine(exact_max_facets=100)
-    make_collection(engine)
-    documents = ragged_documents(120, seed=7)
-    engine.upsert("docs", documents)
-    engine.maintain()
-    turned = {document.id: np.roll(document.facet_embeddings, 1, axis=1) for document in documents}
-    at = iter(documents)
-
-    def encode(texts: list[str]) -> list[EncodedText]:
-        own = [next(at) for _ in texts]
-        return [EncodedText(turned[one.id], one.facet_spans) for one in own]
-
-    target = TargetModel(name="new", revision="2", num_facets=3, dim=DIM, encode=encode)  # type: ignore[arg-type]
-    assert engine.reindex("docs", target).done
-    moved = [
-        Document(id=one.id, text=one.text, facet_embeddings=turned[one.id], facet_spans=one.facet_spans)
-        for one in documents
-    ]
-    assert assert_found(engine, moved, num_facets=2, exact=True) >= 0.99

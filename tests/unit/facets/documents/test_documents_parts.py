@@ -137,17 +137,6 @@ def test_documents_are_ranked_as_by_comparing_everything(open_engine: OpenEngine
         np.testing.assert_allclose([hit.score for hit in hits], [best[id] for id in wanted], atol=2e-3)
 
 
-def test_a_document_comes_back_whole(books: CollectionEngine) -> None:
-    (document,) = books.get("docs", ["crane"], include_facets=True).documents
-    given = book("crane", CRANE)
-    assert (document.text, document.parts) == (given.text, tuple(given.parts))
-    assert (document.num_tokens, document.num_read) == (100, 90)
-    assert document.facet_embeddings is not None and document.facet_spans is not None
-    np.testing.assert_allclose(document.facet_embeddings, given.facet_embeddings, atol=2e-2)
-    assert document.facet_spans.tolist() == given.facet_spans.tolist()  # type: ignore[union-attr]  # it has some
-    assert books.list_documents("docs").documents[1].parts == ()
-
-
 @pytest.mark.parametrize(("include_facets", "most"), [(False, 260), (True, 1700)])
 def test_a_page_ends_where_its_documents_have_too_many_bytes(
     books: CollectionEngine, monkeypatch: pytest.MonkeyPatch, include_facets: bool, most: int
@@ -205,20 +194,6 @@ def test_nothing_of_a_deleted_document_is_left_on_disk(books: CollectionEngine, 
     with sqlite3.connect(tmp_path / "data" / "documents.sqlite3") as connection:
         for table in ("documents", "document_parts", "facets", "facet_parts", "terms"):
             assert connection.execute(f"SELECT count(*) FROM {table}").fetchone() == (0,), table
-
-
-def test_parts_survive_a_restart_and_are_never_taken_for_others(
-    books: CollectionEngine, open_engine: OpenEngine
-) -> None:
-    asked = SearchRequest(facets=facets_of(1)[None], texts=["monday"], top_k=5, group=False)
-    before = books.search("docs", asked).hits
-    books.close()
-    again = open_engine()
-    assert [[hit.text for hit in hits] for hits in again.search("docs", asked).hits] == [
-        [hit.text for hit in hits] for hits in before
-    ]
-    again.upsert("docs", [book("next", ["Something else. "], seed=300)])
-    assert again.get("docs", ["crane"]).documents[0].text == "".join(CRANE)
 
 
 def test_a_damaged_part_is_left_out_and_named_and_the_others_answer(

@@ -10,12 +10,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from facets.documents import CollectionEngine, Document, EncodedText, EngineConfig, Equals, SearchRequest, TargetModel
-from facets.documents.index_manager import IndexManager
-from facets.documents.records import CollectionModel
-from facets.documents.store import SCHEMA, DocumentStore
+from facets.documents import CollectionEngine, Document, EncodedText, EngineConfig, SearchRequest, TargetModel
 from facets.errors import NotFoundError, NotReadyError
-from facets.storage.database import Database
 
 OpenEngine = Callable[..., CollectionEngine]
 NUM_FACETS, DIM = 3, 64  # of the new model; the old one has 2 and 32
@@ -99,69 +95,6 @@ def test_collection_answers_as_it_was_until_it_has_moved(filled: CollectionEngin
         assert [info.name for info in filled.list_collections()] == ["docs"]
     assert steps >= 3
     assert_moved(filled, texts_of(filled))
-
-
-def test_moved_collection_is_searched_by_filter_at_once(filled: CollectionEngine) -> None:
-    filled.reindex("docs", target())
-    found = filled.search(
-        "docs", SearchRequest(facets=vectors(["first text of 7"]), top_k=1, where=Equals("version", "first"))
-    )
-    assert (found.hits[0][0].id, found.index_revision) == ("d7", filled.revision)
-
-
-def test_every_revision_that_a_read_returns_may_be_searched_for(filled: CollectionEngine) -> None:
-    filled.reindex("docs", target(), budget_s=0.0)
-    revision = filled.get("docs", ["d1"]).index_revision
-    found = filled.search(
-        "docs", SearchRequest(facets=vectors(["first text of 7"], 2, 32), top_k=1, min_revision=revision)
-    )
-    assert found.index_revision >= revision
-
-
-def test_reader_that_is_late_is_sent_again_even_when_the_replaced_documents_are_gone(tmp_path: Path) -> None:
-    store = DocumentStore(Database(tmp_path / "documents", SCHEMA))
-    indexes = IndexManager(store, tmp_path, EngineConfig(background=False))
-    record = store.create_collection(
-        "docs",
-        CollectionModel(model="toy", model_revision="1", space="toy", num_facets=2, dim=32, search_fields={}),
-    )
-    copy = store.begin_copy(
-        record,
-        CollectionModel(
-            model="other", model_revision="new", space="o", num_facets=NUM_FACETS, dim=DIM, search_fields={}
-        ),
-    )
-    store.replace_by_copy(record, copy)
-    for _ in range(2):
-        with pytest.raises(NotReadyError, match="send it again"):
-            indexes.live(record)
-        store.delete_retired(10)
-    store.close()
-
-
-def test_writes_made_meanwhile_are_kept(filled: CollectionEngine) -> None:
-    calls = []
-
-    def encode_beside_writes(texts: Sequence[str]) -> NDArray[np.float32]:
-        calls.append(len(texts))
-        number = len(calls)
-        if number <= 6:
-            filled.upsert("docs", documents(number, 150 + number, 1000 + number, version=f"write {number}"))
-            filled.delete("docs", ids=[f"d{20 + number}", f"d{170 + number}"])
-        if number == 3:
-            filled.delete("docs", where=Equals("version", "write 1"))
-        return vectors(texts)
-
-    assert filled.reindex("docs", target(encode_beside_writes)).done
-    expected = {f"d{n}": f"first text of {n}" for n in range(200)}
-    for number in range(1, 7):
-        for n in (number, 150 + number, 1000 + number):
-            expected[f"d{n}"] = f"write {number} text of {n}"
-        for n in (20 + number, 170 + number):
-            del expected[f"d{n}"]
-        if number == 3:
-            expected = {id: text for id, text in expected.items() if not text.startswith("write 1")}
-    assert_moved(filled, dict(sorted(expected.items())))
 
 
 def test_writer_that_never_rests_neither_stops_the_move_nor_loses_a_write(filled: CollectionEngine) -> None:

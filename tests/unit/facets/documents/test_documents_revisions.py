@@ -22,32 +22,6 @@ def two(engine: CollectionEngine, make_documents: MakeDocuments) -> CollectionEn
     return engine
 
 
-def test_number_of_documents_follows_every_write(two: CollectionEngine, make_documents: MakeDocuments) -> None:
-    def num_documents() -> list[int]:
-        counted = [two.count(name).num_documents for name in ("docs", "other")]
-        assert counted == [info.num_documents for info in two.list_collections()]
-        assert counted[0] == len(two.list_documents("docs").documents)
-        return counted
-
-    assert num_documents() == [20, 0]
-    two.upsert("docs", make_documents(25))
-    assert num_documents() == [25, 0]
-    two.delete("docs", ids=["d0001", "none"])
-    two.delete("docs", where=Equals("even", True))
-    assert num_documents() == [11, 0]
-    assert two.delete_collection("docs").num_deleted == 11
-
-
-def test_neither_search_nor_upsert_counts(
-    two: CollectionEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(StoreView, "count", lambda *_: pytest.fail("the collection was counted"))
-    record = two.record("docs")
-    two.upsert("docs", make_documents(3, prefix="new"), seen=record)
-    assert len(two.search("docs", SearchRequest(facets=QUERY, top_k=30), seen=record).hits[0]) == 23
-    assert two.get_collection("docs").num_documents == 23
-
-
 def test_revision_of_a_collection_moves_with_its_own_writes_only(
     two: CollectionEngine, make_documents: MakeDocuments
 ) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
+from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.errors import InvalidInputError
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -72,28 +72,3 @@ def test_impossible_spans_and_counts_are_refused(
     with pytest.raises(InvalidInputError, match=field):
         engine.upsert("docs", [document("fine"), document("bad", **changes)])
     assert engine.count("docs").num_documents == 0
-
-
-def test_a_collection_remembers_its_space(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    made = engine.create_collection(
-        "passages", model="p", model_revision="1", space="all-MiniLM-L6-v2", num_facets=2, dim=32
-    )
-    assert made.space == "all-MiniLM-L6-v2"
-    assert engine.get_collection("docs").space == "toy@1"
-    engine.close()
-    assert open_engine().record("passages").space == "all-MiniLM-L6-v2"
-
-
-def test_a_moved_collection_has_the_space_spans_and_counts_of_the_new_model(engine: CollectionEngine) -> None:
-    engine.upsert("docs", [document()])
-
-    def encode(texts: object) -> list[EncodedText]:
-        facets = np.ones((3, 16), dtype=np.float32)
-        return [EncodedText(facets, np.array([[0, 3], [3, 5], [0, 0]]), num_tokens=11, num_read=10)]
-
-    target = TargetModel(name="n", revision="2", space="s", num_facets=3, dim=16, encode=encode)
-    assert engine.reindex("docs", target).done
-    assert engine.get_collection("docs").space == "s"
-    moved = engine.get("docs", ["a"], include_facets=True).documents[0]
-    assert moved.facet_spans is not None
-    assert (moved.facet_spans.tolist(), moved.num_tokens, moved.num_read) == ([[0, 3], [3, 5], [0, 0]], 11, 10)

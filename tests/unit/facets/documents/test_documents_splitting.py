@@ -136,18 +136,18 @@ def test_any_text_is_cut_into_all_of_it(pieces: list[tuple[str, int]]) -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "word " * 600_000,
-        "x" * 3_000_000,
-        "".join(f"# {n}\n\n" for n in range(100_000)),
-        "a\f" * 100_000,
-        ". " * 500_000,
+        "word " * 100_000,
+        "x" * 500_000,
+        "".join(f"# {n}\n\n" for n in range(20_000)),
+        "a\f" * 20_000,
+        ". " * 100_000,
     ],
-    ids=["no stop", "no space", "100,000 headings", "100,000 empty pages", "stops"],
+    ids=["no stop", "no space", "20,000 headings", "20,000 empty pages", "stops"],
 )
 def test_endless_texts_take_linear_time(text: str) -> None:
     start = time.process_time()
     parts = split_text(text)
-    assert time.process_time() - start < 20
+    assert time.process_time() - start < 4
     assert_whole(text, parts)
     assert all(part.end - part.start <= LONGEST_WHOLE_CHARS for part in parts)
 

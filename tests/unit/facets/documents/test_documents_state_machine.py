@@ -5,7 +5,6 @@ import tempfile
 from pathlib import Path
 
 import numpy as np
-import pytest
 from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
@@ -120,7 +119,7 @@ class EngineMachine(RuleBasedStateMachine):
             shutil.rmtree(self.folder)
 
 
-TestEngine = pytest.mark.slow(EngineMachine.TestCase)
+TestEngine = EngineMachine.TestCase
 TestEngine.settings = settings(
-    max_examples=15, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=8, stateful_step_count=20, deadline=None, suppress_health_check=list(HealthCheck)
 )
