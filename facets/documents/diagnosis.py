@@ -58,8 +58,7 @@ class CollectionMap:
 def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
     """Lays out a collection by the mean facet of each document; a long document is represented by its first part.
 
-    ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000. Raises
-    InvalidInputError if the collection is empty or ``max_documents`` is too large.
+    ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
     """
     if max_documents > _MAX_ROWS:
         raise InvalidInputError(f"is {max_documents}, the limit is {_MAX_ROWS}", path="max_documents")
@@ -94,9 +93,6 @@ def diagnose_collection(
     """Describes the vectors of a collection, and with queries the recall of its index.
 
     ``queries_QD``: vectors of questions in its space, or ``[0, D]``. ``seed``: of the samples of a large collection.
-
-    Raises:
-        InvalidInputError: The collection is empty, or the queries have another dimension.
     """
     if queries_QD.ndim != 2 or queries_QD.shape[1] != record.dim or len(queries_QD) > MAX_DIAGNOSE_QUERIES:
         expected = f"expected at most {MAX_DIAGNOSE_QUERIES} of {record.dim} dimensions"

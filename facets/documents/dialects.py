@@ -206,7 +206,10 @@ class Dialect:
                 expression, parameters = self.filter_sql(AnyOf(filters))
                 return f"(NOT {expression})", parameters
             case _:
-                terms = [self.on_field(self.conditions[name], filter.field, *value) for name, *value in _tests(filter)]
+                terms = [
+                    self.on_field(self.conditions[test].replace("{comparison}", comparison), filter.field, *value)
+                    for test, comparison, *value in _tests(filter)
+                ]
                 expression, parameters = _joined(terms, " AND ", if_empty="1 = 1")
                 return f"COALESCE({expression}, FALSE)", parameters
 
@@ -216,30 +219,20 @@ def _joined(parts: Sequence[Sql], operator: str, *, if_empty: str) -> Sql:
     return f"({expression})", [parameter for _, parameters in parts for parameter in parameters]
 
 
-def _tests(condition: Condition) -> Sequence[tuple[str, *tuple[object, ...]]]:
-    """The tests of a condition, all of which must pass: a name in ``Dialect.conditions``, and the value if any."""
+def _tests(condition: Condition) -> Sequence[tuple[str, str, *tuple[object, ...]]]:
+    """The tests of a condition, all of which must pass: name in ``Dialect.conditions``, comparison, value if any."""
     match condition:
         case Exists():
-            return [("exists",)]
+            return [("exists", "")]
         case Equals(_, value):
-            return [("one of", [value])]
+            return [("one of", "", [value])]
         case OneOf(_, values):
-            return [("one of", list(values))]
+            return [("one of", "", list(values))]
         case Contains(_, value):
-            return [("contains", [value])]
+            return [("contains", "", [value])]
         case Range():
-            return [
-                (f"{'string' if isinstance(bound, str) else 'number'} {comparison}", bound)
-                for comparison, bound in bounds_of(condition)
-            ]
-
-
-def _comparisons(template: str, **types: str) -> dict[str, str]:
-    return {
-        f"{kind} {comparison}": template.replace("{type}", type).replace("{comparison}", comparison)
-        for kind, type in types.items()
-        for comparison in (">", ">=", "<", "<=")
-    }
+            bounds = bounds_of(condition)
+            return [("string" if isinstance(bound, str) else "number", sign, bound) for sign, bound in bounds]
 
 
 # Text is read as bytes, since damaged text may not be valid UTF-8; the checksum reports the damage. Integers and floats
@@ -263,11 +256,9 @@ SQLITE = Dialect(
         "contains": "json_type({field}) = 'array' AND EXISTS (SELECT 1 FROM json_each({field}) AS item, json_each(?) "
         "AS value WHERE replace(item.type, 'integer', 'real') = replace(value.type, 'integer', 'real') "
         "AND item.atom IS value.atom)",
-        **_comparisons(
-            "json_type({field}) IN ({type}) AND json_extract({field}) {comparison} json_extract(?, '$')",
-            number="'integer', 'real'",
-            string="'text'",
-        ),
+        "number": "json_type({field}) IN ('integer', 'real') "
+        "AND json_extract({field}) {comparison} json_extract(?, '$')",
+        "string": "json_type({field}) = 'text' AND json_extract({field}) {comparison} json_extract(?, '$')",
     },
 )
 # `jsonb` compares numbers as decimals, and strings by the collation of the database.
@@ -287,11 +278,9 @@ POSTGRES = Dialect(
         "exists": "{field} IS NOT NULL",
         "one of": "{field} IN (SELECT jsonb_array_elements(?::jsonb))",
         "contains": "jsonb_typeof({field}) = 'array' AND {field} @> ?::jsonb",
-        **_comparisons("jsonb_typeof({field}) = '{type}' AND {field} {comparison} ?::jsonb", number="number"),
-        **_comparisons(
-            "jsonb_typeof({field}) = '{type}' AND ({field} #>> '{}') COLLATE \"C\" {comparison} (?::jsonb #>> '{}')",
-            string="string",
-        ),
+        "number": "jsonb_typeof({field}) = 'number' AND {field} {comparison} ?::jsonb",
+        "string": "jsonb_typeof({field}) = 'string' "
+        "AND ({field} #>> '{}') COLLATE \"C\" {comparison} (?::jsonb #>> '{}')",
     },
 )
 

@@ -56,10 +56,7 @@ class EncodedBatch:
     terms: list[TermCounts]  # of each part with its headings and searched fields
 
     def paged(self, rows_P: NDArray[np.int64], num_facets: int) -> tuple[NDArray[np.int64], NDArray[np.float16]]:
-        """The facets of the parts at these rows as an index takes them, equal to what is read back from the store.
-
-        Returns the row of each place, ``[S]``, and unit-norm facets, ``[S, K, D]``.
-        """
+        """The row of each place, ``[S]``, and unit-norm facets ``[S, K, D]``, as they are read back from the store."""
         rows_S, units_SKD = paged(rows_P, decode_units(self.codes), self.starts, num_facets=num_facets)
         return rows_S, units_SKD.astype(np.float16, copy=False)
 
@@ -104,12 +101,7 @@ def _check_id(id: str, path: ErrorPath) -> None:
 
 
 def encode_payload(payload: Mapping[str, JsonValue], *, path: ErrorPath) -> str:
-    """The payload of a document as compact JSON.
-
-    Raises:
-        InvalidInputError: It is not an object of JSON values, contains NaN, infinity or NUL, is nested deeper than
-            ``MAX_PAYLOAD_DEPTH``, or has more than ``MAX_PAYLOAD_BYTES`` bytes of UTF-8.
-    """
+    """The payload of a document as compact JSON; raises InvalidInputError if it breaks a limit."""
     if not isinstance(payload, Mapping):
         raise InvalidInputError(f"must be a JSON object, got {type(payload).__name__}", path=path)
     if not payload:
@@ -213,10 +205,7 @@ def _parts_of(document: Document, model: CollectionModel) -> Iterator[tuple[Sear
 
 
 def check_facets(facets: NDArray[np.floating], shape: tuple[int, int], has_spans: bool, path: ErrorPath) -> None:
-    """Raises InvalidInputError unless these are facets of one part of a document; ``shape``: K and D.
-
-    With spans there may be more than K.
-    """
+    """Raises InvalidInputError unless these are facets of one part, ``[K, D]``; with spans there may be more than K."""
     if not isinstance(facets, np.ndarray) or not np.issubdtype(facets.dtype, np.floating):
         kind = facets.dtype if isinstance(facets, np.ndarray) else type(facets).__name__
         raise InvalidInputError(f"must be an array of floats, got {kind}", path=path)

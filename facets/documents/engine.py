@@ -68,7 +68,7 @@ class CollectionEngine:
 
     Raises (every method): StorageError if the store cannot be read or written; the call stored nothing. NotReadyError
     if ``min_revision`` lies in the future. NotFoundError (``resource_type="collection"``) if there is no such
-    collection.
+    collection. InvalidInputError if an argument is invalid; nothing was stored.
 
     Example:
         >>> import tempfile
@@ -86,9 +86,7 @@ class CollectionEngine:
     def open(cls, data_dir: str | Path, config: EngineConfig | None = None) -> "CollectionEngine":
         """Opens a data directory, creating it if missing, and loads every index. One engine at a time may use it.
 
-        Raises:
-            StorageError: The directory is in use by another process (its pid is named), cannot be written, holds
-                another database, or has lost its store or its last writes.
+        Raises StorageError if the directory is in use, cannot be written, or has lost its store or its last writes.
         """
         config = config or EngineConfig()
         directory = Path(data_dir)
@@ -174,7 +172,6 @@ class CollectionEngine:
                 :mod:`facets.documents.fields`. None: ``DEFAULT_SEARCH_FIELDS``.
 
         Raises:
-            InvalidInputError: An argument is invalid.
             ConflictError: The collection exists.
         """
         check_collection_name(name)
@@ -247,9 +244,6 @@ class CollectionEngine:
             documents: At most ``MAX_BATCH_DOCUMENTS`` with different ids.
             seen: Record of the collection for whose model the facets were made.
             check: Called in the write transaction before anything is written; may raise.
-
-        Raises:
-            InvalidInputError: A document breaks a rule of :class:`facets.documents.Document`.
         """
         record = self.record(name, seen)
         batch = encode_documents(documents, record)
@@ -263,11 +257,7 @@ class CollectionEngine:
         return UpsertResult(revision=write.revision, num_inserted=num_inserted, num_updated=write.num_removed)
 
     def delete(self, name: str, *, ids: Sequence[str] | None = None, where: Filter | None = None) -> DeleteResult:
-        """Deletes documents by id or by filter, all of them or none; unknown ids are ignored.
-
-        Raises:
-            InvalidInputError: Not exactly one of ``ids`` and ``where`` is given, or it is invalid.
-        """
+        """Deletes documents by id or by filter (exactly one is given), all or none; unknown ids are ignored."""
         if (ids is None) == (where is None):
             raise InvalidInputError("or where must be given, got both or neither", path="ids")
         if ids is not None:
@@ -285,11 +275,7 @@ class CollectionEngine:
     def get(
         self, name: str, ids: Sequence[str], *, include_facets: bool = False, min_revision: int | None = None
     ) -> GetResult:
-        """Documents by id, at most ``MAX_BATCH_DOCUMENTS``; repeated ids are answered once.
-
-        Raises:
-            InvalidInputError: Invalid ids, or several documents that exceed ``MAX_READ_BYTES`` together.
-        """
+        """Documents by id, at most ``MAX_BATCH_DOCUMENTS`` of ``MAX_READ_BYTES``; repeated ids are answered once."""
         check_ids(ids, path=("ids",))
         with self._store.view() as view:
             record = view.collection(name)
@@ -328,9 +314,6 @@ class CollectionEngine:
             where: Only documents whose payload matches.
             include_facets: Whether to read the facet embeddings.
             min_revision: The read must see the writes up to this revision.
-
-        Raises:
-            InvalidInputError: An invalid page size or filter, or the page token of another listing.
         """
         if not 1 <= page_size <= MAX_PAGE_SIZE:
             raise InvalidInputError(f"must be 1 to {MAX_PAGE_SIZE}, got {page_size}", path="page_size")
@@ -382,9 +365,6 @@ class CollectionEngine:
             request: The queries, and which hits to return.
             curve: Gives hits their confidence; None: hits have none.
             seen: Record of the collection for which the queries were encoded.
-
-        Raises:
-            InvalidInputError: The request is invalid for this collection.
         """
         validate(request.where)
         record = self.record(name, seen, indexed=request.min_revision)

@@ -20,11 +20,7 @@ _POLL_S = 0.5  # used when notifications of writes do not arrive
 
 
 class Follower:
-    """Keeps indexes at the revision of their store; thread-safe.
-
-    Attributes:
-        revision: The revision that all indexes have reached.
-    """
+    """Keeps indexes at the revision of their store; thread-safe."""
 
     def __init__(self, store: DocumentStore, indexes: IndexManager, revision: int) -> None:
         self._store = store
@@ -33,7 +29,7 @@ class Follower:
         self._lost: LostRevisions = ()
         self._closing = False
         self._thread: threading.Thread | None = None
-        self.revision = revision
+        self.revision = revision  # that all indexes have reached
         self.catch_up()
 
     def start(self) -> None:
@@ -70,11 +66,7 @@ class Follower:
         return record if record is None or seen is None or seen.number == record.number else None
 
     def catch_up(self) -> None:
-        """Applies everything that was written to a shared store.
-
-        Raises:
-            StorageError: The store cannot be read; the indexes stay unchanged.
-        """
+        """Applies everything that was written to a shared store."""
         if not self._store.is_shared:
             return
         with self._indexes.write_lock, self._store.view() as view:

@@ -166,10 +166,7 @@ class IndexManager:
         self._thread: threading.Thread | None = None
 
     def open(self, records: Iterable[CollectionRecord]) -> None:
-        """Loads all indexes and starts the maintenance thread.
-
-        A collection that cannot be read is logged and tried again when it is searched.
-        """
+        """Loads all indexes and starts maintenance; a search tries a collection again that cannot be read."""
         paths = set()
         for record in records:
             self._wake.set()
@@ -202,10 +199,7 @@ class IndexManager:
     def live(self, record: CollectionRecord) -> LiveIndex:
         """The facet index of a collection; loads it if it is not in memory.
 
-        Raises:
-            NotFoundError: The collection was deleted.
-            NotReadyError: The collection moved to another model.
-            StorageError: The store cannot be read.
+        Raises NotFoundError if the collection was deleted, NotReadyError if it moved to another model.
         """
         return self._loaded(self._live, record, self._load)
 
@@ -357,13 +351,12 @@ class IndexManager:
     def maintain(self) -> None:
         """Builds, folds and purges what is due, saves snapshots, deletes retired collections.
 
-        Raises:
-            Exception: The error of the first collection that failed, after all others were maintained.
+        Raises the error of the first collection that failed, after all others were maintained.
         """
+        errors: list[Exception] = []
         with self._maintenance_lock:
             while not self._closing.is_set() and self._store.delete_retired(_RETIRED_AT_A_TIME):
                 pass
-            first_error: Exception | None = None
             for number, live in list(self._live.items()):
                 record = self._records.get(number)
                 if record is None or self._closing.is_set():
@@ -373,9 +366,9 @@ class IndexManager:
                 except Stopped:
                     raise
                 except Exception as error:
-                    first_error = first_error or error
-            if first_error is not None:
-                raise first_error
+                    errors.append(error)
+        if errors:
+            raise errors[0]
 
     def _maintain(self, record: CollectionRecord, live: LiveIndex) -> None:
         with suppress(NotFoundError, NotReadyError):  # deleted or moved in between

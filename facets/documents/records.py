@@ -130,12 +130,7 @@ class DocumentRows:
         return rows
 
     def first_rows_of(self, rows: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each row, the first row of its document; rows of other documents are returned unchanged.
-
-        Example:
-            >>> DocumentRows(np.array([3, 9]), np.array([2, 3])).first_rows_of(np.array([4, 5, 11])).tolist()
-            [3, 5, 9]
-        """
+        """For each row, the first row of its document; rows of other documents are returned unchanged."""
         if not len(self.firsts):
             return rows
         places = np.maximum(np.searchsorted(self.firsts, rows, side="right") - 1, 0)
@@ -145,12 +140,7 @@ class DocumentRows:
 
 
 def check_revision(revision: int, min_revision: int | None, lost: LostRevisions = ()) -> int:
-    """Returns the revision if it is at least ``min_revision``.
-
-    Raises:
-        NotReadyError: It is lower.
-        WritesLostError: ``min_revision`` belongs to a write that was lost.
-    """
+    """The revision; raises NotReadyError if it is below ``min_revision``, WritesLostError if that write was lost."""
     if min_revision is None:
         return revision
     for after, before in lost:

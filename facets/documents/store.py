@@ -166,23 +166,15 @@ class _Writer(StoreView):
     ) -> int:
         """Updates revision and counts of a collection; returns the new revision.
 
-        ``added_parts``: number of parts of each document added.
-
-        Raises:
-            NotFoundError: The collection was deleted.
-            NotReadyError: The collection moved to another model.
+        ``added_parts``: number of parts of each document added. Raises as :meth:`collection_unchanged`.
         """
         revision = self.next_revision()
+        num_documents = len(added_parts) - len(removed.firsts)
+        num_parts = int(added_parts.sum() - removed.counts.sum())
         cursor = self.connection.execute(
             "UPDATE collections SET revision = ?, num_documents = num_documents + ?, num_parts = num_parts + ? "
             "WHERE number = ? AND state = ?",
-            (
-                revision,
-                len(added_parts) - len(removed.firsts),
-                int(added_parts.sum() - removed.counts.sum()),
-                record.number,
-                record.state,
-            ),
+            (revision, num_documents, num_parts, record.number, record.state),
         )
         if not cursor.rowcount:  # another server deleted or moved it
             raise self._changed_meanwhile(record)
@@ -233,12 +225,9 @@ class _Writer(StoreView):
         removed: DocumentRows,
     ) -> StoreWrite:
         """Describes a write, and logs it for the indexes of other servers."""
+        num_removed, removed_parts = len(removed.firsts), removed.parts
         write = StoreWrite(
-            revision=revision,
-            added=added,
-            removed=removed.parts,
-            num_added=num_added,
-            num_removed=len(removed.firsts),
+            revision=revision, added=added, removed=removed_parts, num_added=num_added, num_removed=num_removed
         )
         if self.dialect.is_shared:
             row = (revision, record.number, *(rows.astype("<i8").tobytes() for rows in (write.added, write.removed)))
@@ -248,12 +237,7 @@ class _Writer(StoreView):
 
 
 class DocumentStore:
-    """Collections and documents in one database; thread-safe, writes run one at a time.
-
-    Attributes:
-        store_id: Id of the store, which never changes.
-        is_shared: Whether other processes may write, too.
-    """
+    """Collections and documents in one database; thread-safe, writes run one at a time."""
 
     def __init__(self, database: SqlDatabase, dialect: Dialect = SQLITE) -> None:
         self.database = database
@@ -276,11 +260,7 @@ class DocumentStore:
             yield _Writer(connection, self._dialect)
 
     def create_collection(self, name: str, model: CollectionModel) -> CollectionRecord:
-        """Creates a collection.
-
-        Raises:
-            ConflictError: The name is taken.
-        """
+        """Creates a collection; raises ConflictError if the name is taken."""
         values = {"name": name, "created_us": time.time_ns() // 1000}
         with self._write() as writer:
             if writer.connection.execute("SELECT 1 FROM collections WHERE name = ?", (name,)).fetchone():
@@ -307,8 +287,7 @@ class DocumentStore:
     ) -> StoreWrite:
         """Stores an encoded batch, replacing documents of the same ids.
 
-        ``revisions``: of the documents; None: that of the write. ``check``: called inside the transaction, before
-        anything is written; may raise.
+        ``revisions``: of the documents; None: that of the write. ``check``: called in the transaction first; may raise.
         """
         rows = _BatchRows(batch, self._dialect)
         with self._write() as writer:
@@ -338,11 +317,7 @@ class DocumentStore:
             return writer.log(record, writer.count_write(record, removed=documents), removed=documents)
 
     def begin_copy(self, record: CollectionRecord, model: CollectionModel) -> CollectionRecord:
-        """Creates an empty copy of a collection for another model or other fields; it must be the only copy.
-
-        Raises:
-            NotFoundError: The collection was deleted.
-        """
+        """Creates an empty copy of a collection for another model or other fields; it must be the only copy."""
         with self._write() as writer:
             current = writer.collection_unchanged(record)
             values = {"name": f"{record.name}#copy", "state": CollectionState.BUILDING, "replaces": record.number}
@@ -423,7 +398,7 @@ def open_store(directory: Path, config: EngineConfig) -> DocumentStore:
 
     Raises:
         ConflictError: The directory contains a store, but the settings name PostgreSQL.
-        StorageError: The store cannot be opened, or is not the one that the directory was created with.
+        StorageError: The store cannot be opened, or the directory was created with another one.
     """
     url = config.store.get_secret_value()
     if url == "sqlite":
@@ -447,11 +422,7 @@ def open_store(directory: Path, config: EngineConfig) -> DocumentStore:
 
 
 def examine_postgres(url: str, directory: Path) -> Iterator[str]:
-    """Yields lines that describe the PostgreSQL store of the settings; changes nothing.
-
-    Raises:
-        StorageError: A server could not use it; the message gives the cause.
-    """
+    """Yields lines that describe a PostgreSQL store; raises StorageError if a server could not use it."""
     with closing(PostgresDatabase(url, postgres_schema(), create=False)) as database:
         database.check_place()
         with database.read() as connection:

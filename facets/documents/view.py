@@ -291,7 +291,10 @@ class StoreView:
         return np.sort(_first_column(self._connection.execute(self._existing, (row_list, row_list))))
 
     def documents(self, rows: NDArray[np.int64]) -> dict[int, StoredDocument]:
-        """The documents at these first rows, without facets; missing rows are skipped; raises as :meth:`passages`."""
+        """The documents at these first rows, without facets; missing rows are skipped.
+
+        Raises DamagedDocumentsError if checksums differ or parts are missing.
+        """
         statement = f"SELECT row, num_parts FROM documents WHERE {self._sql.row_in}"
         found = document_rows_from(self._connection.execute(statement, (_json_list(rows),)))
         passages: dict[int, list[Passage]] = {row: [] for row in found.firsts.tolist()}
@@ -314,11 +317,7 @@ class StoreView:
         }
 
     def passages(self, rows: NDArray[np.int64]) -> dict[int, Passage]:
-        """The parts at these rows; missing rows are skipped.
-
-        Raises:
-            DamagedDocumentsError: Documents or parts do not match their checksums, or parts are missing.
-        """
+        """The parts at these rows; missing rows are skipped; raises DamagedDocumentsError if checksums differ."""
         blob = self._sql.blob
         columns = (
             "given.value, documents.row, collection, revision, documents.checksum, num_tokens, num_read, num_parts, "
@@ -388,12 +387,7 @@ class StoreView:
         return np.array(existing, dtype=np.int64), terms
 
     def facets(self, record: CollectionRecord, rows: NDArray[np.int64]) -> StoredFacets:
-        """The facets at these rows, in their order.
-
-        Raises:
-            DamagedDocumentsError: Facets are missing or do not match their checksum.
-            DamagedError: The size of facets differs from that of the collection.
-        """
+        """The facets at these rows, in their order; raises DamagedDocumentsError if some are missing or damaged."""
         norms, spans, units = map(self._sql.blob, ("norms", "spans", "units"))
         statement = f"SELECT row, checksum, {norms}, {spans}, {units} FROM facets WHERE {self._sql.row_in}"
         cursor = self._connection.execute(statement, (_json_list(rows),))

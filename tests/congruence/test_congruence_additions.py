@@ -15,7 +15,6 @@ from facets.documents import CollectionEngine
 from facets.documents.dialects import postgres_schema
 from facets.documents.migration import move_to_directory, move_to_postgres
 from facets.errors import ConflictError, StoreAwayError
-from facets.language.interruption import interrupted_by
 from facets.model.loading import load
 from facets.papers.engine import PaperEngine
 from facets.papers.model import PaperModel
@@ -24,7 +23,6 @@ from facets.papers.store import SCHEMA as PAPERS
 from facets.relations.additions import SCHEMA as RELATIONS
 from facets.relations.engine import RelationEngine
 from facets.relations.model import RelationModel
-from facets.relations.results import Relation
 from facets.storage.postgres import PostgresDatabase
 from facets.storage.records import Record, RecordStore, record_schema
 from facets.storage.sql import SqlDatabase
@@ -94,22 +92,6 @@ def test_what_one_server_adds_the_other_has(
     wait_until(lambda: one.size(CandidateKind.AUTHORS) == two.size(CandidateKind.AUTHORS))
     fresh = PaperEngine(papers, data_dir=shared())
     wait_until(lambda: hits(one) == hits(two) == hits(fresh))  # the author of both was fitted to the papers of both
-
-
-def test_a_caller_in_a_hurry_keeps_nobody_from_what_others_added(
-    shared: Callable[[], PostgresDatabase], relations: RelationModel
-) -> None:
-    def too_late() -> None:
-        raise TimeoutError
-
-    one, two = (RelationEngine(relations, data_dir=shared()) for _ in range(2))
-    mentor = one.add_relation("mentor", ["$ARG1 taught $ARG2"])
-
-    def found() -> list[Relation]:
-        with interrupted_by(too_late):
-            return two.relations()
-
-    wait_until(lambda: mentor in found())
 
 
 def test_who_waits_for_another_server_may_give_up(shared: Callable[[], PostgresDatabase]) -> None:

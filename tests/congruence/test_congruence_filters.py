@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 from congruence.conftest import NAME, Pair
-from congruence.corpus import payload_of
+from congruence.corpus import make_corpus, payload_of
 from filter_reference import matches
 
 from facets.documents import (
@@ -49,6 +49,11 @@ JOINED: list[Filter] = [
     *(kind([Equals("mixed", 14), Range("number", lt=40), Exists("odd")]) for kind in (AllOf, AnyOf, NoneOf)),
     AllOf([AnyOf([Equals("author.name", "a1"), Contains("tags", "t2")]), NoneOf([Equals("mixed", None)])]),
 ]
+
+
+@pytest.fixture(scope="module")
+def corpus() -> list[Document]:
+    return make_corpus()[:100]
 
 
 def ids(engine: CollectionEngine, filter: Filter) -> list[str]:

@@ -79,7 +79,11 @@ CALLS: dict[str, tuple[type, str, Callable[[CollectionEngine], object]]] = {
     ),
 }
 ACTS: dict[str, tuple[Callable[[CollectionEngine], object], type[FacetsError], str]] = {
-    "moved": (lambda engine: engine.reindex("docs", OTHER), NotReadyError, "moved to another model during the call"),
+    "moved": (
+        lambda engine: engine.reindex("docs", OTHER),
+        NotReadyError,
+        "moved to revision 2 of model other during the call",
+    ),
     "dropped": (lambda engine: engine.delete_collection("docs"), NotFoundError, "'docs' was deleted during the call"),
 }
 

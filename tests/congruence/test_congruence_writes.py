@@ -63,32 +63,6 @@ def test_writes_and_deletes_leave_the_same_state(pair: Pair, corpus: list[Docume
     pair.agree(lambda engine: engine.upsert(NAME, []))
 
 
-def test_what_is_read_by_id_is_the_same(pair: Pair, corpus: list[Document]) -> None:
-    asked = [document.id for document in corpus[100:130]] * 2
-
-    def read(engine: CollectionEngine) -> object:
-        found = engine.get(NAME, asked, include_facets=True)
-        documents = [
-            (
-                one.id,
-                one.text,
-                one.parts,
-                one.num_tokens,
-                one.revision,
-                _bytes(one.facet_spans),
-                _bytes(one.facet_embeddings),
-            )
-            for one in found.documents
-        ]
-        return documents, found.missing_ids, found.index_revision
-
-    pair.agree(read)
-
-
-def _bytes(found: np.ndarray | None) -> bytes | None:
-    return None if found is None else found.tobytes()
-
-
 def test_a_listing_meets_every_lasting_document_once_under_writes(pair: Pair, corpus: list[Document]) -> None:
     lasting = {document.id for document in pair.found.list_documents(NAME, page_size=1000).documents}
     seen, token, step = [], "", 0

@@ -49,25 +49,6 @@ def test_scores_are_the_sum_or_the_best_of_the_facets(engine, facets: np.ndarray
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(expected)[::-1][:12], atol=0.02)
 
 
-def test_a_document_that_answers_one_of_two_questions_comes_before_one_that_is_near_both(engine) -> None:
-    first, second = np.eye(DIM, dtype=np.float32)[:2]
-    both, one = unit(first + second), first
-    rest = np.zeros((2, DIM), np.float32)
-    engine.upsert(
-        "all",
-        [
-            Document(id="both", text="b", facet_embeddings=np.vstack([both, rest])),
-            Document(id="one", text="o", facet_embeddings=np.vstack([one, rest])),
-        ],
-    )
-    found = {}
-    for combine in ("sum", "any"):
-        request = SearchRequest(facets=np.stack([first, second])[None], combine=combine, mode="facets", top_k=62)
-        found[combine] = [hit.id for hit in engine.search("all", request).hits[0]]
-    assert found["any"].index("one") < found["any"].index("both")
-    assert found["sum"].index("both") < found["sum"].index("one")
-
-
 def test_an_unknown_combination_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="must be one of sum, any, got 'all'"):
         SearchRequest(combine="all")  # type: ignore[arg-type]

@@ -235,22 +235,6 @@ def test_one_document_with_damaged_facets_is_named_and_left_out(
     assert engine.get_collection("docs").num_damaged == 0
 
 
-def test_full_store_refuses_writes_and_keeps_the_rest(open_engine: OpenEngine, make_documents: MakeDocuments) -> None:
-    engine = open_engine(max_database_bytes=360_000)
-    engine.create_collection("docs", model="toy", model_revision="1", num_facets=2, dim=32)
-    stored = 0
-    with pytest.raises(StorageError, match="full"):
-        for number in range(100):
-            engine.upsert("docs", make_documents(50, prefix=f"batch{number}-"))
-            stored += 50
-    assert stored > 0
-    assert engine.count("docs").num_documents == stored
-    assert len(search_all(engine).hits[0]) == 10
-    engine.delete("docs", ids=[f"batch0-{number:04}" for number in range(50)])
-    engine.upsert("docs", make_documents(20, prefix="again"))
-    assert engine.count("docs").num_documents == stored - 30
-
-
 def test_full_disk_keeps_the_old_snapshot(
     saved: tuple[Path, object], open_engine: OpenEngine, make_documents: MakeDocuments
 ) -> None:

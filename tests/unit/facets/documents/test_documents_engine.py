@@ -1,5 +1,6 @@
 """The engine: what callers see of collections, documents and search."""
 
+import json
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -111,6 +112,7 @@ def test_upsert_inserts_then_replaces(engine: CollectionEngine, make_documents: 
         (document("b", payload={"x": "y" * MAX_PAYLOAD_BYTES}), "documents[1].payload"),
         (document("b", payload={"x": float("nan")}), "documents[1].payload"),
         (document("b", payload={"x": object()}), "documents[1].payload"),
+        (document("b", payload={"x": json.loads("[" * 40 + "]" * 40)}), "documents[1].payload"),
         (document("b", payload={1: 2}), "documents[1].payload"),
         (document("b", payload={"x": "goat\0s"}), "documents[1].payload"),  # SQLite's filters would take it for goat
         (document("b", payload={"x": {"y\0": ["\\\\\0"]}}), "documents[1].payload"),
@@ -134,14 +136,6 @@ def test_duplicate_id_is_named_with_its_place(engine: CollectionEngine) -> None:
     with pytest.raises(InvalidInputError, match="'twice', as an earlier one") as caught:
         engine.upsert("docs", [document("twice"), document("b"), document("twice")])
     assert caught.value.path == ("documents", 2, "id")
-
-
-def test_too_deep_payload_is_refused(engine: CollectionEngine) -> None:
-    deep: list[object] = []
-    for _ in range(5000):
-        deep = [deep]
-    with pytest.raises(InvalidInputError, match="nested"):
-        engine.upsert("docs", [document(payload={"x": deep})])
 
 
 def test_too_large_batch_is_refused(engine: CollectionEngine) -> None:
@@ -297,15 +291,6 @@ def test_filtered_search_is_never_short(
     assert len(result.hits[0]) == 10
     assert all(100 <= int(id[1:]) < 640 for id in ids(result))
     assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=10, where=Equals("number", -1))).hits == ((),)
-
-
-def test_search_of_emptied_faiss_collection(faiss_engine: CollectionEngine) -> None:
-    faiss_engine.delete("docs", where=Range("number", gte=0))
-    query = np.ones((2, 1, 32), dtype=np.float32)
-    assert faiss_engine.search("docs", SearchRequest(facets=query, top_k=3)).hits == ((), ())
-    faiss_engine.maintain()
-    faiss_engine.upsert("docs", [document()])
-    assert ids(faiss_engine.search("docs", SearchRequest(facets=query, top_k=3))) == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -77,17 +77,6 @@ def test_a_long_sentence_is_cut_where_clauses_begin(engine: CollectionEngine, wo
     assert answer.text.startswith("and so") and answer.text.endswith("a while,")
 
 
-def test_one_word_without_an_end_is_cut_all_the_same(engine: CollectionEngine) -> None:
-    text = "x" * 5000
-    engine.upsert(
-        "docs", [Document(id="a", text=text, facet_embeddings=np.eye(2, 32), facet_spans=np.array([[0, 5000]] * 2))]
-    )
-    answer = (
-        engine.search("docs", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], top_k=1)).hits[0][0].answer
-    )
-    assert answer is not None and 0 < len(answer.text) <= 300
-
-
 def test_without_spans_words_alone_say_which_sentence_answers(filled: CollectionEngine) -> None:
     answer = hit(filled, [0], "Lee", "docs").answer
     assert answer is not None and answer.text == "It was repaired by Dr. Lee in June."
@@ -146,12 +135,6 @@ def test_a_title_that_only_repeats_the_query_is_no_answer(engine: CollectionEngi
         "docs", SearchRequest(facets=np.eye(1, 32, dtype=np.float32)[None], texts=["Super Bowl 50"], top_k=1)
     ).hits[0][0]
     assert alone.answer is not None and alone.answer.text
-
-
-def test_a_document_that_only_repeats_the_query_shows_itself(engine: CollectionEngine) -> None:
-    engine.upsert("docs", [Document(id="a", text="Super Bowl 50", facet_embeddings=np.eye(2, 32))])
-    answer = engine.search("docs", SearchRequest(texts=["super bowl 50"], mode="lexical", top_k=1)).hits[0][0].answer
-    assert answer is not None and answer.text == "Super Bowl 50"
 
 
 def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -> None:

@@ -45,19 +45,6 @@ def test_span_over_a_border_lies_where_most_of_it_is() -> None:
     assert (over.text, over.field) == ("It happened", "")
 
 
-def test_empty_spans_stay_empty() -> None:
-    assert kept((0, 0), (5, 5)) == [[0, 0], [0, 0]]
-    assert SAID.span(0, 0) is None
-
-
-def test_title_of_an_empty_text_is_read_alone() -> None:
-    said = searched_text(" ", {"title": TITLE}, {"title": 2.0})
-    assert said.read == TITLE
-    span = said.span(*kept((0, 5), said=said)[0])
-    assert span is not None
-    assert (span.text, span.field) == ("Crane", "title")
-
-
 @given(
     st.text(alphabet="ab \n", max_size=8),
     st.lists(st.text(alphabet="xyz", min_size=1, max_size=5), max_size=3),

@@ -10,7 +10,6 @@ from references import reference_search
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import decode_units, encode_units
 from facets.documents.types import MAX_NUM_FACETS
-from facets.errors import InvalidInputError
 
 OpenEngine = Callable[..., CollectionEngine]
 DIM = 32
@@ -118,13 +117,3 @@ def test_a_few_long_documents_do_not_hide_the_others(open_engine: OpenEngine) ->
     [hits] = engine.search("docs", SearchRequest(facets=query[None], top_k=50)).hits
     assert len(hits) == 50
     assert {hits[0].id, hits[1].id} == {"near0", "near1"}
-
-
-@pytest.mark.parametrize(("num", "spans"), [(4, False), (MAX_NUM_FACETS + 1, True), (2, True)])
-def test_another_number_of_facets_is_refused(open_engine: OpenEngine, num: int, spans: bool) -> None:
-    engine = open_engine()
-    make_collection(engine)
-    places = np.zeros((num, 2), dtype=np.int64) if spans else None
-    with pytest.raises(InvalidInputError, match=r"documents\[0\]\.facet_embeddings.*expected.*\[3, 32\]"):
-        engine.upsert("docs", [Document(id="a", text="a", facet_embeddings=np.ones((num, DIM)), facet_spans=places)])
-    assert engine.count("docs").num_documents == 0

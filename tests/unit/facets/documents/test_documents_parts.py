@@ -15,7 +15,6 @@ from facets.documents import (
     Document,
     DocumentPart,
     EncodedText,
-    Equals,
     SearchMode,
     SearchRequest,
     TargetModel,
@@ -164,27 +163,6 @@ def test_a_page_ends_where_its_documents_have_too_many_bytes(
     assert [one.id for one in books.get("docs", [last], include_facets=include_facets).documents] == [last]
     with pytest.raises(InvalidInputError, match="ask for fewer at a time"):
         books.get("docs", list(sizes), include_facets=include_facets)
-
-
-def test_a_document_is_replaced_counted_filtered_and_deleted_as_one(books: CollectionEngine) -> None:
-    info = books.get_collection("docs")
-    assert (info.num_documents, info.num_parts) == (2, 4)
-    written = books.upsert("docs", [book("crane", ["Now it is short. "], seed=9), book("new", CRANE, seed=70)])
-    assert (written.num_inserted, written.num_updated) == (1, 1)
-    assert books.get_collection("docs").num_parts == 5
-    assert not books.search(
-        "docs", SearchRequest(texts=["monday"], mode="lexical", top_k=5, where=Equals("kind", "crane"))
-    ).hits[0]
-    assert books.count("docs", where=Equals("kind", "new")).num_documents == 1
-    hits = books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=5, where=Equals("kind", "new"))).hits[0]
-    assert [(hit.id, hit.part_number) for hit in hits] == [("new", 2)]
-    assert books.delete("docs", where=Equals("kind", "new")).num_deleted == 1
-    info = books.get_collection("docs")
-    assert (info.num_documents, info.num_parts, info.num_vectors) == (2, 2, info.num_vectors)
-    assert {hit.id for hit in books.search("docs", SearchRequest(facets=facets_of(71)[None], top_k=9)).hits[0]} == {
-        "crane",
-        "short",
-    }
 
 
 def test_nothing_of_a_deleted_document_is_left_on_disk(books: CollectionEngine, tmp_path: Path) -> None:

@@ -65,13 +65,6 @@ def test_choice_follows_the_definition(seed: int, num: int, num_facets: int, str
     assert found.tolist() == reference(scores, shares, alike, strength, top_k)
 
 
-def test_strength_of_zero_keeps_the_order_of_scores() -> None:
-    rng = np.random.default_rng(0)
-    scores = rng.random(20)
-    found = select_diverse(scores, rng.random((20, 3)), np.ones((20, 20)), diversify=0.0, top_k=20)
-    np.testing.assert_array_equal(found, np.argsort(-scores))
-
-
 def test_similarity_is_the_mean_best_cosine_of_the_facets_of_both() -> None:
     rng = np.random.default_rng(1)
     facets = rng.standard_normal((6, 4, 16))
@@ -99,18 +92,6 @@ def test_every_facet_of_a_query_is_covered_by_the_first_results(engine: Collecti
     diverse = engine.search("docs", SearchRequest(facets=query, top_k=2, weights=weights, diversify=0.8)).hits[0]
     assert [hit.id for hit in diverse] == ["a", "other"]
     assert diverse[0].score > diverse[1].score
-
-
-def test_results_for_one_facet_are_no_copies_of_each_other(engine: CollectionEngine) -> None:
-    copies = [Document(id=f"copy{n}", text="red tea", facet_embeddings=np.eye(2, 32)) for n in range(5)]
-    near = np.eye(2, 32)
-    near[0, 5], near[1] = 0.6, np.eye(1, 32, k=9)[0]
-    engine.upsert("docs", [*copies, Document(id="near", text="tea", facet_embeddings=near)])
-    query = np.eye(1, 32, dtype=np.float32)[None]
-    found = engine.search("docs", SearchRequest(facets=query, top_k=2, diversify=0.7)).hits[0]
-    assert [hit.id for hit in found] == ["copy0", "near"]
-    lexical = engine.search("docs", SearchRequest(texts=["red tea"], mode="lexical", top_k=2, diversify=0.9)).hits[0]
-    assert [hit.id for hit in lexical] == ["copy0", "near"]
 
 
 @pytest.mark.parametrize("strength", [-0.1, 1.5, float("nan")])

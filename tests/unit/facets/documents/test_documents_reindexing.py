@@ -152,34 +152,6 @@ def test_step_beside_another_one_ends_in_its_time(filled: CollectionEngine) -> N
     assert_moved(filled, texts_of(filled))
 
 
-def test_pages_go_on_after_the_move(filled: CollectionEngine) -> None:
-    first = filled.list_documents("docs", page_size=150)
-    filled.reindex("docs", target())
-    rest = filled.list_documents("docs", page_size=150, page_token=first.next_page_token)
-    assert len({one.id for one in (*first.documents, *rest.documents)}) == 200
-
-
-def test_failing_model_leaves_the_collection_and_the_next_call_goes_on(filled: CollectionEngine) -> None:
-    encoded: list[str] = []
-
-    def fail_at_last(texts: Sequence[str]) -> NDArray[np.float32]:
-        if len(encoded) >= 128:
-            raise RuntimeError("no memory")
-        encoded.extend(texts)
-        return vectors(texts)
-
-    with pytest.raises(RuntimeError, match="no memory"):
-        filled.reindex("docs", target(fail_at_last))
-    assert filled.get_collection("docs").dim == 32
-
-    def encode_the_rest(texts: Sequence[str]) -> NDArray[np.float32]:
-        assert not set(texts) & set(encoded)
-        return vectors(texts)
-
-    assert filled.reindex("docs", target(encode_the_rest)).done
-    assert_moved(filled, texts_of(filled))
-
-
 def test_another_target_starts_over(filled: CollectionEngine) -> None:
     filled.reindex("docs", target(revision="older"), budget_s=0.0)
     assert filled.reindex("docs", target()).done

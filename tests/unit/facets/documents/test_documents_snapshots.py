@@ -70,23 +70,6 @@ def test_damage_that_opening_does_not_look_at_is_met_before_an_answer(
         assert engine.count("docs").num_documents == (800 if wanted_by == "folding" else 600)
 
 
-def test_an_index_in_a_file_takes_more_documents_and_lets_some_go(
-    open_engine: OpenEngine, make_documents: MakeDocuments
-) -> None:
-    documents, more = make_documents(600), make_documents(700, seed=6, prefix="more")
-    fill(open_engine, documents)
-    for begin in (0, 350):  # the second time what is mapped has holes
-        with open_engine(exact_max_facets=1000) as engine:
-            engine.upsert("docs", more[begin : begin + 350])
-            engine.delete("docs", ids=[f"d{number:04}" for number in range(begin // 2, begin // 2 + 150)])
-            engine.maintain()
-            expected = best(engine, facets_of(more), exact=True)
-        with open_engine(exact_max_facets=1000) as engine:
-            assert best(engine, facets_of(more), exact=True) == expected
-            own = best(engine, facets_of(more[begin : begin + 350]))
-            assert [hits[0][0] for hits in own] == [one.id for one in more[begin : begin + 350]]
-
-
 def test_few_new_documents_do_not_write_a_large_index_again(
     open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
 ) -> None:
@@ -100,30 +83,6 @@ def test_few_new_documents_do_not_write_a_large_index_again(
         assert (snapshot.stat().st_mtime_ns > before) == is_written
     with open_engine(exact_max_facets=1) as engine:
         assert [hits[0][0] for hits in best(engine, facets_of(more))] == [one.id for one in more]
-
-
-def test_a_collection_that_cannot_be_maintained_holds_up_no_other(
-    open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    failures, build = [AssertionError("a mistake of ours")], FaissBackend.build
-
-    def fails_first(*arguments: object, **keywords: object) -> object:
-        if failures:
-            raise failures.pop()
-        return build(*arguments, **keywords)  # type: ignore[arg-type]  # as it was called
-
-    monkeypatch.setattr(FaissBackend, "build", fails_first)
-    engine = open_engine(exact_max_facets=1000)
-    for name in ("one", "other"):
-        engine.create_collection(name, model="toy", model_revision="1", num_facets=2, dim=32)
-        engine.upsert(name, make_documents(600))
-    for kinds in (["exact", "faiss"], ["faiss", "faiss"]):
-        if kinds[0] == "exact":
-            with pytest.raises(AssertionError, match="a mistake of ours"):
-                engine.maintain()
-        else:
-            engine.maintain()
-        assert [engine.get_collection(name).index_kind.partition("-")[0] for name in ("one", "other")] == kinds
 
 
 def test_maintenance_goes_on_after_a_mistake_of_ours(

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from facets.documents import CollectionEngine, Document, SearchRequest
+from facets.documents import CollectionEngine, Document
 from facets.errors import InvalidInputError
 
 OpenEngine = Callable[..., CollectionEngine]
@@ -34,23 +34,6 @@ def test_spans_and_reading_come_back_after_a_restart(engine: CollectionEngine, o
     assert (second.facet_spans, second.num_tokens, second.num_read) == (None, None, None)
     plain = again.get("docs", ["a"]).documents[0]
     assert (plain.facet_spans, plain.num_tokens, plain.num_read) == (None, 9, 7)
-
-
-def test_what_is_noted_of_headings_stays_in_the_store(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    text = "# Tea\n\nPots break.\n\n# Pumps of the mill\n\nThey fail in May."
-    spans = np.array([[2, 5], [7, 18], [22, 39], [41, 58]])
-    facets = np.eye(4, 32, dtype=np.float32)
-    facets[3, 2] = 1.0  # what stands under the second heading says less clearly what this one says
-    engine.create_collection("headed", model="m", model_revision="1", num_facets=4, dim=32)
-    engine.upsert("headed", [Document(id="a", text=text, facet_embeddings=facets, facet_spans=spans)])
-    engine.close()
-    again = open_engine()
-    stored = again.get("headed", ["a"], include_facets=True).documents[0].facet_spans
-    assert stored is not None
-    np.testing.assert_array_equal(stored, spans)
-    [hit] = again.search("headed", SearchRequest(facets=np.eye(4, 32, dtype=np.float32)[None, 2:3], top_k=1)).hits[0]
-    assert hit.evidence[0].second_span is not None and hit.evidence[0].second_span.text == "Pumps of the mill"
-    assert hit.answer is not None and hit.answer.text == "They fail in May."
 
 
 @pytest.mark.parametrize(
