@@ -44,7 +44,7 @@ class VectorReport:
     findings: tuple[str, ...]  # what stands out, in sentences
 
 
-def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer], seed: int = 1) -> VectorReport:
+def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer]) -> VectorReport:
     """Describes vectors, whose norms are ignored; ``owners_N``: owner of each row.
 
     Raises:
@@ -67,8 +67,8 @@ def describe(rows_ND: NDArray[np.floating], *, owners_N: NDArray[np.integer], se
         num_rows=len(rows),
         dim=rows.shape[1],
         num_duplicates=num_duplicates,
-        effective_rank=_effective_rank(used, seed),
-        cosine=_neighbours(used, used_owners, seed),
+        effective_rank=_effective_rank(used),
+        cosine=_neighbours(used, used_owners),
         findings=tuple(findings),
     )
 
@@ -81,9 +81,9 @@ def _duplicates(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> int:
     return int((np.bincount(pairs[:, 0]) - 1).sum())
 
 
-def _effective_rank(rows: NDArray[np.float32], seed: int) -> float:
+def _effective_rank(rows: NDArray[np.float32]) -> float:
     if len(rows) > _MAX_SPECTRUM_ROWS:
-        rows = rows[np.random.default_rng(seed).choice(len(rows), _MAX_SPECTRUM_ROWS, replace=False)]
+        rows = rows[np.random.default_rng(1).choice(len(rows), _MAX_SPECTRUM_ROWS, replace=False)]
     centered = (rows - rows.mean(axis=0)).astype(np.float64)
     values = np.sqrt(np.clip(np.linalg.eigvalsh(centered.T @ centered), 0.0, None))
     if not values.any():
@@ -92,12 +92,12 @@ def _effective_rank(rows: NDArray[np.float32], seed: int) -> float:
     return float(np.exp(-(shares * np.log(shares)).sum()))
 
 
-def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64], seed: int) -> Neighbours:
+def _neighbours(rows: NDArray[np.float32], owners: NDArray[np.int64]) -> Neighbours:
     num_owners = int(owners.max()) + 1
     num_queries = int(min(len(rows), max(100, _MAX_PRODUCTS / rows.size)))
     queries = np.arange(len(rows))
     if num_queries < len(rows):
-        queries = np.sort(np.random.default_rng(seed).choice(len(rows), num_queries, replace=False))
+        queries = np.sort(np.random.default_rng(1).choice(len(rows), num_queries, replace=False))
     num_lists = np.zeros(num_owners, dtype=np.int64)
     num_self_first = 0
     block = max(1, _SCORES_AT_A_TIME // len(rows))

@@ -25,6 +25,7 @@ _PARTS_AT_A_TIME = 2_048  # parts whose facets are in memory at once
 _TOP_K = 10
 _MAX_MISSED_IDS = 20
 _NUM_THEMES = 8
+_SEED = 1  # of samples, layout and themes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,7 @@ class CollectionMap:
     index_revision: int  # revision that was read
 
 
-def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int, seed: int) -> CollectionMap:
+def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: int) -> CollectionMap:
     """Lays out a collection by the mean facet of each document; a long document is represented by its first part.
 
     ``max_documents``: size of the random sample of a larger collection, at most 100,000; 0: 100,000.
@@ -65,11 +66,11 @@ def map_collection(view: StoreView, record: CollectionRecord, *, max_documents: 
     firsts = view.document_rows(record).firsts
     if not len(firsts):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
-    rows = _sample(firsts, max_documents or _MAX_ROWS, np.random.default_rng(seed))
+    rows = _sample(firsts, max_documents or _MAX_ROWS, np.random.default_rng(_SEED))
     sums = [np.add.reduceat(facets, starts[:-1], axis=0) for facets, starts in _chunks(view, record, rows)]
     vectors = np.concatenate(sums)
     vectors /= np.maximum(np.linalg.norm(vectors, axis=1, keepdims=True), 1e-12)
-    plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=seed, on_step=check_interrupted)
+    plane = lay_out(vectors, num_themes=_NUM_THEMES, seed=_SEED, on_step=check_interrupted)
     first_rows_and_ids = view.first_rows_and_ids(rows)
     return CollectionMap(
         num_documents=len(firsts),
@@ -88,11 +89,10 @@ def diagnose_collection(
     queries_QD: NDArray[np.floating],
     *,
     search: Callable[[SearchRequest], SearchResult],
-    seed: int,
 ) -> CollectionDiagnosis:
     """Describes the vectors of a collection, and with queries the recall of its index.
 
-    ``queries_QD``: vectors of questions in its space, or ``[0, D]``. ``seed``: of the samples of a large collection.
+    ``queries_QD``: vectors of questions in its space, or ``[0, D]``.
     """
     if queries_QD.ndim != 2 or queries_QD.shape[1] != record.dim or len(queries_QD) > MAX_DIAGNOSE_QUERIES:
         expected = f"expected at most {MAX_DIAGNOSE_QUERIES} of {record.dim} dimensions"
@@ -100,7 +100,7 @@ def diagnose_collection(
     all_rows = view.rows(record)
     if not len(all_rows):
         raise InvalidInputError(f"collection {record.name!r} is empty: expected at least one document")
-    generator = np.random.default_rng(seed)
+    generator = np.random.default_rng(_SEED)
     rows = _sample(all_rows, _MAX_ROWS, generator)
     vectors = _describe_sample(view, record, generator.permutation(rows))
     recall, missed_ids, index_kind = _recall(search, queries_QD) if len(queries_QD) else (None, (), "")

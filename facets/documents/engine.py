@@ -9,6 +9,7 @@ Shape letters: Q queries, K facets, D dimensions.
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, nullcontext, suppress
 from dataclasses import asdict, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -393,32 +394,17 @@ class CollectionEngine:
         raise StorageError(f"collection {name!r} differs from its index: restart the server to rebuild it")
 
     def diagnose(
-        self,
-        name: str,
-        queries: NDArray[np.floating],
-        *,
-        seed: int = 1,
-        seen: CollectionRecord | None = None,
+        self, name: str, queries: NDArray[np.floating], *, seen: CollectionRecord | None = None
     ) -> CollectionDiagnosis:
         """Describes the vectors of a collection; see :func:`facets.documents.diagnosis.diagnose_collection`."""
-        record = self.record(name, seen)
         with self._store.view() as view:
-            return diagnose_collection(
-                view,
-                view.collection_unchanged(record),
-                queries,
-                search=lambda request: self.search(name, request, seen=record),
-                seed=seed,
-            )
+            record = _record_in(view, name, seen)
+            return diagnose_collection(view, record, queries, search=partial(self.search, name, seen=record))
 
-    def map(
-        self, name: str, *, max_documents: int = 0, seed: int = 1, seen: CollectionRecord | None = None
-    ) -> CollectionMap:
+    def map(self, name: str, *, max_documents: int = 0, seen: CollectionRecord | None = None) -> CollectionMap:
         """Lays out a collection in two dimensions; see :func:`facets.documents.diagnosis.map_collection`."""
-        record = self.record(name, seen)
         with self._store.view() as view:
-            record = view.collection_unchanged(record)
-            return map_collection(view, record, max_documents=max_documents, seed=seed)
+            return map_collection(view, _record_in(view, name, seen), max_documents=max_documents)
 
     def reindex(self, name: str, target: TargetModel, *, budget_s: float | None = None) -> ReindexStep:
         """Moves a collection to another model by encoding its texts again; see :mod:`facets.documents.reindexing`.
@@ -477,7 +463,11 @@ class CollectionEngine:
             if indexed_record is not None:
                 return indexed_record
         with self._store.view() as view:
-            return view.collection(name) if seen is None else view.collection_unchanged(seen)
+            return _record_in(view, name, seen)
+
+
+def _record_in(view: StoreView, name: str, seen: CollectionRecord | None) -> CollectionRecord:
+    return view.collection(name) if seen is None else view.collection_unchanged(seen)
 
 
 def _read_documents(

@@ -6,6 +6,7 @@ T facets of all documents, S signals.
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from facets.documents.confidence import SIGNALS, features_of
 from facets.documents.evidence import matched_words, reasons_of
 from facets.documents.records import CollectionRecord
 from facets.documents.request import PreparedSearch
-from facets.documents.types import SearchHit
+from facets.documents.types import FacetMatch, SearchHit, Span
 from facets.documents.view import Passage, StoreView
 from facets.index.candidates import Meetings, meet, select_diverse
 from facets.index.lexical import LexicalScores
@@ -52,6 +53,15 @@ class Scored:
             self.signals[places],
             None if self.confidences is None else self.confidences[places],
         )
+
+    def numbers_of(self, place: int) -> dict[str, Any]:
+        """The scores and the confidence of a candidate, by the names that they have in results."""
+        return {
+            "score": float(self.scores[place]),
+            "facets_score": float(self.met.scores[place]),
+            "lexical_score": float(self.lexical[place]),
+            "confidence": None if self.confidences is None else float(self.confidences[place]),
+        }
 
 
 def rank(
@@ -204,54 +214,55 @@ def _hits(
 ) -> tuple[tuple[SearchHit, ...], ...]:
     """Hits for the best candidates of each query, with the reasons if the request asks for them."""
     rows = np.unique(np.concatenate([np.empty(0, dtype=np.int64), *(scored.rows for scored in best)]))
-    passages = view.passages(rows)
-    hits = [[_hit(passages[row], scored, place) for place, row in enumerate(scored.rows.tolist())] for scored in best]
-    if not search.request.reasons:
-        return tuple(map(tuple, hits))
-    document_terms = view.terms(record, rows)[1] if search.terms else []
-    stored = view.facets(record, rows)
+    passages, explained = view.passages(rows), search.request.reasons
+    document_terms = view.terms(record, rows)[1] if explained and search.terms else []
+    stored = view.facets(record, rows if explained else rows[:0])
     units = unit_rows(stored.units.astype(np.float32))
+    hits: list[list[SearchHit]] = [[] for _ in best]
     for query, (query_JD, scored, words) in enumerate(zip(search.facets, best, word_scores, strict=True)):
         terms = search.terms[query] if search.terms else None
         for place, row in enumerate(scored.rows.tolist()):
             check_interrupted()
+            if not explained:
+                hits[query].append(_hit(passages[row], scored, place))
+                continue
             index = int(np.searchsorted(rows, row))
-            facets = slice(stored.starts[index], stored.starts[index + 1])
             matches, answer = reasons_of(
                 query_JD,
                 shares_J=scored.met.shares[place],
                 met_J=scored.met.document_facets[place],
                 searched=passages[row].searched(record.search_fields),
-                facets_KD=units[facets],
+                facets_KD=units[stored.starts[index] : stored.starts[index + 1]],
                 stored_spans=stored.spans[index],
                 terms=terms,
                 rarities={} if words is None else words.rarities,
             )
-            hits[query][place] = replace(
-                hits[query][place],
-                evidence=matches,
-                answer=answer,
-                matched_words=() if terms is None else matched_words(terms, document_terms[index]),
-            )
+            found_words = () if terms is None else matched_words(terms, document_terms[index])
+            hits[query].append(_hit(passages[row], scored, place, matches, answer, found_words))
     return tuple(map(tuple, hits))
 
 
-def _hit(passage: Passage, scored: Scored, place: int) -> SearchHit:
+def _hit(
+    passage: Passage,
+    scored: Scored,
+    place: int,
+    evidence: tuple[FacetMatch, ...] = (),
+    answer: Span | None = None,
+    found_words: tuple[str, ...] = (),
+) -> SearchHit:
+    has_parts = passage.num_parts > 1
     return SearchHit(
+        **scored.numbers_of(place),
         id=passage.id,
-        score=float(scored.scores[place]),
-        facets_score=float(scored.met.scores[place]),
-        lexical_score=float(scored.lexical[place]),
-        matched_words=(),
+        matched_words=found_words,
         text=passage.text,
         payload=passage.payload,
-        evidence=(),
-        answer=None,
-        confidence=None if scored.confidences is None else float(scored.confidences[place]),
+        evidence=evidence,
+        answer=answer,
         signals=dict(zip(SIGNALS, scored.signals[place].tolist(), strict=True)),
         revision=passage.revision,
-        part=passage.part if passage.num_parts > 1 else None,
-        part_number=passage.number if passage.num_parts > 1 else 0,
+        part=passage.part if has_parts else None,
+        part_number=passage.number if has_parts else 0,
         num_parts=passage.num_parts,
     )
 

@@ -78,14 +78,5 @@ def rerank(
             terms=terms,
             rarities={} if words is None else words.rarities,
         )
-        ranked.append(
-            RankedText(
-                index=row,
-                score=float(best.scores[place]),
-                facets_score=float(best.met.scores[place]),
-                lexical_score=float(best.lexical[place]),
-                confidence=None if best.confidences is None else float(best.confidences[place]),
-                answer=answer,
-            )
-        )
+        ranked.append(RankedText(**best.numbers_of(place), index=row, answer=answer))
     return tuple(ranked)

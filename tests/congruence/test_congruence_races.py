@@ -13,7 +13,6 @@ from congruence.corpus import DIM, K, facets_of, make_corpus
 from facets.documents import CollectionEngine, CollectionRecord, EncodedText, EngineConfig, SearchRequest, TargetModel
 from facets.documents.index_manager import IndexManager
 from facets.documents.store import DocumentStore
-from facets.documents.view import StoreView
 from facets.errors import FacetsError, NotFoundError, NotReadyError
 from facets.storage.postgres import PostgresDatabase
 
@@ -71,12 +70,6 @@ CALLS: dict[str, tuple[type, str, Callable[[CollectionEngine], object]]] = {
     "upsert": (DocumentStore, "upsert", lambda engine: engine.upsert("docs", CORPUS[:2])),
     "delete": (DocumentStore, "delete", lambda engine: engine.delete("docs", ids=[CORPUS[0].id])),
     "drop": (DocumentStore, "delete_collection", lambda engine: engine.delete_collection("docs")),
-    "map": (StoreView, "collection_unchanged", lambda engine: engine.map("docs", max_documents=8)),
-    "diagnose": (
-        StoreView,
-        "collection_unchanged",
-        lambda engine: engine.diagnose("docs", np.empty((0, DIM), np.float32)),
-    ),
 }
 ACTS: dict[str, tuple[Callable[[CollectionEngine], object], type[FacetsError], str]] = {
     "moved": (
