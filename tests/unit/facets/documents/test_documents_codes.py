@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.codes import codes_from_bytes, codes_to_bytes, decode_units, encode_units, starts_of
-from facets.errors import DamagedError
 
 
 def unit_facets(num: int, num_facets: int, dim: int, seed: int) -> NDArray[np.float64]:
@@ -45,12 +44,6 @@ def test_codes_come_back_and_zero_facets_take_no_room(seed: int, counts: list[in
     blobs = codes_to_bytes(codes, norms, starts)
     assert [len(blob) for blob in blobs] == [dim * int((~own).sum()) for own in np.split(zero, starts[1:-1])]
     np.testing.assert_array_equal(codes_from_bytes(blobs, norms, starts, dim=dim), codes)
-
-
-def test_blob_of_another_length_is_refused() -> None:
-    norms = np.ones(2, dtype=np.float32)
-    with pytest.raises(DamagedError, match="size"):
-        codes_from_bytes([b"123"], norms, starts_of([2]), dim=8)
 
 
 @pytest.mark.parametrize("num_facets", [1, 3, 16])

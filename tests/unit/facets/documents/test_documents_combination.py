@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from facets.documents import CollectionEngine, Document, SearchRequest
-from facets.errors import InvalidInputError
 from facets.index.config import EngineConfig
 
 DIM, NUM = 8, 60
@@ -47,8 +46,3 @@ def test_scores_are_the_sum_or_the_best_of_the_facets(engine, facets: np.ndarray
     expected_QN = shares_QJN.max(axis=1) if combine == "any" else shares_QJN.sum(axis=1)
     for hits, expected in zip(engine.search("all", request).hits, expected_QN, strict=True):
         np.testing.assert_allclose([hit.score for hit in hits], np.sort(expected)[::-1][:12], atol=0.02)
-
-
-def test_an_unknown_combination_is_refused() -> None:
-    with pytest.raises(InvalidInputError, match="must be one of sum, any, got 'all'"):
-        SearchRequest(combine="all")  # type: ignore[arg-type]

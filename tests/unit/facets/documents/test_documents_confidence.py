@@ -153,24 +153,6 @@ def test_without_a_curve_there_is_no_confidence(filled: CollectionEngine) -> Non
     assert hits[0].confidence is None
 
 
-@pytest.mark.parametrize("threshold", [-0.1, 1.1, float("nan")])
-def test_impossible_thresholds_are_refused(filled: CollectionEngine, threshold: float) -> None:
-    with pytest.raises(InvalidInputError, match="min_confidence"):
-        search(filled, "pump", min_confidence=threshold)
-
-
-def test_confidence_is_the_logistic_function_of_the_weighed_features() -> None:
-    rng = np.random.default_rng(0)
-    features = features_of(rng.random(20), rng.random((20, len(SIGNALS))), num_searched=20)
-    weights = dict(zip(FEATURES, (-abs(rng.standard_normal(len(FEATURES)))).tolist(), strict=True))
-    curve = RelevanceCurve(revision="r", weights={"hybrid": {"intercept": 0.3, **weights}})
-    expected = 1 / (1 + np.exp(-0.3 - features @ np.array(list(weights.values()))))
-    np.testing.assert_allclose(curve.confidence("hybrid", features), expected, rtol=1e-5)
-    assert curve.confidence("facets", features) is None
-    extreme = RelevanceCurve(revision="r", weights={"facets": {"cosine": 1e6}}).confidence("facets", features)
-    assert extreme is not None and np.isfinite(extreme).all()
-
-
 def test_curves_come_back_from_their_file_for_their_revision_only(tmp_path: Path) -> None:
     assert RelevanceCurve.read(tmp_path, "1") is None
     CURVE.write(tmp_path)

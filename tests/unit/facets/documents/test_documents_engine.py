@@ -310,12 +310,6 @@ def test_bad_query_is_refused(engine: CollectionEngine, query: NDArray[np.float3
         engine.search("docs", SearchRequest(facets=query, top_k=1))
 
 
-@pytest.mark.parametrize("top_k", [0, -1, MAX_TOP_K + 1])
-def test_bad_top_k_is_refused(engine: CollectionEngine, top_k: int) -> None:
-    with pytest.raises(InvalidInputError, match="top_k"):
-        engine.search("docs", SearchRequest(facets=np.ones((1, 2, 32), dtype=np.float32), top_k=top_k))
-
-
 def test_closed_engine_says_so(engine: CollectionEngine) -> None:
     engine.close()
     engine.close()
@@ -360,3 +354,16 @@ def test_searches_beside_writes_see_every_acknowledged_document(
     assert engine.count("docs").num_documents == 1200
     engine.maintain()
     assert engine.get_collection("docs").index_kind == "faiss-ivf-int8"
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [
+        *(("top_k", value) for value in (0, -1, MAX_TOP_K + 1)),
+        *((field, value) for field in ("min_confidence", "diversify") for value in (-0.1, 1.1, float("nan"))),
+        *(("combine", "all"), ("mode", "words")),
+    ],
+)
+def test_search_out_of_range_is_refused(field: str, value: object) -> None:
+    with pytest.raises(InvalidInputError, match=f"^{field} must be"):
+        SearchRequest(**{field: value})  # type: ignore[arg-type]  # any field

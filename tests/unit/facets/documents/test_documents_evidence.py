@@ -142,10 +142,3 @@ def test_a_query_facet_of_weight_zero_is_no_evidence(filled: CollectionEngine) -
     found = filled.search("spans", SearchRequest(facets=query, top_k=1, weights=np.array([[0.0, 1.0]]))).hits[0][0]
     assert [match.first_facet for match in found.evidence] == [1]
     assert found.score == pytest.approx(1.0, abs=1e-3)
-
-
-def test_a_text_of_a_megabyte_is_answered(engine: CollectionEngine) -> None:
-    text = "word " * 200_000 + "needle."
-    engine.upsert("docs", [Document(id="long", text=text, facet_embeddings=np.eye(2, 32))])
-    found = engine.search("docs", SearchRequest(texts=["needle"], mode="lexical", top_k=1)).hits[0][0]
-    assert found.matched_words == ("needle",)

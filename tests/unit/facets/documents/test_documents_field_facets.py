@@ -9,7 +9,6 @@ from numpy.typing import NDArray
 from facets.documents import CollectionEngine, Document, EncodedText, SearchRequest, TargetModel
 from facets.documents.fields import SearchedText, searched_text
 from facets.documents.types import DocumentPart, SearchHit
-from facets.errors import InvalidInputError
 
 TITLE, BODY = "Crane accident at Lyon", "It happened on the fourth of May. Nobody was hurt."
 SAID = searched_text(BODY, {"title": TITLE, "tags": ["port", "harbour"]}, {"title": 2.0, "tags": 1.0})
@@ -114,22 +113,6 @@ def test_text_that_has_words_of_the_query_is_shown_before_the_title(empty_engine
     assert hit.answer is not None
     assert (hit.answer.field, hit.answer.text) == ("", "Nobody was hurt.")
     assert hit.matched_words == ("crane", "accident", "hurt")
-
-
-def test_document_without_text_shows_its_title(empty_engine: CollectionEngine) -> None:
-    only = document("only", {"title": TITLE}, "", np.eye(2, 4), ["Crane", "Lyon"])
-    hit = hit_of(empty_engine, [1.0, 0, 0, 0], "crane", only)
-    assert hit.answer is not None
-    assert (hit.answer.field, hit.answer.text) == ("title", TITLE)
-
-
-def test_span_behind_text_and_fields_is_refused(empty_engine: CollectionEngine) -> None:
-    empty_engine.create_collection("docs", model="m", model_revision="1", num_facets=1, dim=2)
-    wrong = Document(
-        id="a", text="Body.", payload={"title": "Head"}, facet_embeddings=np.eye(1, 2), facet_spans=np.array([[0, 11]])
-    )
-    with pytest.raises(InvalidInputError, match="<= 10"):
-        empty_engine.upsert("docs", [wrong])
 
 
 def test_reindex_encodes_fields_and_may_change_them(empty_engine: CollectionEngine) -> None:

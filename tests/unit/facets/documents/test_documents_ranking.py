@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from facets.documents import CollectionEngine, Document, SearchRequest
 from facets.documents.ranking import similarities
-from facets.errors import InvalidInputError
 from facets.index.candidates import select_diverse
 
 Array = NDArray[np.float64]
@@ -92,9 +91,3 @@ def test_every_facet_of_a_query_is_covered_by_the_first_results(engine: Collecti
     diverse = engine.search("docs", SearchRequest(facets=query, top_k=2, weights=weights, diversify=0.8)).hits[0]
     assert [hit.id for hit in diverse] == ["a", "other"]
     assert diverse[0].score > diverse[1].score
-
-
-@pytest.mark.parametrize("strength", [-0.1, 1.5, float("nan")])
-def test_impossible_strengths_are_refused(engine: CollectionEngine, strength: float) -> None:
-    with pytest.raises(InvalidInputError, match="diversify"):
-        engine.search("docs", SearchRequest(facets=np.ones((1, 1, 32), dtype=np.float32), top_k=1, diversify=strength))

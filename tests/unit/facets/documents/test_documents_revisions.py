@@ -22,15 +22,6 @@ def two(engine: CollectionEngine, make_documents: MakeDocuments) -> CollectionEn
     return engine
 
 
-def test_revision_of_a_collection_moves_with_its_own_writes_only(
-    two: CollectionEngine, make_documents: MakeDocuments
-) -> None:
-    before = two.record("docs").revision
-    written = two.upsert("other", make_documents(2)).revision
-    assert two.record("docs").revision == before < written == two.record("other").revision
-    assert two.delete("docs", ids=["d0000"]).revision == two.record("docs").revision == two.revision
-
-
 def test_writes_to_another_collection_leave_remembered_filters(
     two: CollectionEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:

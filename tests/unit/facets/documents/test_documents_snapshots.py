@@ -70,21 +70,6 @@ def test_damage_that_opening_does_not_look_at_is_met_before_an_answer(
         assert engine.count("docs").num_documents == (800 if wanted_by == "folding" else 600)
 
 
-def test_few_new_documents_do_not_write_a_large_index_again(
-    open_engine: OpenEngine, make_documents: MakeDocuments, tmp_path: Path
-) -> None:
-    fill(open_engine, make_documents(600))
-    snapshot, more = tmp_path / "data" / "indexes" / "1.index", make_documents(40, seed=6, prefix="more")
-    before = snapshot.stat().st_mtime_ns
-    for number, is_written in ((6, False), (40, True)):
-        with open_engine(exact_max_facets=1) as engine:
-            engine.upsert("docs", more[:number])
-            engine.maintain()
-        assert (snapshot.stat().st_mtime_ns > before) == is_written
-    with open_engine(exact_max_facets=1) as engine:
-        assert [hits[0][0] for hits in best(engine, facets_of(more))] == [one.id for one in more]
-
-
 def test_maintenance_goes_on_after_a_mistake_of_ours(
     open_engine: OpenEngine, make_documents: MakeDocuments, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -23,19 +23,6 @@ def document(id: str = "a", **changes: object) -> Document:
     return Document(id=id, text=TEXT, **{**values, **changes})  # type: ignore[arg-type]  # any field
 
 
-def test_spans_and_reading_come_back_after_a_restart(engine: CollectionEngine, open_engine: OpenEngine) -> None:
-    engine.upsert("docs", [document(), document("b", facet_spans=None, num_tokens=None, num_read=None)])
-    engine.close()
-    again = open_engine()
-    first, second = again.get("docs", ["a", "b"], include_facets=True).documents
-    assert first.facet_spans is not None
-    np.testing.assert_array_equal(first.facet_spans, SPANS)
-    assert (first.num_tokens, first.num_read) == (9, 7)
-    assert (second.facet_spans, second.num_tokens, second.num_read) == (None, None, None)
-    plain = again.get("docs", ["a"]).documents[0]
-    assert (plain.facet_spans, plain.num_tokens, plain.num_read) == (None, 9, 7)
-
-
 @pytest.mark.parametrize(
     ("changes", "field"),
     [
