@@ -6,7 +6,6 @@ import json
 
 import grpc
 import pytest
-from facets_client import Document, FacetsClient
 from facets_client.load.rows import Rejection
 from facets_client.load.source import Source
 from facets_client.papers.records import read_authors, read_papers
@@ -39,16 +38,6 @@ def test_json_is_one_object_a_paper(facets, tmp_path):
     lines = facets("--json", "citations", "--file", "papers.jsonl").stdout.splitlines()
     assert [json.loads(line)["paper"] for line in lines] == [{"id": "7", "title": "a"}, {"id": "", "title": "b"}]
     assert json.loads(lines[0])["candidates"][0]["evidence"]["nearest_words"][0]["word"] == "boat"
-
-
-def test_papers_of_a_collection_and_of_a_file(facets, server, tmp_path):
-    with FacetsClient(server.target) as client:
-        client.upsert("news", [Document(f"d{i}", f"text {i}") for i in range(3)])
-    out = facets("papers", "--author", "Ann", "--collection", "news", "--exclude", "d1").stdout
-    assert "d0" in out and "d1" not in out and "3 papers compared" in out
-    (tmp_path / "papers.jsonl").write_text('{"title": "a"}\n')
-    found = json.loads(facets("--json", "papers", "--citing", "c1", "-f", "papers.jsonl").stdout)
-    assert (found["id"], found["papers"][0]["position"]) == ("c1", 0)
 
 
 @pytest.mark.parametrize(
@@ -165,13 +154,6 @@ def test_bulk_leaves_no_file_after_an_error(bulk, world, tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["in.jsonl"]
     world.faults.clear()
     assert bulk()["num_papers"] == 20
-
-
-def test_bulk_waits_for_a_server_that_is_away(bulk, world):
-    world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 12)
-    assert bulk("--max-wait-s", 30)["num_papers"] == 20
-    world.faults["RecommendBulk"].extend([status_of(grpc.StatusCode.UNAVAILABLE, "away")] * 50)
-    assert bulk("--max-wait-s", 0, code=3)["code"] == "UNAVAILABLE"
 
 
 # Records

@@ -12,7 +12,6 @@ from facets_client import (
     FacetsClient,
     InvalidArgumentError,
     NewAuthor,
-    NotFoundError,
     OverloadedError,
     Paper,
     PaperOptions,
@@ -20,7 +19,7 @@ from facets_client import (
     UnauthenticatedError,
     UnavailableError,
 )
-from facets_client.core.channel import SERVICES, rpc_of
+from facets_client.core.channel import rpc_of
 from facets_client.filters import Equals, OneOf, Range
 from facets_proto.v1 import models_pb2
 from fake_world import DIM, NUM_FACETS, fake_facets, status_of
@@ -146,19 +145,6 @@ def test_bad_arguments_are_rejected_before_anything_is_sent(client, world, call,
     with pytest.raises(error, match=message):
         call(client)
     assert {method for method, _ in world.calls} <= {"GetModel"}
-
-
-def test_models_and_health(client, server):
-    (model,) = client.models()
-    assert (model.name, model.is_default) == ("fake", True)
-    assert model.limits.max_texts_per_request == 4
-    assert client.model("fake") == model
-    with pytest.raises(NotFoundError):
-        client.model("nope")
-    server.serve_health(["", *SERVICES[:2]])
-    health = client.health()
-    assert [health[service] for service in ("", *SERVICES[:2])] == ["SERVING"] * 3
-    assert health[SERVICES[-1]] == "SERVICE_UNKNOWN"
 
 
 STARTING = status_of(grpc.StatusCode.UNAVAILABLE, "starting")

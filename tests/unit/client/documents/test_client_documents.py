@@ -6,7 +6,6 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 from facets_client import Document, NotFoundError, UnavailableError
-from facets_client.core.requests import ENVELOPE_BYTES
 from facets_client.documents.results import SearchResult, SearchResults
 from facets_client.filters import AllOf, AnyOf, Contains, Equals, Exists, NoneOf, OneOf, Range
 from facets_client.generated.types import FacetMatch, ModelVersion, NearestWord, SearchHit, Span, Timings
@@ -30,13 +29,6 @@ def test_collections(client, world):
     assert client.delete_collection("a").num_documents == 3
     with pytest.raises(NotFoundError, match="'a' does not exist"):
         client.get_collection("a")
-
-
-def test_reindexing_repeats_the_call_until_it_is_done(client, world):
-    client.upsert("news", documents(5))
-    steps = list(client.reindex_collection("news", model="other"))
-    assert [(step.num_encoded, step.done) for step in steps] == [(2, False), (4, False), (5, True)]
-    assert (steps[0].collection.model, steps[-1].collection.model) == ("fake", "other")
 
 
 def test_documents_are_stored_read_listed_counted_and_deleted(client, world):
@@ -102,14 +94,6 @@ def test_a_stream_continues_with_its_token(client, world):
     rest = client.upsert_stream("news", documents(20)[5 * len(acks) :], batch_size=5, resume_token=token)
     assert [ack.sequence for ack in rest] == list(range(len(acks) + 1, 5))
     assert len(world.documents["news"]) == 20
-
-
-def test_batches_of_a_stream_are_cut_by_bytes(make_client, world):
-    world.max_message_bytes = ENVELOPE_BYTES + 2_000
-    assert len(list(make_client().upsert_stream("news", [Document(f"d{i}", "x" * 900) for i in range(20)]))) == 10
-    world.max_message_bytes, world.max_text_bytes, world.max_documents = 16 * 2**20, 2**20, 64
-    acks = list(make_client().upsert_stream("news", [Document(f"d{i}", "word " * 80_000) for i in range(6)]))
-    assert [ack.num_upserted for ack in acks] == [2, 2, 2]  # so that the model needs at most a minute for each
 
 
 def test_searches_with_evidence_stay_within_their_limit(client, world):

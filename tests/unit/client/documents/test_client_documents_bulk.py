@@ -29,17 +29,6 @@ def short_pauses(monkeypatch):
     monkeypatch.setattr(runner, "SAVE_EVERY_S", 0.0)
 
 
-class CountingTask(IndexTask):
-    """Counts the batches that are read."""
-
-    num_read = 0
-
-    def read(self, place):
-        for batch in super().read(place):
-            self.num_read += 1
-            yield batch
-
-
 class Loader:
     """Loads a file as the command does, from the saved place."""
 
@@ -60,7 +49,7 @@ class Loader:
         with DocumentFiles([InputFile(str(self.input), "input.jsonl")], columns, ReadOptions()) as files:
             saved = self.state_file.load()
             self.started_at = saved[0] if saved else Place()
-            self.task = CountingTask(self.client, files.read, "news", settings=bulk)
+            self.task = IndexTask(self.client, files.read, "news", settings=bulk)
             return BulkRunner(
                 self.task,
                 files,
@@ -188,15 +177,3 @@ def test_interruption_keeps_the_place_and_the_rejections(loader, world, monkeypa
     assert counts(report) == (60, 56, 4)
     assert [item["line"] for item in loader.rejections()] == [4, 18, 22, 46]
     assert len(world.documents["news"]) == 56
-
-
-def test_the_window_bounds_what_is_read_ahead(loader, world):
-    world.pace = Pace(5)
-    loader.write(lines(1_000))
-    thread = threading.Thread(target=loader.run, kwargs={"window": 100})
-    thread.start()
-    world.pace.wait_until_used_up()
-    assert 0 < loader.task.num_read <= 5 + world.window
-    world.pace.release(10_000)
-    thread.join(timeout=30)
-    assert len(world.documents["news"]) == 1_000

@@ -107,19 +107,13 @@ def test_a_word_document_keeps_headings_items_and_tables(tmp_path):
 def test_word_documents_that_are_none_are_told(tmp_path):
     make_docx(tmp_path / "pictures.docx", "<w:p/>")
     assert read(tmp_path / "pictures.docx") == ["no_text"]
-    bomb = '<!DOCTYPE a [<!ENTITY b "' + "c" * 99 + '">]>'
-    make_docx(tmp_path / "entities.docx", styled("before") + styled("&b;"), head=bomb)
+    make_docx(tmp_path / "entities.docx", styled("before") + styled("&b;"), head='<!DOCTYPE a [<!ENTITY b "ccc">]>')
     assert read(tmp_path / "entities.docx") == ["before"]
-    for name, data in (
-        ("old.docx", b"\xd0\xcf\x11\xe0rest"),
-        ("cut.docx", (tmp_path / "pictures.docx").read_bytes()[:90]),
-    ):
-        (tmp_path / name).write_bytes(data)
+    make_docx(tmp_path / "damaged.docx", "<w:p>")
+    (tmp_path / "cut.docx").write_bytes((tmp_path / "pictures.docx").read_bytes()[:90])
+    for name in ("damaged.docx", "cut.docx"):
         with pytest.raises(InputError, match="expected a Word document"):
             read(tmp_path / name)
-    make_docx(tmp_path / "damaged.docx", "<w:p>")
-    with pytest.raises(InputError, match="expected a Word document"):
-        read(tmp_path / "damaged.docx")
 
 
 def test_html_shows_its_main_part_without_menus_and_scripts(tmp_path):

@@ -10,7 +10,7 @@ import sys
 import pytest
 from facets_client.load.formats import find_files, format_of
 from facets_client.load.rows import MAX_ROW_BYTES, ReadOptions, Rejection, Row, read_json
-from facets_client.load.source import InputError, Source
+from facets_client.load.source import Source
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -108,12 +108,6 @@ def test_a_line_that_unpacks_to_much_is_rejected_without_being_held(tmp_path, en
         stream.write(b'"}\n{"id": "b", "text": "good"}\n')
     megabytes, found = read_in_process(path, environment)
     assert found == ["line_too_long", "good"] and megabytes < 110
-
-
-@pytest.mark.parametrize("name", ["nope.jsonl", "."])
-def test_an_input_that_cannot_be_opened(tmp_path, name):
-    with pytest.raises(InputError, match=r"No such file|folder"):
-        Source(str(tmp_path / name))
 
 
 # JSON arrays
