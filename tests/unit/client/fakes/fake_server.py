@@ -49,7 +49,7 @@ class Collections(Service):
 
     def DiagnoseCollection(self, request, context):
         near = diagnosis_pb2.Neighbours(num_queries=4, self_first=1.0, unreached=0.25, largest_hub=3)
-        vectors = diagnosis_pb2.VectorReport(num_rows=9, dim=4, dot=near, cosine=near, findings=["nothing stands out"])
+        vectors = diagnosis_pb2.VectorReport(num_rows=9, dim=4, cosine=near, findings=["nothing stands out"])
         recall = 0.9 if request.queries else None
         return diagnosis_pb2.DiagnoseCollectionResponse(num_documents=4, num_parts=5, vectors=vectors, recall=recall)
 
