@@ -99,7 +99,7 @@ def search_of(message: pb.SearchRequest, limits: LimitsConfig) -> DocumentQuery:
 def _query(message: pb.SearchQuery, path: ErrorPath) -> str | NDArray[np.float32]:
     kind = message.WhichOneof("query")
     if kind is None:
-        raise InvalidInputError("has no text and no facet_embeddings", path=path)
+        raise InvalidInputError("is empty, expected text or facet_embeddings", path=path)
     if kind == "text":
         return message.text
     return array_of(message.facet_embeddings, (*path, "facet_embeddings"), num_axes=2)
@@ -135,7 +135,7 @@ def search_fields_of(request: pb.CreateCollectionRequest | pb.ReindexCollectionR
     for i, field in enumerate(request.search_fields.fields):
         if field.name in weights:
             path = ("search_fields", "fields", i, "name")
-            raise InvalidInputError(f"is {field.name!r}, as an earlier one is: expected different names", path=path)
+            raise InvalidInputError(f"is {field.name!r} like an earlier field, expected different names", path=path)
         weights[field.name] = field.weight
     return weights
 

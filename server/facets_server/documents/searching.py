@@ -112,7 +112,7 @@ def _encoded(
             if query.mode == "facets":
                 check_readable(served.model, entry, path)
         elif query.mode == "lexical":
-            raise InvalidInputError("has no words to look for: must be a text in mode lexical", path=path)
+            raise InvalidInputError("must be a text in mode lexical, got facet_embeddings", path=path)
         elif entry.shape[1] != record.dim:
             raise InvalidInputError(f"must have dimension {record.dim}, got {entry.shape[1]}", path=path)
     nothing = _EncodedQuery(np.empty((0, record.dim), np.float32), np.empty(0, np.float32))

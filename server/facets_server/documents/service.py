@@ -140,7 +140,7 @@ class DocumentService(documents_pb2_grpc.DocumentServiceServicer):
     def DeleteDocuments(self, request: pb.DeleteDocumentsRequest, call: CallContext) -> pb.DeleteDocumentsResponse:
         """Deletes by ids or by filter."""
         if bool(request.ids) == request.HasField("where"):
-            raise InvalidInputError("must be given unless `where` is, got both or neither", path="ids")
+            raise InvalidInputError("must be given if `where` is not, got both or neither", path="ids")
         with call.stages.measured("store", num_items=len(request.ids)):
             if request.HasField("where"):
                 result = self.engine.delete(request.collection, where=filter_of(request))

@@ -96,7 +96,7 @@ class RecommendationService(papers_pb2_grpc.RecommendationServiceServicer):
             path, limit = ("papers", "papers"), limits.max_texts_per_request
             papers = papers_of(request.papers.papers, path, limits, limit=limit)
             if request.HasField("where"):
-                raise InvalidInputError("is about documents of a collection, got papers", path="where")
+                raise InvalidInputError("applies to a collection only, got papers", path="where")
             options, revision = ranking_options_of(request, limits), 0
             with in_request(_PAPER_FIELDS), served.exclusive(call) as engine:
                 rankings = engine.rank_papers(kind, ids, papers, options=options)

@@ -139,7 +139,7 @@ def _entities(request: _WithTexts, finders: EntityFinders, limits: LimitsConfig)
     first = next((i for i, text in enumerate(sources.texts) if text.entities), None)
     if first is not None and (names or source in (EntitySource.GAZETTEER, EntitySource.NER)):
         other = "gazetteer_names" if names else "entity_source"
-        raise InvalidInputError(f"excludes {other}, got both", path=("texts", first, "entities"))
+        raise InvalidInputError(f"cannot be combined with {other}", path=("texts", first, "entities"))
     with in_request(FIELDS):
         finder = finders.get(source, names, has_spans=first is not None)
     return Entities(tuple(text.entities for text in sources.texts), finder)

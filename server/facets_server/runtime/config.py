@@ -217,7 +217,7 @@ def _setting(variable: str) -> tuple[str, FieldInfo]:
 def _parsed(variable: str, field: FieldInfo, text: str) -> object:
     """Text as a value of the setting's type; if it is not one, the text itself, which validation refuses later."""
     if not text.strip():
-        raise ConfigError(f"environment variable {variable} is empty: expected a value, or no such variable")
+        raise ConfigError(f"environment variable {variable} is empty: set a value, or unset the variable")
     kind: Any = field.annotation
     if kind == tuple[str, ...]:
         return tuple(part.strip() for part in text.split(",") if part.strip())

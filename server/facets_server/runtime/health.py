@@ -59,7 +59,7 @@ def probe_handlers(
         async with _errors_to_status(context):
             state = monitor.state(await service_of(context))
             if state == _Response.SERVICE_UNKNOWN:
-                raise NotFoundError("health knows no such service")
+                raise NotFoundError("unknown service")
             return _Response(status=state).SerializeToString()
 
     async def watch(_: object, context: Context) -> None:

@@ -94,12 +94,12 @@ class Key:
                 f'this key has role "{self.role.name.lower()}"; the call requires "{right.role.name.lower()}"'
             )
         if right.of_server and self.collections:
-            raise PermissionDeniedError("this key is for some collections; the call concerns the whole server")
+            raise PermissionDeniedError("this key is limited to some collections; the call concerns the whole server")
 
     def check_collection(self, name: str) -> None:
         """Raises PermissionDeniedError unless the key may use a collection, whether or not that exists."""
         if self.collections and name not in self.collections:
-            raise PermissionDeniedError("this key is not for this collection")
+            raise PermissionDeniedError("this key does not give access to this collection")
 
 
 class Keys:
@@ -129,7 +129,7 @@ def read_keys(file: Path) -> Keys:
     lines = ((number, line.split()) for number, line in enumerate(text.splitlines(), 1))
     keys = [_key(parts, f"{file}, line {number}") for number, parts in lines if parts and parts[0][0] != "#"]
     if not keys:
-        raise ConfigError(f"api_keys_file {file} holds no key, expected one per line")
+        raise ConfigError(f"api_keys_file {file} has no key, expected one per line")
     return Keys(keys)
 
 
@@ -161,5 +161,7 @@ def caller_of(context: Context, gateway_token: str) -> str:
         return metadata_of(context, ADDRESS_METADATA) or "gateway"
     peer = str(context.peer())
     if peer.startswith(_LOCAL_SOCKET):
-        raise UnauthenticatedError("this socket is for the gateway of the server: expected its token")
+        raise UnauthenticatedError(
+            "this socket is reserved for the gateway of the server: the call has no gateway token"
+        )
     return peer.rpartition(":")[0]

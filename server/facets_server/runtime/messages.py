@@ -56,7 +56,7 @@ class WaitLimit:
             async with asyncio.timeout(self._timeout_s):
                 return await awaitable
         except TimeoutError:
-            raise DeadlineExceededError(f"{self._what} did not come within {self._timeout_s:g} s") from None
+            raise DeadlineExceededError(f"{self._what} did not arrive within {self._timeout_s:g} s") from None
         except asyncio.CancelledError:
             if task not in self._ended:
                 raise  # the caller has disconnected
@@ -84,7 +84,7 @@ async def first_message(context: Context, waits: WaitLimit) -> bytes:
     """The first message of a call; raises InvalidInputError without one, else as ``WaitLimit.wait``."""
     data = await next_message(context, waits)
     if data is None:
-        raise InvalidInputError("the call carries no request message, expected one")
+        raise InvalidInputError("the call has no request message, expected one")
     return data
 
 
@@ -178,7 +178,7 @@ def read_ahead(
             begun.put(error)
 
     def drain() -> None:
-        begun.put(NotReadyError("the server is shutting down; what was answered is done"))
+        begun.put(NotReadyError("the server is shutting down; all acknowledged work is complete"))
 
     context = copy_context()  # carries the call's interruption check into the thread
     threading.Thread(target=context.run, args=(read,), name="stream-reader", daemon=True).start()

@@ -48,7 +48,7 @@ def back_up_directory(data_dir: Path, destination: Path, say: Say) -> bool:
     """
     stores = [(path, schema.counter) for path, schema in _stores(data_dir)]
     if not stores:
-        raise DamagedError(f"{data_dir} is no data directory: expected documents.sqlite3 in it")
+        raise DamagedError(f"{data_dir} is not a data directory: it has no documents.sqlite3")
     files = back_up(data_dir, destination, stores)
     for name, file in files.items():
         say(f"{name}: {file.num_bytes} bytes" + ("" if file.writes is None else f", revision {file.writes}"))
@@ -170,7 +170,7 @@ def verify_directory(directory: Path, say: Say) -> bool:
     Raises DamagedError for a directory without stores, and for a backup that has changed or was not finished.
     """
     if directory.suffix == ".part":
-        raise DamagedError(f"{directory} is a backup that was not finished: use another one")
+        raise DamagedError(f"{directory} is an unfinished backup: use another one")
     if (directory / BACKUP_MANIFEST).exists():
         check_backup(directory)
     stores = list(_stores(directory))

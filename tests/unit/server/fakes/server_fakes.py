@@ -12,7 +12,6 @@ from facets_server.runtime.metrics import BatchMetrics
 from facets_server.texts.passages import ServedPassages
 from numpy.typing import NDArray
 from prometheus_client import CollectorRegistry
-from toys import shared_passage_model
 
 from facets.language.tokenizer import Tokenizer
 from facets.language.vectors import WordVectors
@@ -32,6 +31,8 @@ def limited(**fixed: int) -> LimitsConfig:
 
 def served_passages(model=None, **settings: object) -> ServedPassages:
     """A served toy model of passages."""
+    from toys import shared_passage_model
+
     metrics = BatchMetrics(CollectorRegistry())
     return ServedPassages(model or shared_passage_model(), BatcherConfig(), metrics, **settings)
 

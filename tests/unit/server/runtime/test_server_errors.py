@@ -216,7 +216,7 @@ def test_models_are_listed_with_every_limit(make_server):
     limits = stub.GetModel(models_pb2.GetModelRequest(name="a"), timeout=60).model.limits
     values = {field.name: getattr(limits, field.name) for field in models_pb2.Limits.DESCRIPTOR.fields}
     assert all(value > 0 for value in values.values())
-    assert values["max_top_k"] == running.config.limits.max_top_k
+    assert values["max_evidence_hits"] == running.config.limits.max_evidence_hits
 
 
 def test_every_library_error_has_a_code_of_its_own_kind():

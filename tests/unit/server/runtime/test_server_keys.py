@@ -119,7 +119,7 @@ def test_a_key_file_has_comments_roles_weights_and_collections(tmp_path):
 @pytest.mark.parametrize(
     ("content", "match"),
     [
-        (b"\n", "holds no key"),
+        (b"\n", "has no key"),
         (b"key\xff\n", "not UTF-8"),
         (b"good\nsecret wrong\n", "line 2"),
         *(
@@ -158,7 +158,7 @@ class FakeContext:
 def test_only_a_gateway_names_the_address_of_its_client(peer, token, caller):
     context = FakeContext(peer, "right" * 5 if token == "right" else token)
     if caller is None:
-        with pytest.raises(UnauthenticatedError, match="for the gateway"):
+        with pytest.raises(UnauthenticatedError, match="reserved for the gateway"):
             caller_of(context, "right" * 5)
     else:
         assert caller_of(context, "right" * 5) == caller

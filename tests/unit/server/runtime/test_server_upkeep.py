@@ -130,7 +130,7 @@ def test_half_a_backup_is_no_data_directory(data, tmp_path, capsys):
     half.mkdir()
     shutil.copy(data / "documents.sqlite3", half)
     assert main(["verify", str(half)]) == 1
-    assert "backup that was not finished" in capsys.readouterr().err
+    assert "unfinished backup" in capsys.readouterr().err
 
 
 def test_damaged_snapshot_is_told_and_is_no_loss(data, capsys):
