@@ -534,8 +534,6 @@ class Collection:
         index_kind: Current index: "exact", "faiss-ivf-int8", ...
         space: Space of the facets (Model.space): any model of this space can search the collection.
         num_damaged: Documents found damaged on disk, which searches skip; the server's log names them.
-        num_vectors: Facets in the index in memory, including recently removed ones; 0: not loaded yet.
-        snapshot_bytes: Bytes of the index snapshot on disk; 0: none.
         num_parts: Parts of documents. A long document is split into parts at sections and pages.
         search_fields: Payload fields that are searched with the text, by words and by facets.
     """
@@ -551,8 +549,6 @@ class Collection:
     index_kind: str
     space: str
     num_damaged: int
-    num_vectors: int
-    snapshot_bytes: int
     num_parts: int
     search_fields: tuple[SearchField, ...]
 
@@ -617,23 +613,20 @@ class Document:
 
     Attributes:
         id: Identity in the collection, 1 to 512 bytes of UTF-8 without NUL.
-        text: Text, at most 32 MiB of UTF-8 by default; may be blank only if a searched field is not. Models of passages
-            read long texts in windows; token_stats says how much was read.
+        text: Text, at most 32 MiB of UTF-8 by default; may be blank only if a searched field is not.
         payload: Any JSON object of at most 64 KiB as compact JSON. Numbers are doubles: integers beyond 2^53 lose
             digits.
-        facet_embeddings: Embeddings, shape [num_facets, dim], finite. Writes: made by the client with the collection's
-            model instead of the server. Reads: only if requested, with the precision of float16. Long texts have up to
-            256 per part and on writes require facet_spans.
+        facet_embeddings: Embeddings, shape [num_facets, dim], finite; up to 256 per part of a long text. Writes: made
+            by the client with the collection's model; long texts require facet_spans. Reads: only if requested, with
+            the precision of float16.
         revision: The index_revision that stored the document. Ignored on writes.
         token_stats: Token counts (num_unknown_tokens is 0); unset if unknown. On writes only with facet_embeddings.
-        facet_spans: Position of each facet in the text, 0 to 0 for none; searched fields follow the text in the order
-            of Collection.search_fields, one character apart. On writes only with facet_embeddings, one per facet or
-            none.
-        parts: Parts of a long text; empty if it has one part. Writes: sections and pages known to the client, sorted by
-            start; the server splits long ones and merges short ones. Empty on writes: the server finds headings and
-            form feeds in the text.
-        part_facets: Number of facets of each part, in order; empty if the text has one part. On writes only with
-            facet_spans and the server's parts; empty: a facet belongs to the part where its span starts.
+        facet_spans: Position of each facet in the text, 0 to 0 for none; searched fields follow the text, one character
+            apart, in the order of Collection.search_fields. On writes only with facet_embeddings.
+        parts: Parts of a long text; empty: one part. Writes: sections and pages known to the client, sorted by start,
+            which the server splits or merges; empty: it finds headings and form feeds in the text.
+        part_facets: Number of facets of each part, in order; empty: one part. On writes only with facet_spans and the
+            server's parts; empty: a facet belongs to the part where its span starts.
     """
 
     id: str
@@ -1107,8 +1100,8 @@ class PaperOptions:
         facet_weight: Share of the facets in the score, in [0, 1]; the rest is document similarity. Default: the
             model's.
         evidence: Fill RankedCandidate.evidence.
-        diversify: How strongly to demote authors who share papers, or papers that cite the same, in [0, 1]; default 0.
-            Results are then not sorted by score. Not for RecommendBulk.
+        diversify: How strongly to demote candidates that share papers with better ones, in [0, 1]; default 0. Not for
+            RecommendBulk.
     """
 
     top_k: int | None = None

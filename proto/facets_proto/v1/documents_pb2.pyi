@@ -37,7 +37,7 @@ SEARCH_MODE_FACETS: SearchMode
 SEARCH_MODE_LEXICAL: SearchMode
 
 class Collection(_message.Message):
-    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_vectors", "snapshot_bytes", "num_parts", "search_fields")
+    __slots__ = ("name", "model", "model_revision", "num_facets", "dim", "num_documents", "index_revision", "create_time", "index_kind", "space", "num_damaged", "num_parts", "search_fields")
     NAME_FIELD_NUMBER: _ClassVar[int]
     MODEL_FIELD_NUMBER: _ClassVar[int]
     MODEL_REVISION_FIELD_NUMBER: _ClassVar[int]
@@ -49,8 +49,6 @@ class Collection(_message.Message):
     INDEX_KIND_FIELD_NUMBER: _ClassVar[int]
     SPACE_FIELD_NUMBER: _ClassVar[int]
     NUM_DAMAGED_FIELD_NUMBER: _ClassVar[int]
-    NUM_VECTORS_FIELD_NUMBER: _ClassVar[int]
-    SNAPSHOT_BYTES_FIELD_NUMBER: _ClassVar[int]
     NUM_PARTS_FIELD_NUMBER: _ClassVar[int]
     SEARCH_FIELDS_FIELD_NUMBER: _ClassVar[int]
     name: str
@@ -64,11 +62,9 @@ class Collection(_message.Message):
     index_kind: str
     space: str
     num_damaged: int
-    num_vectors: int
-    snapshot_bytes: int
     num_parts: int
     search_fields: _containers.RepeatedCompositeFieldContainer[SearchField]
-    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_vectors: _Optional[int] = ..., snapshot_bytes: _Optional[int] = ..., num_parts: _Optional[int] = ..., search_fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
+    def __init__(self, name: _Optional[str] = ..., model: _Optional[str] = ..., model_revision: _Optional[str] = ..., num_facets: _Optional[int] = ..., dim: _Optional[int] = ..., num_documents: _Optional[int] = ..., index_revision: _Optional[int] = ..., create_time: _Optional[_Union[datetime.datetime, _timestamp_pb2.Timestamp, _Mapping]] = ..., index_kind: _Optional[str] = ..., space: _Optional[str] = ..., num_damaged: _Optional[int] = ..., num_parts: _Optional[int] = ..., search_fields: _Optional[_Iterable[_Union[SearchField, _Mapping]]] = ...) -> None: ...
 
 class SearchField(_message.Message):
     __slots__ = ("name", "weight")

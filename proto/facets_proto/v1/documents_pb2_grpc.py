@@ -107,9 +107,8 @@ class CollectionServiceServicer:
 
     def ReindexCollection(self, request, context):
         """Re-encodes a collection with another model or revision. A call works for some seconds; repeat it until done is
-        true. Until then the collection is searched and written unchanged; then all documents move at once, with later
-        writes. If interrupted, the next call continues. Calls running during the move may fail with UNAVAILABLE and can be
-        retried.
+        true. Until then the collection is searched and written unchanged; then all documents move at once. An interrupted
+        move continues. Calls running during the move may fail with UNAVAILABLE; retry them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -124,8 +123,8 @@ class CollectionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def MapCollection(self, request, context):
-        """Lays out a collection in two dimensions, with its themes. Takes seconds, for 100,000 documents minutes; the last
-        maps are cached until the next write. INVALID_ARGUMENT: the collection is empty.
+        """A collection in two dimensions, with its themes. Takes seconds, for 100,000 documents minutes; cached until the
+        next write. INVALID_ARGUMENT: the collection is empty.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -443,9 +442,8 @@ class DocumentServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UpsertStream(self, request_iterator, context):
-        """Bulk load. The first request opens the stream, every further request is a batch. A batch is acknowledged once it is
-        durable; invalid documents are rejected in the acknowledgement. After a broken connection, reopen the stream with
-        its resume token to learn the last stored batch. Unused tokens expire after 30 days.
+        """Bulk load. The first request opens the stream, all others are batches, acknowledged once durable with the invalid
+        documents. After a broken connection, reopen the stream with its resume token, which lives 30 days unused.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -182,8 +182,7 @@ export type PaperOptions = Message<"facets.v1.PaperOptions"> & {
   evidence: boolean;
 
   /**
-   * How strongly to demote authors who share papers, or papers that cite the same, in [0, 1]; default 0. Results are
-   * then not sorted by score. Not for RecommendBulk.
+   * How strongly to demote candidates that share papers with better ones, in [0, 1]; default 0. Not for RecommendBulk.
    *
    * @generated from field: optional double diversify = 11;
    */
