@@ -14,16 +14,7 @@ _CHECK: ContextVar[Callable[[], None] | None] = ContextVar("check", default=None
 
 @contextmanager
 def interrupted_by(check: Callable[[], None]) -> Iterator[None]:
-    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work must stop.
-
-    Example:
-        >>> def check():
-        ...     raise TimeoutError
-        >>> with interrupted_by(check):
-        ...     check_interrupted()
-        Traceback (most recent call last):
-        TimeoutError
-    """
+    """Within the block, ``check_interrupted`` calls ``check``, which raises when the work must stop."""
     token = _CHECK.set(check)
     try:
         yield
@@ -39,13 +30,7 @@ def check_interrupted() -> None:
 
 
 class FifoLock:
-    """A lock that threads get in the order of their requests, for use in a ``with`` block.
-
-    Example:
-        >>> lock = FifoLock()
-        >>> with lock:
-        ...     pass
-    """
+    """A lock that threads get in the order of their requests, for use in a ``with`` block."""
 
     def __init__(self) -> None:
         self._mutex = threading.Lock()

@@ -15,9 +15,6 @@ _INNER_CAPITAL = re.compile(r"_|(?<=[a-z\d])(?=[A-Z])")
 class NearNames:
     """Finds the names most similar to a text, ignoring accents, case and punctuation.
 
-    The score is the mean of RapidFuzz's token sort ratio and token set ratio; the second forgives a missing first name.
-    ``names`` are prepared at the first search.
-
     Example:
         >>> near = NearNames(["Noam Chomsky", "Karen Sparck Jones", "Kevin Knight"])
         >>> near.find("Knihgt, Kevin", top_k=5), near.find("jones", top_k=5), near.find("xyz", top_k=5)
@@ -48,6 +45,7 @@ class NearNames:
 
 
 def _likeness(wanted: str, name: str) -> float:
+    """The second ratio forgives a missing first name."""
     return (fuzz.token_sort_ratio(wanted, name) + fuzz.token_set_ratio(wanted, name)) / 2
 
 

@@ -46,8 +46,6 @@ class Tokenizer:
         >>> tokenizer = Tokenizer()
         >>> tokenizer.words(["Dr. Lee didn't come."])
         [['dr.', 'lee', 'did', "n't", 'come', '.']]
-        >>> [sentence.text for sentence in tokenizer.sentences("It cost 3.5 dollars, Dr. Lee said. She paid.")]
-        ['It cost 3.5 dollars, Dr. Lee said.', 'She paid.']
     """
 
     def __init__(self) -> None:
@@ -56,11 +54,7 @@ class Tokenizer:
         self._words: dict[str, tuple[str, ...]] = {}
 
     def tokenize(self, texts: Sequence[str]) -> list[list[Token]]:
-        """Tokens of each text with character offsets, in order; white space is not a token.
-
-        Raises:
-            TypeError: ``texts`` is a single ``str``.
-        """
+        """Tokens of each text with character offsets, in order; white space is not a token."""
         check_sequence(texts, "tokenize")
         return [self._tokens(text) for text in texts]
 
@@ -68,9 +62,6 @@ class Tokenizer:
         """The tokens of each text in lower case, without offsets: the fast path for encoding.
 
         ``most``: maximum number of words per text; further words cost no time.
-
-        Raises:
-            TypeError: ``texts`` is a single ``str``.
         """
         check_sequence(texts, "words")
         # Every piece has at least one word.
@@ -159,11 +150,7 @@ def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) 
 
 
 def check_sequence(texts: Sequence[str], method: str) -> None:
-    """Rejects a single text, which would be read as a sequence of characters.
-
-    Raises:
-        TypeError: ``texts`` is a single ``str``.
-    """
+    """Raises TypeError for a single text, which would be read as a sequence of characters."""
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try {method}([{texts[:20]!r}])")
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Callable
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
@@ -34,10 +34,6 @@ _loaded: "WeakValueDictionary[bytes, WordVectors]" = WeakValueDictionary()
 
 class WordVectors:
     """A vector for each word of a vocabulary.
-
-    Attributes:
-        vocabulary: The ``V`` words.
-        vectors: ``[V, D]`` float32, C-contiguous. Computed on each access if the vectors were stored as bytes.
 
     Example:
         >>> vocabulary = Vocabulary(["cat", "dog", "car"], np.array([3, 2, 1]))
@@ -77,7 +73,7 @@ class WordVectors:
 
     @property
     def vectors(self) -> NDArray[np.float32]:
-        """Vectors of the words, ``[V, D]`` float32."""
+        """Vectors of the words, ``[V, D]`` float32; computed on each access if they are stored as bytes."""
         return self._rows(slice(None))
 
     def _rows(self, rows: slice | NDArray[np.integer]) -> NDArray[np.float32]:
@@ -110,10 +106,8 @@ class WordVectors:
     ) -> list[list[tuple[str, float]]]:
         """The whole words with the highest cosine to each query, best first, ties in vocabulary order.
 
-        Args:
-            queries: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word.
-            top_k: Maximum number of words per query, >= 1.
-            exclude_stop_words: Leave out stop words and tokens without a letter or digit.
+        ``queries``: ``[N, D]``, of any norm; a zero vector has cosine 0 with every word. ``exclude_stop_words``: leave
+        out stop words and tokens without a letter or digit.
 
         Raises:
             InvalidInputError: Wrong shape, values that are not finite, or ``top_k`` below 1.
@@ -198,14 +192,8 @@ class WordVectors:
         Raises:
             CheckpointError: A file is missing, damaged, or does not fit the other.
         """
-        contents: dict[Path, bytes] = {}
-
-        def read_once(path: Path) -> bytes:
-            if path not in contents:
-                contents[path] = read(path)
-            return contents[path]
-
         path, words = folder / _VECTORS_FILE, folder / _VOCABULARY_FILE
+        read_once = cache(read)
         try:
             key = b"".join(hashlib.sha256(read_once(file)).digest() for file in (words, path))
         except OSError:
@@ -246,11 +234,6 @@ def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np
 
     ``matrix``: ``[N, M]``, finite, with magnitudes below 65,504. Returns integers ``[N, M]`` and the scales of the
     groups, ``[N, ceil(M / 64)]``.
-
-    Example:
-        >>> values, scales = quantize(np.array([[0.5, -1.0, 0.25]]))
-        >>> values.tolist(), dequantize(values, scales).round(2).tolist()
-        ([[64, -127, 32]], [[0.5, -1.0, 0.25]])
     """
     matrix = np.asarray(matrix, dtype=np.float32)
     groups = np.arange(0, matrix.shape[1], _GROUP)
@@ -261,11 +244,7 @@ def quantize(matrix: NDArray[np.floating]) -> tuple[NDArray[np.int8], NDArray[np
 
 
 def dequantize(values: NDArray[np.int8], scales: NDArray[np.float16]) -> NDArray[np.float32]:
-    """The inverse of ``quantize``, ``[N, M]``; each number is within half a level of the original.
-
-    Raises:
-        ValueError: The shapes do not fit.
-    """
+    """The inverse of ``quantize``, ``[N, M]``; each number is within half a level of the original."""
     _check_scales(values, scales)
     if values.shape[1] % _GROUP:
         return values * _spread(scales, values.shape[1])

@@ -27,15 +27,6 @@ class Vocabulary:
     Entries that begin or end with ``##`` are pieces of other words: ``goatherd`` may be read as ``goat`` and
     ``##herd``, ``kyanite`` as ``ky##``, ``##ani`` and ``##te``.
 
-    Attributes:
-        words: The ``V`` words, usually the most frequent first, and pieces at the end.
-        counts: Occurrences in the corpus, ``[V]`` int64.
-        total_count: Tokens in the whole corpus, including those outside the vocabulary.
-        probabilities: ``counts / total_count``, ``[V]`` float64: p(w) of eq. 3.6 and of SIF.
-        is_stop: ``[V + 1]``, True for stop words, tokens without a letter or digit, and the unknown row.
-        is_piece: ``[V + 1]``, True for pieces.
-        unknown_row: ``V``.
-
     Example:
         >>> vocabulary = Vocabulary(["the", "cat"], np.array([3, 1]), total_count=8)
         >>> vocabulary.rows(["the", "dog", "cat"]).tolist()
@@ -50,13 +41,14 @@ class Vocabulary:
         Raises:
             InvalidInputError: Lengths differ, a word occurs twice, a count is negative or the total too small.
         """
-        self.words = tuple(words)
-        self.counts = np.ascontiguousarray(counts, dtype=np.int64)
+        self.words = tuple(words)  # usually the most frequent first, and pieces at the end
+        self.counts = np.ascontiguousarray(counts, dtype=np.int64)  # occurrences in the corpus, `[V]`
         if self.counts.shape != (len(self.words),):
             raise InvalidInputError(f"counts must have shape ({len(self.words)},), got {self.counts.shape}")
         if self.counts.size and self.counts.min() < 0:
             raise InvalidInputError(f"counts must be >= 0, got {self.counts.min()}")
         in_vocabulary = int(self.counts.sum())
+        # Tokens in the whole corpus, including those outside the vocabulary.
         self.total_count = in_vocabulary if total_count is None else total_count
         if self.total_count < in_vocabulary:
             raise InvalidInputError(f"total_count must be >= {in_vocabulary}, got {self.total_count}")
@@ -65,7 +57,8 @@ class Vocabulary:
             twice = next(word for row, word in enumerate(self.words) if self._rows[word] != row)
             raise InvalidInputError(f"words must be distinct, got {twice!r} twice")
         self.unknown_row = len(self.words)
-        self.probabilities = self.counts / max(self.total_count, 1)
+        self.probabilities = self.counts / max(self.total_count, 1)  # `[V]` float64: p(w) of eq. 3.6 and of SIF
+        # `[V + 1]`: stop words, tokens without a letter or digit, and the unknown row.
         self.is_stop = np.array([*map(_is_stop_word, self.words), True], dtype=np.bool_)
         self.is_piece = np.array([*map(_is_piece, self.words), False], dtype=np.bool_)
         pieces = [self.words[row] for row in np.flatnonzero(self.is_piece)]
@@ -83,12 +76,7 @@ class Vocabulary:
         return len(self.words) - int(np.count_nonzero(self.is_piece))
 
     def without_pieces(self) -> "Vocabulary":
-        """The vocabulary of whole words, as used to pack corpora; ``self`` if it has no pieces.
-
-        Example:
-            >>> Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1])).without_pieces().words
-            ('goat',)
-        """
+        """The vocabulary of whole words, as used to pack corpora; ``self`` if it has no pieces."""
         is_piece = self.is_piece[:-1]
         if not is_piece.any():
             return self

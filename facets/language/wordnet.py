@@ -34,11 +34,7 @@ _CACHED = 100_000
 
 
 class WordNet:
-    """Relations between single words in lower case; all numbers in ``[0, 1]``.
-
-    Args:
-        table: What ``scripts/make_wordnet.py`` wrote.
-    """
+    """Relations between single words in lower case; all numbers in ``[0, 1]``."""
 
     def __init__(self, table: dict[str, Any]) -> None:
         self._above: list[list[int]] = table["above"]

@@ -6,7 +6,7 @@ Shape suffixes: E examples, N their facets, K pattern facets, J relation facets,
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -44,31 +44,21 @@ class AddedRelation:
 
 
 class AddedRelationStore(RecordStore):
-    """The relations added to one model.
-
-    ``place``: a folder, created when absent, or a database shared by several servers.
-
-    Raises:
-        StorageError: See :class:`facets.storage.records.RecordStore`.
-    """
+    """The relations added to one model, in a folder, created when absent, or a database shared by several servers."""
 
     def __init__(self, place: Path | SqlDatabase, model: str) -> None:
         super().__init__(place / _FILE if isinstance(place, Path) else place, f"relations/{model}", SCHEMA)
 
     def read(self) -> list[AddedRelation]:
-        """All added relations, in the order they were added.
-
-        Raises:
-            StorageError: The store cannot be read.
-        """
+        """All added relations, in the order they were added."""
         return _updated([], self.news())
 
     def add(self, relation: AddedRelation, *, after: int | None = None) -> int:
-        """Adds a relation; see :meth:`facets.storage.records.RecordStore.write`."""
+        """Adds a relation; see :meth:`facets.storage.RecordStore.write`."""
         return self.write([Record(_KIND, relation.name, json.dumps(asdict(relation)).encode())], after=after)
 
     def remove(self, name: str, *, after: int | None = None) -> int:
-        """Removes a relation; see :meth:`facets.storage.records.RecordStore.write`."""
+        """Removes a relation; see :meth:`facets.storage.RecordStore.write`."""
         return self.write([Record(_KIND, name, None)], after=after)
 
 
@@ -86,11 +76,7 @@ def _updated(known: Sequence[AddedRelation], news: News) -> list[AddedRelation]:
 class Additions(RecordFollower[AddedRelationStore]):
     """The relations of a model and those added to it: one writer at a time, readers never wait.
 
-    ``place``: folder of the additions, created when absent, or a database shared by several servers; None: additions
-    are kept in memory only.
-
-    Raises:
-        StorageError: ``place`` cannot be read or is damaged.
+    ``place``: as for ``AddedRelationStore``; None: additions are kept in memory only.
     """
 
     def __init__(self, model: RelationModel, place: Path | SqlDatabase | None) -> None:
@@ -123,7 +109,6 @@ class Additions(RecordFollower[AddedRelationStore]):
         Raises:
             InvalidInputError: No name, or two names for one relation.
             NotFoundError: A relation is unknown; the message lists similar names.
-            TypeError: ``relations`` is one ``str``.
         """
         known = self.all
         if relations is None:
@@ -185,11 +170,7 @@ class Additions(RecordFollower[AddedRelationStore]):
             if name in known.names:
                 raise ConflictError(f"relation {name!r} exists; choose another name")
             relation = AddedRelation(name, patterns, float(np.float32(value)))  # the precision of scores
-            added = [*added, relation]
-            known = self._with_added(added)
-            if self.store is not None:
-                self.seen = self.store.add(relation, after=self.seen)
-            self._known = added, known
+            self._replace([*added, relation], lambda store: store.add(relation, after=self.seen))
         return _relation(relation)
 
     def remove(self, name: str) -> Relation:
@@ -202,11 +183,15 @@ class Additions(RecordFollower[AddedRelationStore]):
                     raise InvalidInputError(f"is {name!r}, a relation of the model's own, which stays", path="name")
                 raise self._unknown(name)
             removed = added.pop(name)
-            known = self._with_added(list(added.values()))
-            if self.store is not None:
-                self.seen = self.store.remove(name, after=self.seen)
-            self._known = list(added.values()), known
+            self._replace(list(added.values()), lambda store: store.remove(name, after=self.seen))
         return _relation(removed)
+
+    def _replace(self, added: list[AddedRelation], write: Callable[[AddedRelationStore], int]) -> None:
+        """Computes the facets, writes the change, and then shows it to readers."""
+        known = added, self._with_added(added)
+        if self.store is not None:
+            self.seen = write(self.store)
+        self._known = known
 
     def _unknown(self, name: str) -> NotFoundError:
         names = self.all.names
@@ -240,9 +225,9 @@ def _normalised(name: str) -> str:
 
 
 def fitted_facets(facets_EKD: NDArray[np.float32], num_facets: int) -> NDArray[np.float32]:
-    """Cluster centres of the examples' facets, by spherical k-means that starts from the facets farthest apart.
+    """Cluster centres ``[J, D]`` of the examples' facets, at unit length; some repeat if there are fewer facets.
 
-    ``num_facets``: J; if there are fewer facets, some repeat. Returns ``[J, D]`` float32, unit length; deterministic.
+    Spherical k-means that starts from the facets farthest apart; deterministic.
     """
     units_ND = unit_rows(facets_EKD.reshape(-1, facets_EKD.shape[-1]))
     if len(units_ND) <= num_facets:

@@ -84,14 +84,7 @@ def background_facets(model: RelationModel) -> Tensor:
 def detect_entailment(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> list[Entailment]:
-    """Whether each premise entails the hypothesis at the same position, and vice versa.
-
-    ``background_MD``: ``background_facets`` of the model.
-
-    Raises:
-        InvalidInputError: Different lengths, or a bad pattern (``field`` is ``premises[i]`` or ``hypotheses[i]``).
-        TypeError: One of them is one ``str``.
-    """
+    """See ``RelationEngine.entailment``; ``background_MD``: ``background_facets`` of the model."""
     first, second = _tokenized(model, premises, hypotheses)
     if not first:
         return []
@@ -119,7 +112,7 @@ def detect_entailment(
 def entailment_features(
     model: RelationModel, premises: Sequence[str], hypotheses: Sequence[str], background_MD: Tensor
 ) -> PairFeatures:
-    """The features of pairs, with negations kept; raises the same errors as ``detect_entailment``."""
+    """The features of pairs, with negations kept."""
     return pair_features(model, *_tokenized(model, premises, hypotheses), background_MD)
 
 
@@ -148,10 +141,6 @@ def decided_label(shares_4: NDArray[np.float64], threshold: float) -> Entailment
 
     Neutral, unless one direction of entailment (including paraphrase) has at least the probability ``threshold``; then
     the most likely other label, or paraphrase if both directions are equally likely.
-
-    Example:
-        >>> decided_label(np.array([0.45, 0.05, 0.1, 0.4]), 0.5), decided_label(np.array([0.45, 0.45, 0.1, 0.0]), 0.5)
-        (<EntailmentLabel.ENTAILS: 'entails'>, <EntailmentLabel.PARAPHRASE: 'paraphrase'>)
     """
     entails, entailed_by, paraphrase, _ = (float(share) for share in shares_4)
     if max(entails, entailed_by) + paraphrase < threshold:

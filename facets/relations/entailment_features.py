@@ -110,14 +110,7 @@ def _compared(premise: Wording, hypothesis: Wording, words: WordNet, table: Fram
 
 
 def word_reason(premise: Wording, hypothesis: Wording, *, is_entailed: bool) -> str:
-    """Two words that explain why the hypothesis does or does not follow; empty if there are none.
-
-    Example:
-        >>> words = wordnet()
-        >>> first, second = (read_wording(f"$ARG1 {verb} $ARG2".split(), words) for verb in ("strolled", "walked"))
-        >>> word_reason(first, second, is_entailed=True)
-        'walked is more general than strolled'
-    """
+    """Two words that explain why the hypothesis does or does not follow; empty if there are none."""
     words = wordnet()
     pairs = [(word, other) for word in premise.content for other in hypothesis.content]
     kinds = [(words.opposition, "{0} and {1} are opposites")]

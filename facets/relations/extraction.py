@@ -72,11 +72,7 @@ class PairMention:
 def resolve_spans(
     texts: Sequence[str], spans: Sequence[Sequence[EntitySpan]] | None, finder: EntityFinder | None
 ) -> list[list[EntitySpan]]:
-    """Entities of each text in order, from the caller or a finder.
-
-    Raises:
-        InvalidInputError: Both or neither source is given, ``spans`` has another length than ``texts``, or a bad span.
-    """
+    """Entities of each text in order, from the caller or a finder; exactly one of the two must be given."""
     if (spans is None) == (finder is None):
         raise InvalidInputError(f"or a finder must be given, got {'both' if finder else 'neither'}", path="spans")
     if finder is not None:
@@ -210,10 +206,7 @@ def symmetrised(
 ) -> ScoreArrays:
     """Scores in which a symmetric relation gets the higher score of a pattern and its mirror image.
 
-    Args:
-        arrays: The scores.
-        mirror_images: The patterns, in the order of the rows, and the mirror image of each.
-        symmetric_R: Which relations are symmetric.
+    ``mirror_images``: the patterns, in the order of the rows, and the mirror image of each.
     """
     if not symmetric_R.any():
         return arrays
@@ -234,12 +227,7 @@ def asserted_relations(
 ) -> NDArray[np.bool_]:
     """Which relations of the mentions are asserted, ``[M, R]``.
 
-    Args:
-        mentions: Ordered pairs.
-        accepted_MR: Relations that reach their thresholds.
-        probabilities_MR: Probability of each.
-        symmetric_R: Which relations are symmetric.
-        max_per_pair: Maximum number of relations between two entities, counting both directions; None: all.
+    ``accepted_MR``: relations that reach their thresholds. ``max_per_pair``: as for ``best_of_pairs``.
     """
     possible_MR = accepted_MR.copy()
     possible_MR[[mention.assertion.status is not AssertionStatus.ASSERTED for mention in mentions]] = False
@@ -265,16 +253,10 @@ def best_of_pairs(
     *,
     max_per_pair: int | None,
 ) -> NDArray[np.bool_]:
-    """The most probable relations between each pair of entities; ties go to the earlier mention and relation.
+    """The most probable of the accepted relations between each pair of entities, ``[M, R]``.
 
-    Args:
-        accepted_MR: Relations to choose from.
-        probabilities_MR: Probability of each.
-        partners_M: Index of the mention of the same entities in the other direction; see ``partners_of``.
-        max_per_pair: Maximum number of relations, counting both directions; None: all.
-
-    Returns:
-        ``[M, R]``.
+    Ties go to the earlier mention and relation. ``partners_M``: index of the mention of the same entities in the other
+    direction; see ``partners_of``. ``max_per_pair``: most relations, counting both directions; None: all.
 
     Example:
         >>> accepted, probable = np.array([[True, True], [True, False]]), np.array([[0.7, 0.9], [0.8, 0.1]])

@@ -54,9 +54,7 @@ _UNKNOWN = Finding(0.0, 0.0, "")
 
 
 class Frames:
-    """The table of relations.
-
-    ``lines``: the lines of ``frames.txt``.
+    """The table of relations, read from the lines of ``frames.txt``.
 
     Raises:
         ValueError: A line has too many or too few columns, or names an unknown relation.
@@ -75,17 +73,7 @@ class Frames:
         self.readings = lru_cache(_CACHED)(self._find_readings)
 
     def compare(self, premise: Wording, hypothesis: Wording) -> Finding:
-        """Whether the hypothesis follows from the premise.
-
-        Example:
-            >>> from facets.relations.wording import read_wording
-            >>> words = wordnet()
-            >>> bought, owns = (read_wording(f"$ARG1 {verb} $ARG2".split(), words) for verb in ("bought", "owns"))
-            >>> frames().compare(bought, owns)
-            Finding(implied=1.0, apart=0.0, reason='buy, so own')
-            >>> frames().compare(owns, bought).apart
-            1.0
-        """
+        """Whether the hypothesis follows from the premise: ``bought`` implies ``owns``."""
         findings = [
             self._between(first, second, hypothesis.clause.tense)
             for first in self.readings(premise.clause)
@@ -99,15 +87,7 @@ class Frames:
         return best
 
     def contradiction(self, premise: Wording, hypothesis: Wording) -> tuple[float, str]:
-        """Certainty that both cannot hold, in ``[0, 1]``, and the reason; negations are ignored.
-
-        Example:
-            >>> from facets.relations.wording import read_wording
-            >>> words = wordnet()
-            >>> sold, owns = (read_wording(f"$ARG1 {verb} $ARG2".split(), words) for verb in ("sold", "owns"))
-            >>> frames().contradiction(sold, owns)
-            (1.0, 'sell, so no longer own')
-        """
+        """Certainty that both cannot hold, in ``[0, 1]``, and the reason; negations are ignored."""
         if premise.is_doubted != hypothesis.is_doubted:
             return 0.0, ""
         contradictions = [
@@ -303,11 +283,7 @@ def _spoken(reading: Reading) -> str:
 
 @cache
 def frames() -> Frames:
-    """The table that ships with the library, read once.
-
-    Raises:
-        CheckpointError: The installation is damaged.
-    """
+    """The table that ships with the library, read once; a damaged installation is a ``CheckpointError``."""
     try:
         return Frames(_FILE.read_text(encoding="ascii").splitlines(), wordnet())
     except (OSError, ValueError) as error:

@@ -75,10 +75,7 @@ class RelationModelConfig(Settings):
 class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
     """A model whose texts are patterns; its target space is that of entity pairs.
 
-    Attributes:
-        pieces: Turns patterns into ids.
-        relations: Names, facets and thresholds of the relations.
-        table: The look-up of seen patterns.
+    ``relations``: names, facets and thresholds. ``table``: look-up of seen patterns.
     """
 
     def __init__(
@@ -104,12 +101,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
         return int(self.relations.facets.shape[1])
 
     def encode(self, texts: Sequence[str]) -> NDArray[np.float32]:
-        """Facets of patterns with ``$ARG1`` and ``$ARG2``, ``[len(texts), K, D]`` float32, unit length.
-
-        Raises:
-            InvalidInputError: A pattern lacks an argument or has one twice.
-            TypeError: ``texts`` is one ``str``.
-        """
+        """Facets of patterns with ``$ARG1`` and ``$ARG2``, ``[len(texts), K, D]`` float32, unit length."""
         return self.encode_patterns(tokenize_patterns(texts, self.tokenizer))
 
     def encode_patterns(self, patterns: Sequence[Sequence[str]]) -> NDArray[np.float32]:
@@ -187,11 +179,7 @@ class RelationModel(CheckpointModel[PatternNetwork, RelationModelConfig]):
 
 
 def encoder_pieces(folder: Path, *, read: Callable[[Path], bytes] = Path.read_bytes) -> Tensor:
-    """Word-piece vectors of a passage model, ``[V, W]`` float32.
-
-    Raises:
-        CheckpointError: They are missing or damaged.
-    """
+    """Word-piece vectors of a passage model, ``[V, W]`` float32."""
     weights = read_passage_weights(folder, read=read)
     if _PIECES not in weights:
         raise CheckpointError(f"{folder}: expected a model of passages, its weights have no {_PIECES}")

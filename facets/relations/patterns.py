@@ -71,10 +71,8 @@ def tokenize_patterns(
 ) -> list[tuple[str, ...]]:
     """Lower-case tokens of patterns, with placeholders kept.
 
-    Args:
-        patterns: Each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``.
-        tokenizer: Splits the words between placeholders.
-        path: Where the patterns are in the caller's input.
+    ``patterns``: each holds ``$ARG1`` and ``$ARG2`` exactly once; other entities may be ``$ENT``. ``path``: where they
+    are in the caller's input.
 
     Raises:
         InvalidInputError: A pattern lacks an argument or has one twice; ``field`` is ``patterns[i]``.
@@ -111,16 +109,8 @@ def sentence_patterns(
     """Patterns for all pairs of entities in a sentence within the limits, in both directions.
 
     If the words between two entities say nothing, the pattern is widened: ``the capital of $ARG1 is $ARG2``, ``$ARG1
-    and $ARG2 are married``.
-
-    Args:
-        gaps: Tokens between each entity and the next; one less than there are entities.
-        limits: How far apart two entities may be.
-        before: Tokens before the first entity.
-        after: Tokens after the last entity.
-
-    Returns:
-        Patterns ordered by closeness of the pair, then by position; for each pair, sentence order first.
+    and $ARG2 are married``. ``gaps``: tokens between each entity and the next; ``before`` and ``after``: tokens before
+    the first and after the last. Ordered by closeness of the pair, then by position; sentence order first.
 
     Example:
         >>> for pattern in sentence_patterns([["met"]], PairLimits()):
@@ -181,12 +171,9 @@ def _says_something(tokens: Sequence[str]) -> bool:
 def sentence_groups(
     text: str, spans: Sequence[EntitySpan], tokenizer: Tokenizer
 ) -> Iterator[tuple[Sentence, list[int]]]:
-    """Sentences that hold at least two entities; sentences with a border inside an entity (``J. R. Ewing``) are joined.
+    """Sentences that hold at least two entities, and the positions of these in ``spans``.
 
-    ``spans``: entities in the order of the text, not overlapping.
-
-    Yields:
-        A sentence and the positions of its entities in ``spans``.
+    Sentences with a border inside an entity (``J. R. Ewing``) are joined. ``spans``: in text order, not overlapping.
     """
     position = 0
     sentences = tokenizer.sentences(text)

@@ -51,11 +51,8 @@ class SpacyEntities:
     """Named entities and types from an installed spaCy pipeline; nothing is downloaded. Thread-safe.
 
     With a tagger, names that the recogniser misses are added; with a parser, clauses are distinguished.
-
-    Args:
-        pipeline: Name or folder of an installed pipeline.
-        chars_at_a_time: Texts are read in blocks of this many characters, about 30 ms per 1,000; other threads wait
-            during a block. Larger blocks are faster.
+    ``pipeline``: name or folder. ``chars_at_a_time``: characters that are read together, about 30 ms per 1,000; other
+    threads wait during that time.
 
     Raises:
         NotFoundError: It is not installed; the message lists the installed ones (``resource_type`` is ``pipeline``).

@@ -89,14 +89,7 @@ class Clause:
 
 
 def read_wording(tokens: Sequence[str], words: WordNet) -> Wording:
-    """Reads a tokenized pattern.
-
-    Example:
-        >>> from facets.language.wordnet import wordnet
-        >>> wording = read_wording("$ARG1 may have been killed by $ARG2".split(), wordnet())
-        >>> wording.content, wording.head_acts, wording.is_hedged
-        (('killed',), False, True)
-    """
+    """Reads a tokenized pattern."""
     starts_with_head = tokens.index(ARG1) < tokens.index(ARG2)
     spoken = [token for token in tokens if token not in (ARG1, ARG2, ENTITY)]
     preposition = _preposition_of_participle(tokens, words)
