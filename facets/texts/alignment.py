@@ -28,7 +28,6 @@ _BY_VECTORS = 0.9  # highest similarity that vectors alone can give
 _OPPOSITES_ALIKE = 0.9
 _NEAR_OPPOSITES = 0.6  # lowest cosine for opposites found through synonyms: many of WordNet's are far-fetched
 _IS_KIND = 0.3  # hypernymy above which one word follows from the other
-_BY_POSITION = 0.05  # bonus for equal positions in the sentences, which decides among equally similar words
 _WEAK = 0.3  # weight of pronouns and light verbs
 _COMMON = 1e-3  # the `a` in the SIF weights a / (a + p(w))
 _MISSPELT = 0.95
@@ -147,12 +146,9 @@ def align(first: Wording, second: Wording, table: WordTable) -> Alignment:
     if not first.words or not second.words:
         return Alignment(first, second, (), weights_F, weights_S)
     alike_FS, opposite_FS = _similarities(first.words, second.words, table.cosines(first.words, second.words))
-    positions_F = np.array([word.token for word in first.words]) / (first.words[-1].token + 1)
-    positions_S = np.array([word.token for word in second.words]) / (second.words[-1].token + 1)
-    near_FS = (1.0 - np.abs(positions_F[:, None] - positions_S)) * (alike_FS > 0)
     from scipy.optimize import linear_sum_assignment  # imported late: takes 36 MB that a server may never need
 
-    rows, columns = linear_sum_assignment(-(alike_FS + _BY_POSITION * near_FS))
+    rows, columns = linear_sum_assignment(-alike_FS)
     pairs = tuple(
         AlignedPair(int(i), int(j), float(alike_FS[i, j]), bool(opposite_FS[i, j]))
         for i, j in zip(rows, columns, strict=True)

@@ -139,10 +139,7 @@ def _as_written(word: Word) -> Word:
         return word
     cue = word.cues[-1]
     start, end = min(cue.start, word.start), max(cue.end, word.end)
-    if cue.start == word.start:
-        text = cue.text
-    else:
-        text = f"{cue.text} {word.text}" if cue.end <= word.start else f"{word.text} {cue.text}"
+    text = f"{cue.text} {word.text}" if cue.end <= word.start else f"{word.text} {cue.text}"
     return replace(word, text=text, start=start, end=end)
 
 
@@ -205,15 +202,9 @@ def _read_roles(alignment: Alignment) -> tuple[list[AlignedPair], list[Differenc
                 found.append(_difference(DifferenceKind.ROLES, *words, 1.0))
         pairs.append(pair)
     if is_compared and not found:
-        one, other = _than_words(alignment)
+        one, other = (next(w for w in side.words if w.preposition == "than") for side in (first, second))
         found.append(_difference(DifferenceKind.ROLES, one, other, 1.0))
     return pairs, found[:1], explained
-
-
-def _than_words(alignment: Alignment) -> list[Word]:
-    """The word after ``than`` in each sentence."""
-    sides = (alignment.first.words, alignment.second.words)
-    return [word for words in sides for word in words if word.preposition == "than"][:2]
 
 
 def _are_compared(alignment: Alignment, met: dict[int, int]) -> bool:

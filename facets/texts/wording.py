@@ -1,7 +1,6 @@
 """Parses a sentence word by word: content words with their polarity, numbers, dates, quantifiers and roles.
 
-A word that is itself a negation ("unlocked", "non-residents") is read as the word that it negates; other negations
-come from :mod:`facets.language.negation`. Verbs that imply their complement ("managed to") get little weight.
+Verbs that imply their complement ("managed to") get little weight.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,7 +29,7 @@ class Cue:
 class Word:
     """A word to compare."""
 
-    text: str  # lower case; for a negative word ("unlocked"), the word that it negates ("locked")
+    text: str  # lower case
     token: int  # index of its token in the sentence
     start: int  # offset of its first character in the text
     end: int  # offset after its last character
@@ -73,9 +72,7 @@ class Wording:
 
 
 def read_wording(tokens: Sequence[Token]) -> Wording:
-    """Parses a sentence.
-
-    ``tokens``: the sentence's tokens; those beyond ``MAX_TOKENS`` are ignored.
+    """Parses the first ``MAX_TOKENS`` tokens of a sentence.
 
     Example:
         >>> from facets.language.tokenizer import Tokenizer
@@ -97,13 +94,10 @@ def read_wording(tokens: Sequence[Token]) -> Wording:
         continues_number = kind is ValueKind.NUMBER and not value
         if continues_number or (kind is None and not _is_compared(form)):
             continue
-        text, is_negative = (form, False) if kind else _without_prefix(form, wordnet())
         cues = [tokens[negation.cue] for negation in found_negations if i in negation.scope and negation.cue != i]
-        if is_negative:
-            cues.append(token)
         words.append(
             Word(
-                lexicon.PRONOUNS.get(text, text),
+                lexicon.PRONOUNS.get(form, form),
                 i,
                 token.start,
                 token.end,
@@ -161,17 +155,6 @@ def _is_subject(words: Sequence[Word], i: int, before: int, after: int) -> bool:
     """Whether only modifiers and prepositional phrases separate a word from the next verb, and it is not an object."""
     is_object = before >= 0 and words[before].token >= words[i].token - 3
     return not is_object and all(words[k].preposition or _is_modifier(words, k) for k in range(i + 1, after))
-
-
-@lru_cache(50_000)
-def _without_prefix(form: str, words: WordNet) -> tuple[str, bool]:
-    """The word that a negative word negates, and whether it is negative: ``unlocked`` is ``locked`` and True."""
-    for prefix in ("un", "in", "im", "ir", "il", "dis", "non"):
-        stem = form.removeprefix(prefix).lstrip("-")
-        if stem != form and len(stem) > 3 and words.lemmas(stem):
-            if prefix == "non" or words.opposition(form, stem) >= 1.0 or (prefix == "un" and not words.lemmas(form)):
-                return stem, True
-    return form, False
 
 
 def _verbs(forms: Sequence[str], words: WordNet) -> frozenset[int]:

@@ -124,11 +124,6 @@ def test_a_line_that_ends_mid_sentence_continues_in_the_shortest_text() -> None:
         assert "\n" in read(kept).text
 
 
-def test_a_long_address_does_not_make_the_other_lines_short() -> None:
-    lines = textwrap.wrap(PROSE, 50)
-    assert len(blocks("\n".join([*lines[:2], "https://harbour.example/" + "a" * 70, *lines[2:]]))) <= 3
-
-
 @given(st.text(alphabet="ab !\n\r\t->#1|=*\u2028", max_size=200))
 def test_every_letter_is_in_one_block(text: str) -> None:
     found = blocks(text)
@@ -176,14 +171,6 @@ def test_hostile_texts_take_linear_time_and_lose_nothing(text: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["Oslo", "\u0623\u0648\u0633\u0644\u0648", "\u5965\u65af\u9646", "\U0001f600", "-", "**"]
-)
-def test_a_text_of_one_word_is_one_sentence(text: str) -> None:
-    assert [one.text for one in sentences_of(text)] == [text]
-    assert read(text).text == text
-
-
-@pytest.mark.parametrize(
     ("head", "tail", "text", "stays"),
     [
         ("infor", "mation", "", False),
@@ -195,3 +182,8 @@ def test_a_text_of_one_word_is_one_sentence(text: str) -> None:
 )
 def test_a_hyphen_stays_where_it_belongs_to_the_word(head: str, tail: str, text: str, stays: bool) -> None:
     assert Hyphens(text).stays(head, tail) is stays
+
+
+def test_a_long_address_does_not_make_the_other_lines_short() -> None:
+    lines = textwrap.wrap(PROSE, 50)
+    assert len(blocks("\n".join([*lines[:2], "https://harbour.example/" + "a" * 70, *lines[2:]]))) <= 3

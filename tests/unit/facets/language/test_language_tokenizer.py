@@ -50,13 +50,6 @@ def test_tokens_are_those_of_spacy(text: str) -> None:
     assert [(t.text, t.start) for t in TOKENIZER.tokenize([text])[0]] == expected
 
 
-def test_long_paragraph_is_split_into_all_its_sentences() -> None:
-    sentence = "The committee of Dr. Lee met for 2.5 hours, as planned."
-    text = " ".join([sentence] * 500)
-    assert split(text) == [sentence] * 500
-    assert len(TOKENIZER.words([text])[0]) == 500 * len(TOKENIZER.words([sentence])[0])
-
-
 @pytest.mark.timeout(60)  # quadratic rules take many minutes
 @pytest.mark.parametrize("character", ["a", ".", "(", "\u4e00", "\U0001f600", "http://a.b/"])
 def test_text_without_any_space_is_split_in_linear_time(character: str) -> None:
@@ -70,12 +63,6 @@ def test_one_string_is_refused() -> None:
         TOKENIZER.words("a text")
     with pytest.raises(TypeError, match="got one str"):
         TOKENIZER.tokenize("a text")
-
-
-def test_full_cache_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("facets.language.tokenizer.MAX_CACHED_PIECES", 2)
-    text = "one two three four one"
-    assert Tokenizer().words([text, text]) == [text.split(), text.split()]
 
 
 def test_tokenizer_knows_which_texts_it_has_seen():

@@ -19,16 +19,6 @@ def words() -> WordVectors:
     return WordVectors(Vocabulary(WORDS, np.arange(len(WORDS), 0, -1)), vectors)
 
 
-def test_nearest_is_what_sorting_all_cosines_gives(words: WordVectors) -> None:
-    queries = np.random.default_rng(4).normal(size=(5, 8))
-    found = words.nearest(queries, 4)
-    for query, best in zip(queries, found, strict=True):
-        cosines = words.vectors @ query / np.linalg.norm(words.vectors, axis=1) / np.linalg.norm(query)
-        order = np.argsort(-cosines)[:4]
-        assert [word for word, _ in best] == [WORDS[row] for row in order]
-        np.testing.assert_allclose([score for _, score in best], cosines[order], atol=1e-5)
-
-
 def test_of_many_words_in_one_byte_each_the_nearest_by_floats_come_back() -> None:
     random = np.random.default_rng(6)
     names = [f"w{row}" for row in range(9_000)]
@@ -68,14 +58,6 @@ def test_nearest_leaves_out_stop_words(words: WordVectors) -> None:
 def test_nearest_refuses_bad_queries(words: WordVectors, queries: np.ndarray, top_k: int, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         words.nearest(queries, top_k)
-
-
-def test_bad_vectors_are_refused() -> None:
-    vocabulary = Vocabulary(["a", "b"], np.array([1, 1]))
-    with pytest.raises(InvalidInputError, match="shape"):
-        WordVectors(vocabulary, np.ones((3, 2)))
-    with pytest.raises(InvalidInputError, match="infinity for the word 'b'"):
-        WordVectors(vocabulary, np.array([[1.0, 0.0], [np.inf, 0.0]]))
 
 
 def test_damaged_folder_is_refused(words: WordVectors, tmp_path: Path) -> None:

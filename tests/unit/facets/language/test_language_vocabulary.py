@@ -94,8 +94,3 @@ def test_split_rows_counts_the_pieces_of_each_token(with_pieces: Vocabulary) -> 
     rows, counts = with_pieces.split_rows(["the", "goatherd", "zebra"])
     assert rows.tolist() == [0, 1, 3, 8] and counts.tolist() == [1, 2, 1]
     assert with_pieces.split_rows([])[0].shape == (0,)
-
-
-def test_a_very_long_token_is_split_in_time_linear_in_its_length() -> None:
-    vocabulary = Vocabulary(["goat", "##s", "g##"], np.array([3, 1, 1]))
-    assert len(vocabulary.split("g" + "s" * 200_000)) == 200_001

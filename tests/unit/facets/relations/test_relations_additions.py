@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from facets.errors import ConflictError, InvalidInputError, NotFoundError, StorageError
+from facets.errors import ConflictError, InvalidInputError, NotFoundError
 from facets.relations.additions import AddedRelation, AddedRelationStore, fitted_facets
 from facets.relations.engine import RelationEngine
 
@@ -56,12 +56,6 @@ def test_the_models_own_relations_stay(folder: Path) -> None:
         RelationEngine.load(folder).remove_relation("spouse")
     with pytest.raises(NotFoundError, match="near names"):
         RelationEngine.load(folder).remove_relation("mentor")
-
-
-def test_a_folder_that_cannot_be_created_is_a_storage_error(folder: Path, tmp_path: Path) -> None:
-    (tmp_path / "folder").write_text("in the way")
-    with pytest.raises(StorageError, match="the folder"):
-        RelationEngine.load(folder, data_dir=tmp_path / "folder")
 
 
 GOLDEN = Path(__file__).resolve().parents[3] / "golden"

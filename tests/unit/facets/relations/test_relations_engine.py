@@ -8,11 +8,6 @@ from facets.relations.entities import EntitySpan, Gazetteer
 NAMES = Gazetteer(["Ann", "Bob", "Paris", "London", "Acme"])
 
 
-def test_trained_patterns_get_their_relation(engine: RelationEngine) -> None:
-    scores = engine.score(["$ARG1 was born in $ARG2", "$ARG1 , the wife of $ARG2", "$ARG1 works for $ARG2"])
-    assert [s.best.relation if s.best else None for s in scores] == ["birthPlace", "spouse", "employer"]
-
-
 def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) -> None:
     [scores] = engine.score(["$ARG1 , born to $ARG2"])
     probabilities = [score.probability for score in scores.relations]
@@ -23,15 +18,6 @@ def test_probabilities_fall_and_evidence_names_facets(engine: RelationEngine) ->
     assert 0 <= meeting.relation_facet < engine.model.num_relation_facets
     nearest = scores.facets[meeting.pattern_facet].relations
     assert any(near.cosine == pytest.approx(meeting.cosine, abs=1e-5) for near in nearest)
-
-
-def test_a_negated_pattern_has_no_relation(engine: RelationEngine) -> None:
-    [plain, negated] = engine.score(["$ARG1 is married to $ARG2", "$ARG1 is not married to $ARG2"])
-    assert plain.best is not None
-    assert negated.best is None
-    assert negated.assertion_cue == "not"
-    assert negated.no_relation_probability == 1.0
-    assert all(score.score == -1.0 and score.probability == 0.0 for score in negated.relations)
 
 
 @pytest.mark.parametrize(
@@ -113,14 +99,6 @@ def test_a_pattern_does_not_entail_its_negation(engine: RelationEngine) -> None:
     assert result.negation_differs
     assert result.label is EntailmentLabel.CONTRADICTS
     assert result.forward_score < 0.1
-
-
-def test_premises_and_hypotheses_go_together(engine: RelationEngine) -> None:
-    with pytest.raises(InvalidInputError, match="one item for each of 1"):
-        engine.entailment(["$ARG1 met $ARG2"], [])
-    with pytest.raises(InvalidInputError) as caught:
-        engine.entailment(["$ARG1 met $ARG2"], ["met"])
-    assert caught.value.field == "hypotheses[0]"
 
 
 def test_relations_and_top_k_restrict_the_result(engine: RelationEngine) -> None:

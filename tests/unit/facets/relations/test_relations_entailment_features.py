@@ -1,10 +1,8 @@
 import numpy as np
 import pytest
 
-from facets.language.wordnet import wordnet
 from facets.relations.entailment_features import word_features
 from facets.relations.thresholds import WORD_FEATURES
-from facets.relations.wording import read_wording
 
 
 def features_of(premise: str, hypothesis: str) -> dict[str, tuple[float, float]]:
@@ -42,8 +40,3 @@ def test_exchanging_the_sides_exchanges_the_columns() -> None:
     one, other = word_features(first, second), word_features(second, first)
     np.testing.assert_array_equal(one.forward, other.backward)
     np.testing.assert_array_equal(one.symmetric, other.symmetric)
-
-
-def test_only_the_first_words_of_an_endless_pattern_are_compared() -> None:
-    pattern = ["$ARG1", *(f"w{letter}{other}" for letter in "abcdefghij" for other in "abcdefghij"), "$ARG2"]
-    assert len(read_wording(pattern, wordnet()).content) == 64

@@ -38,10 +38,6 @@ def test_gazetteer_equals_a_search_of_every_position(pieces: list[str], text: li
     assert Gazetteer(names).find_names(whole) == obvious_find(names, whole)
 
 
-def test_names_side_by_side_are_both_found() -> None:
-    assert Gazetteer(["Ann", "(Bob)"]).find_names("Ann(Bob)Ann") == [(0, 3, 0), (3, 8, 1), (8, 11, 0)]
-
-
 def test_repetitive_long_names_are_fast() -> None:
     """A full automaton of one such name has a quadratic number of steps to make; here are two hundred."""
     names = [f"{number} " + "x " * 490 for number in range(200)]

@@ -24,20 +24,6 @@ def pairs_of(engine: RelationEngine, text: str, spans: list[EntitySpan] | None =
     return pairs
 
 
-def test_two_entities_have_one_relation_by_default(engine: RelationEngine) -> None:
-    text = "Ann was born in Paris and Bob works for Acme."
-    [one] = engine.extract([text], finder=NAMES)
-    [all_] = engine.extract([text], finder=NAMES, max_relations_per_pair=None)
-    counts = {}
-    for pair in one:
-        key = frozenset((pair.head.text, pair.tail.text))
-        counts[key] = counts.get(key, 0) + len(pair.relations)
-    assert max(counts.values()) == 1
-    accepted = {(p.head.text, r.score.relation, p.tail.text) for p in one for r in p.relations}
-    assert {("Ann", "birthPlace", "Paris"), ("Bob", "employer", "Acme")} <= accepted
-    assert accepted < {(p.head.text, r.score.relation, p.tail.text) for p in all_ for r in p.relations}
-
-
 @pytest.mark.parametrize(
     ("text", "status"),
     [
@@ -84,11 +70,6 @@ def test_entities_of_different_clauses_are_not_paired(engine: RelationEngine) ->
     assert found == {frozenset(("Bob", "Paris")), frozenset(("Ann", "Paris"))}
     spans[2] = EntitySpan(29, 34, clauses=second)
     assert {p.head.text for p in pairs_of(engine, text, spans)} == {"Bob", "Paris"}
-
-
-def test_items_of_a_list_are_paired_only_with_a_joint_statement(engine: RelationEngine) -> None:
-    assert pairs_of(engine, "Ann and Bob.") == []
-    assert {p.head.text for p in pairs_of(engine, "Ann and Bob married.")} == {"Ann", "Bob"}
 
 
 def test_pairs_of_two_hundred_entities_are_limited(engine: RelationEngine) -> None:
@@ -144,3 +125,8 @@ def test_best_of_pairs_equals_sorting_each_pair(cells: list[tuple[bool, float]],
         for _, m, r in sorted(candidates)[:most]:
             expected[m, r] = True
     assert best_of_pairs(accepted, probabilities, partners, max_per_pair=most).tolist() == expected.tolist()
+
+
+def test_items_of_a_list_are_paired_only_with_a_joint_statement(engine: RelationEngine) -> None:
+    assert pairs_of(engine, "Ann and Bob.") == []
+    assert {p.head.text for p in pairs_of(engine, "Ann and Bob married.")} == {"Ann", "Bob"}

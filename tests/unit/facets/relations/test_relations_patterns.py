@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from facets.errors import InvalidInputError, NotFoundError
 from facets.language.tokenizer import Tokenizer
 from facets.relations.assertion import negation_cue
-from facets.relations.entities import EntitySpan, Gazetteer, check_spans
+from facets.relations.entities import EntitySpan, check_spans
 from facets.relations.patterns import PairLimits, mirrored, sentence_groups, sentence_patterns, tokenize_patterns
 from facets.relations.recognizer import SpacyEntities
 
@@ -82,12 +82,6 @@ def test_a_sentence_border_inside_an_entity_is_ignored() -> None:
     text = "He wrote Who is it? No one. with Bob."
     groups = list(sentence_groups(text, spans_of(text, "He", "Who is it? No one.", "Bob"), TOKENIZER))
     assert [members for _, members in groups] == [[0, 1, 2]]
-
-
-def test_a_name_needs_a_letter_or_digit() -> None:
-    with pytest.raises(InvalidInputError, match="letter or digit") as caught:
-        Gazetteer(["York", " , "])
-    assert caught.value.field == "names[1]"
 
 
 def test_an_unknown_pipeline_is_not_found() -> None:

@@ -7,7 +7,6 @@ from torch.nn.functional import cosine_similarity
 from facets.relations.scoring import (
     asymmetric_score,
     asymmetric_scores,
-    generality_score,
     symmetric_score,
 )
 
@@ -38,10 +37,3 @@ def test_all_pairs_equal_single_pairs_in_blocks_of_any_size(monkeypatch: pytest.
         mean = (forward[:, column] + backward[:, column]) / 2
         assert torch.allclose(mean, symmetric_score(patterns, expanded), atol=1e-6)
     assert asymmetric_scores(torch.empty(0, 3, 8), relations)[0].shape == (0, 4)
-
-
-def test_generality_is_the_mean_asymmetric_score_towards_others() -> None:
-    pattern, others = facets(1, 1, 3, 8), facets(2, 6, 3, 8)
-    expected = asymmetric_score(pattern.expand(6, 3, 8), others).mean()
-    background = torch.nn.functional.normalize(others, dim=-1).flatten(0, 1)
-    assert generality_score(pattern, background).item() == pytest.approx(expected.item(), abs=1e-6)

@@ -8,7 +8,7 @@ from facets import scoring
 from facets.errors import ConfigError, InvalidInputError
 from facets.model.contract import TextModel
 from facets.texts.similarity import PairScorer, score_pairs
-from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, default_method
+from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod
 from facets.texts.words import fit_common_components
 
 TEXTS = ["the cat is a dog", "kitten puppy", "truck on the road", "piano concert music", "violin, music."]
@@ -42,17 +42,6 @@ def test_a_text_is_its_own_best_match(fitted: TextModel, method: SimilarityMetho
     assert own.min() >= others.max() - 1e-5
 
 
-@pytest.mark.parametrize("task", ["sentences", "passages"])
-def test_without_a_method_the_default_of_the_model_counts(
-    model: TextModel, passage_model: TextModel, task: str
-) -> None:
-    asked = {"sentences": model, "passages": passage_model}[task]
-    pairs = [("road cat", "dog cat"), ("piano", "music")]
-    expected = score_pairs(asked, pairs, default_method(task)).scores
-    assert score_pairs(asked, pairs).scores.tolist() == expected.tolist()
-    assert default_method(task) is (SimilarityMethod.CODEBOOK if task == "sentences" else SimilarityMethod.ALIGNMENT)
-
-
 @pytest.mark.parametrize("method", [method for method in SimilarityMethod if not method.row.needs_common_component])
 def test_texts_of_fewer_facets_are_compared_and_explained_by_every_method(
     passage_model: TextModel, method: SimilarityMethod
@@ -76,14 +65,6 @@ def test_odd_texts_give_finite_scores_in_range(
     low, high = method.row.range
     assert scores.min() >= low - 1e-5 and scores.max() <= high + 1e-5
     np.testing.assert_allclose(scores[0], scores[1], atol=1e-5)
-
-
-def test_padding_of_longer_texts_changes_no_score(fitted: TextModel) -> None:
-    pairs = [(a, b) for a in TEXTS for b in TEXTS]
-    for method, attention in CASES:
-        together = score_pairs(fitted, pairs, method, attention=attention).scores
-        alone = [score_pairs(fitted, [pair], method, attention=attention).scores[0] for pair in pairs]
-        np.testing.assert_allclose(together, alone, atol=2e-5)
 
 
 def test_each_distinct_text_is_encoded_once(model: TextModel) -> None:
@@ -200,8 +181,3 @@ def test_scores_are_mapped_by_the_curve_of_the_method(calibrated: TextModel) -> 
     np.testing.assert_allclose(result.calibrated, expected, atol=1e-6)
     assert result.calibrated[2] == pytest.approx(1.0)  # a text with itself
     assert (np.argsort(result.calibrated, kind="stable") == np.argsort(result.scores, kind="stable")).all()
-
-
-def test_a_method_without_a_curve_is_refused_with_those_there_are(calibrated: TextModel) -> None:
-    with pytest.raises(ConfigError, match=r"curve for average, it has average\+attention"):
-        score_pairs(calibrated, PAIRS, SimilarityMethod.AVERAGE, calibrated=True)

@@ -6,7 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from facets.errors import ConfigError, InvalidInputError
+from facets.errors import InvalidInputError
 from facets.model.contract import TextModel
 from facets.scoring import added_coverage
 from facets.texts import coverage, summarization
@@ -124,30 +124,6 @@ def test_many_words_and_sentences_keep_the_heaviest_words(model: TextModel, monk
     assert len(summary.sentences) == 2
 
 
-def test_blocks_of_sentences_do_not_change_a_summary(model: TextModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    documents = [TEXT, SENTENCES[:2], "Piano music.", SENTENCES]
-    together = summarize(model, documents, num_sentences=2)
-    monkeypatch.setattr(coverage, "SENTENCES_AT_A_TIME", 3)
-    apart = summarize(model, documents, num_sentences=2)
-    assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in apart]
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("word_share", 1.5),
-        ("repetition", -0.1),
-        ("power", 0.0),
-        ("alpha", float("inf")),
-        ("count_power", -1.0),
-        ("length_power", float("nan")),
-    ],
-)
-def test_settings_out_of_range_are_refused_by_name(name: str, value: float) -> None:
-    with pytest.raises(ConfigError, match=name):
-        CoverageConfig(**{name: value})
-
-
 def test_summary_covers_the_topics(model: TextModel) -> None:
     (summary,) = summarize(model, [TEXT], num_sentences=3, prose_only=False)  # none of them is what it is about
     places = {sentence.sentence for sentence in summary.sentences}
@@ -181,13 +157,6 @@ def test_word_budget_is_kept(model: TextModel, max_words: int) -> None:
     chosen = {s.sentence for s in summary.sentences}
     assert all(len(text.split()) > left for i, text in enumerate(SENTENCES) if i not in chosen)
     assert summary.num_words == len(summary.text.split())
-
-
-def test_documents_do_not_depend_on_each_other(model: TextModel) -> None:
-    together = summarize(model, [TEXT, SENTENCES[:2], "Piano music."], num_sentences=2, query="cat")
-    alone = [summarize(model, [d], num_sentences=2, query="cat")[0] for d in (TEXT, SENTENCES[:2], "Piano music.")]
-    assert [[s.sentence for s in x.sentences] for x in together] == [[s.sentence for s in x.sentences] for x in alone]
-    assert summarize(model, []) == []
 
 
 @pytest.mark.parametrize(
