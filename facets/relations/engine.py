@@ -14,9 +14,13 @@ from facets.language.tokenizer import check_text
 from facets.model.loading import load
 from facets.relations.additions import Additions
 from facets.relations.assertion import assertion_of
-from facets.relations.decisions import PatternDecisions, TrainingPatterns
-from facets.relations.entailment import Entailment, background_facets, detect_entailment, entailment_features
-from facets.relations.entailment_features import PairFeatures
+from facets.relations.entailment import (
+    Entailment,
+    PairFeatures,
+    background_facets,
+    detect_entailment,
+    entailment_features,
+)
 from facets.relations.entities import EntityFinder, EntitySpan, EntityType
 from facets.relations.extraction import (
     PairMention,
@@ -30,7 +34,7 @@ from facets.relations.extraction import (
 from facets.relations.model import RelationModel
 from facets.relations.patterns import PairLimits, mirrored, tokenize_patterns
 from facets.relations.results import EntityPair, PatternScore, RankedTail, Relation
-from facets.relations.scoring import RelationFacets, ScoreArrays, score_arrays
+from facets.relations.scoring import PatternDecisions, RelationFacets, ScoreArrays, TrainingPatterns, score_arrays
 from facets.storage.sql import SqlDatabase
 
 

@@ -15,8 +15,7 @@ from numpy.typing import NDArray
 
 from facets.language import lexicon
 from facets.texts.alignment import AlignedPair, Alignment, base_forms, share
-from facets.texts.quantities import ValueKind
-from facets.texts.wording import Marker, Word, Wording
+from facets.texts.wording import Marker, ValueKind, Word, Wording
 
 
 class DifferenceKind(StrEnum):

@@ -18,12 +18,10 @@ from facets.errors import InvalidInputError
 from facets.model.loading import TASKS, load
 from facets.model.shipped import find_model
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import label_probabilities
-from facets.relations.entailment_features import PairFeatures
+from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.scoring import combined_scores
-from facets.relations.tables import write_tables
-from facets.relations.thresholds import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights
+from facets.relations.tables import CONSTANT, FEATURES, PARAPHRASE_FEATURES, Confidence, EntailmentWeights, write_tables
 from facets_lab.evaluation.comparison import Report
 from facets_lab.evaluation.statistics import expected_calibration_error, reliability
 from facets_lab.relations.entailment import EntailmentData, pair_metrics, read_entailment, weigh_features

@@ -16,11 +16,10 @@ from sklearn.metrics import average_precision_score, precision_recall_curve
 from facets.errors import InvalidInputError
 from facets.language.vectors import unit_rows
 from facets.relations.engine import RelationEngine
-from facets.relations.entailment import label_probabilities
-from facets.relations.entailment_features import PairFeatures
+from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.model import RelationModel
 from facets.relations.patterns import ARG1, ARG2, tokenize_patterns
-from facets.relations.thresholds import EntailmentWeights
+from facets.relations.tables import EntailmentWeights
 from facets_lab.evaluation.comparison import Embed, MethodMetrics, Report, if_installed, make_report, minilm
 from facets_lab.evaluation.files import read_lines
 from facets_lab.evaluation.statistics import Metrics, with_intervals

@@ -21,8 +21,7 @@ from facets.model.checkpoint import read_config, read_words
 from facets.model.passage_checkpoint import PassageModelConfig
 from facets.relations.entities import EntityType
 from facets.relations.model import RelationModel, RelationModelConfig
-from facets.relations.tables import PatternTable, RelationDetails, RelationTable
-from facets.relations.thresholds import Confidence
+from facets.relations.tables import Confidence, PatternTable, RelationDetails, RelationTable
 from facets_lab.relations.catalogue import RelationCatalogue
 from facets_lab.relations.data import FactorizationConfig, RelationMatrix, RelationTrainingConfig
 from facets_lab.relations.entity_pairs import bare_name

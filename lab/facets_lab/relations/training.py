@@ -19,8 +19,7 @@ from facets.errors import ConfigError
 from facets.model.checkpoint import read_config
 from facets.model.passage_checkpoint import PassageModelConfig, read_passage_weights, read_word_pieces
 from facets.model.passage_encoding import length_batches
-from facets.relations.model import encoder_pieces
-from facets.relations.network import PatternNetwork, PatternPieces
+from facets.relations.model import PatternNetwork, PatternPieces, encoder_pieces
 from facets.relations.patterns import mirrored
 from facets.relations.scoring import asymmetric_scores
 from facets_lab.evaluation.files import read_texts

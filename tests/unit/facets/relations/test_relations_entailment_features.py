@@ -1,8 +1,8 @@
 import numpy as np
 import pytest
 
-from facets.relations.entailment_features import word_features
-from facets.relations.thresholds import WORD_FEATURES
+from facets.relations.entailment import word_features
+from facets.relations.tables import WORD_FEATURES
 
 
 def features_of(premise: str, hypothesis: str) -> dict[str, tuple[float, float]]:

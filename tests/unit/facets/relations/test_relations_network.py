@@ -1,7 +1,7 @@
 import numpy as np
 from toys import toy_word_pieces
 
-from facets.relations.network import PatternPieces
+from facets.relations.model import PatternPieces
 
 
 def test_a_long_pattern_loses_its_middle_and_never_an_argument() -> None:

@@ -8,10 +8,9 @@ from relation_toys import make_toy_relation_checkpoint
 
 from facets.errors import InvalidInputError
 from facets.model.loading import load
-from facets.relations.entailment import label_probabilities
-from facets.relations.entailment_features import PairFeatures
+from facets.relations.entailment import PairFeatures, label_probabilities
 from facets.relations.model import RelationModel
-from facets.relations.thresholds import FEATURES, EntailmentWeights
+from facets.relations.tables import FEATURES, EntailmentWeights
 
 
 def source(labels: str, **columns: list[float]) -> tuple[PairFeatures, EntailmentData]:

@@ -9,8 +9,7 @@ from facets.language.vectors import unit_rows
 from facets.relations.engine import RelationEngine
 from facets.relations.entities import EntityType
 from facets.relations.patterns import ARG1, ARG2
-from facets.relations.tables import PatternTable, RelationDetails, RelationTable
-from facets.relations.thresholds import Confidence
+from facets.relations.tables import Confidence, PatternTable, RelationDetails, RelationTable
 
 TRAINED = {
     "birthPlace": ("$ARG1 was born in $ARG2", "$ARG1 , a native of $ARG2"),
