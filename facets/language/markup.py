@@ -90,13 +90,7 @@ class Hyphens:
 
 
 def said(text: str, start: int, end: int, *, hyphens: Hyphens, is_row: bool = False) -> str:
-    r"""Part of a text as it is read: on one line, without marks, with split words joined and cells separated by a bar.
-
-    Example:
-        >>> wrapped = "See the **manual** of the [har-\nbour](https://harbour.example)."
-        >>> said(wrapped, 0, len(wrapped), hyphens=Hyphens(wrapped))
-        'See the manual of the harbour.'
-    """
+    """Part of a text as it is read: on one line, without marks, with split words joined, and a bar between cells."""
     if text[start] != ":" and not MAY_BE_MARKED.search(text, start, end):
         return text[start:end]
     pieces: list[str] = []

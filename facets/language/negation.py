@@ -26,11 +26,6 @@ def negations(forms: Sequence[str]) -> list[Negation]:
     """Finds the negations of a sentence, in order.
 
     ``forms``: the sentence's tokens in lower case.
-
-    Example:
-        >>> forms = "she failed to lock the doors , but not the gate".split()
-        >>> [(forms[found.cue], [forms[token] for token in found.scope]) for found in negations(forms)]
-        [('failed', ['to', 'lock', 'the', 'doors']), ('not', ['the', 'gate'])]
     """
     found: list[Negation] = []
     for token, form in enumerate(forms):

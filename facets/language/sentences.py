@@ -51,16 +51,6 @@ _LABELS = frozenset(
     " schedule section serie series site stage step subgroup subtype table team terminal theorem title type unit"
     " variable variant version vitamin volume war zone".split()
 )
-# Words that follow an hour within a sentence: "5 p.m. Friday", "10 a.m. Eastern time".
-_AFTER_HOURS = frozenset(
-    "est edt cst cdt mst mdt pst pdt et ct mt pt gmt utc bst cet cest ist jst eastern central mountain pacific"
-    " greenwich london local monday tuesday wednesday thursday friday saturday sunday mondays tuesdays wednesdays"
-    " thursdays fridays saturdays sundays january february march april may june july august september october"
-    " november december".split()
-)
-_HOURS = frozenset({"a.m", "p.m"})
-# "the 5 p.m. Eucharist"
-_BEFORE_HOUR = re.compile(r"\b(?:an?|the|this|that|each|every|our|its|his|her|their)\s+[\d:.]+\s*$", re.IGNORECASE)
 _WORD_BEFORE = re.compile(r"[^\W\d_](?:[\w.&'-]*\w)?$")
 _ACRONYM = re.compile(r"^(?:[^\W\d_]\.)+[^\W\d_]$")
 _NEXT_WORD = re.compile(r"[^\W\d_]\.|[^\W\d_]+")  # an initial keeps its stop
@@ -181,8 +171,6 @@ def _ends_after_word(word: str, context: str, following: str, character: str) ->
         return _ends_after_letter(word, context, following)
     if key == "al":  # "et al. (1983)", "et al. They"
         return following in _STARTERS
-    if key in _HOURS:
-        return following not in _AFTER_HOURS and (following in _STARTERS or not _BEFORE_HOUR.search(context))
     if key in _EITHER or _ACRONYM.match(word):
         return not following or following in _STARTERS
     return True

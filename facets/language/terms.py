@@ -45,12 +45,7 @@ def terms(text: str) -> list[str]:
 
 
 def located_terms(text: str, start: int = 0, end: int | None = None) -> list[tuple[str, int, int]]:
-    """Terms of ``text[start:end]`` with the offsets of their words in the text; identifiers appear only as their parts.
-
-    Example:
-        >>> located_terms("The engines stalled.", 4)
-        [('engin', 4, 11), ('stall', 12, 19)]
-    """
+    """Terms of ``text[start:end]`` with the offsets of their words; identifiers appear only as their parts."""
     matches = _LOCATED.finditer(text, start, len(text) if end is None else end)
     if text.isascii():
         found = [(match.group().lower(), *match.span()) for match in matches]

@@ -130,12 +130,7 @@ def _turns(pieces: Iterable[tuple[KeyT, str]]) -> Iterator[list[tuple[KeyT, int,
 
 
 def grouped(items: Iterable[ItemT], most: int, *, size: Callable[[ItemT], int]) -> Iterator[list[ItemT]]:
-    """Groups of items, in order, of total size ``most`` or less; a larger item forms a group by itself.
-
-    Example:
-        >>> list(grouped(["a", "bc", "defg", "h"], 3, size=len))
-        [['a', 'bc'], ['defg'], ['h']]
-    """
+    """Groups of items, in order, of total size ``most`` or less; a larger item forms a group by itself."""
     group: list[ItemT] = []
     total = 0
     for item in items:

@@ -97,13 +97,7 @@ class Vocabulary:
         return np.fromiter((get(token, unknown) for token in tokens), dtype=np.int64, count=len(tokens))
 
     def split(self, token: str) -> tuple[int, ...]:
-        """Row of a token, or rows of its pieces, or ``unknown_row``.
-
-        Example:
-            >>> vocabulary = Vocabulary(["goat", "go##", "##herd"], np.array([2, 1, 1]))
-            >>> [vocabulary.split(token) for token in ("goat", "goatherd", "goherd", "goats")]
-            [(0,), (0, 2), (1, 2), (3,)]
-        """
+        """Row of a token, or rows of its pieces, or ``unknown_row``."""
         row = self._rows.get(token)
         if row is not None and not self.is_piece[row]:
             return (row,)

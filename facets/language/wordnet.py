@@ -153,20 +153,7 @@ class WordNet:
 
 @cache
 def wordnet() -> WordNet:
-    """The table that ships with the library, read once.
-
-    Raises:
-        CheckpointError: The installation is damaged.
-
-    Example:
-        >>> words = wordnet()
-        >>> words.lemmas("flew")
-        ('v:fly',)
-        >>> words.hypernymy("assassinated", "killed") > 0.5 > words.hypernymy("killed", "assassinated")
-        True
-        >>> words.opposition("bought", "sold"), words.sameness("bought", "purchased") > 0.5
-        (1.0, True)
-    """
+    """The table that ships with the library, read once."""
     try:
         return WordNet(json.loads(lzma.decompress(_FILE.read_bytes())))
     except (OSError, lzma.LZMAError, ValueError, KeyError) as error:

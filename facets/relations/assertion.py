@@ -91,10 +91,6 @@ def assertion_of(
         before: Tokens of the sentence before the pattern, in lower case; other entities are ``$ENT``.
         after: Tokens after the pattern.
         quoted: Whether both arguments are in the same quotation.
-
-    Example:
-        >>> assertion_of("$ARG1 might marry $ARG2".split())
-        Assertion(status=<AssertionStatus.HYPOTHETICAL: 'hypothetical'>, cue='might')
     """
     if cue := negation_cue(tokens, before=before):
         return Assertion(AssertionStatus.NEGATED, cue)
@@ -121,12 +117,6 @@ def negation_cue(tokens: Sequence[str], *, before: Sequence[str] = ()) -> str:
     """The word that negates a pattern, or an empty string; two cues cancel out.
 
     A cue counts if its scope reaches the last argument, or the end of a pattern that continues after it.
-
-    Example:
-        >>> negation_cue("$ARG1 is not married to $ARG2".split())
-        'not'
-        >>> negation_cue("$ARG1 , not a singer , was born in $ARG2".split())
-        ''
     """
     end = len(tokens) - 1 if tokens and tokens[-1] in _ARGUMENTS else len(tokens)
     found = negations(tokens[:end])

@@ -121,11 +121,7 @@ class Gazetteer:
 
 
 def check_spans(text: str, spans: Sequence[EntitySpan], path: ErrorPath) -> list[EntitySpan]:
-    """The caller's spans in text order; ``path``: where the spans are in the caller's input.
-
-    Raises:
-        InvalidInputError: A span is empty, blank, outside the text, or overlaps another.
-    """
+    """The caller's spans in text order; ``path``: where the spans are in the caller's input."""
     order = sorted(range(len(spans)), key=lambda position: spans[position])
     previous_start = previous_end = 0
     for position in order:

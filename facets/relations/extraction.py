@@ -257,11 +257,6 @@ def best_of_pairs(
 
     Ties go to the earlier mention and relation. ``partners_M``: index of the mention of the same entities in the other
     direction; see ``partners_of``. ``max_per_pair``: most relations, counting both directions; None: all.
-
-    Example:
-        >>> accepted, probable = np.array([[True, True], [True, False]]), np.array([[0.7, 0.9], [0.8, 0.1]])
-        >>> best_of_pairs(accepted, probable, np.array([1, 0]), max_per_pair=1).tolist()
-        [[False, True], [False, False]]
     """
     if max_per_pair is None:
         return accepted_MR

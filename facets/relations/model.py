@@ -2,13 +2,17 @@
 
 Word pieces and words are read from the passage model that the network was trained from::
 
-    config.json          format, name, task, shape of the network, folder of the encoder
+    config.json          name, task, shape of the network, folder of the encoder
     model.safetensors    weights, relation facets, pattern look-up; matrices have one byte per number, and scales
     relations.json       names and meanings of relations, confidence
     patterns.txt         patterns in the look-up
-    README.md            model card
 
-Shape suffixes: V word pieces, W width of the encoder.
+A facet has two parts. Its content is the pattern's sentence vector, shifted by the facet decoder, so an untrained
+network compares patterns as the encoder compares sentences. Its order distinguishes the arguments, which sentence
+vectors hardly do.
+
+Shape suffixes: B patterns, T tokens of all patterns, L tokens of the longest, V word pieces, W width of the encoder, K
+facets, O dimensions of the order, D = W + O, X a concatenation.
 """
 
 from collections.abc import Callable, Sequence

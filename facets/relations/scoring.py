@@ -1,7 +1,7 @@
 """Scores of patterns against relations: eq. 3.10 and 3.11 on facets, the look-up, and which are accepted.
 
-Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, J relation facets, U distinct relation
-facets, M facets of other patterns or of all relations, D dimensions.
+Shape suffixes: P pairs or patterns, B patterns, R relations, K pattern facets, J relation facets, M facets of other
+patterns or of all relations, D dimensions, N training patterns.
 """
 
 import threading

@@ -10,7 +10,7 @@ Shape suffixes: R relations, J relation facets, P patterns, D dimensions, T enti
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Annotated, Any, Self
 
@@ -162,34 +162,21 @@ class RelationDetails:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """Creates a record from an entry of the file; other keys are ignored.
-
-        Raises:
-            ValueError: An entity type is unknown, or a pair does not have two names.
-        """
+        """Creates a record from an entry of the file; other keys are ignored."""
+        types = {f"{side}_types": tuple(map(EntityType, values.get(side, ()))) for side in ("head", "tail")}
         return cls(
             description=str(values.get("description", "")),
             example=str(values.get("example", "")),
             aliases=tuple(map(str, values.get("aliases", ()))),
             inverse_aliases=tuple(map(str, values.get("inverse_aliases", ()))),
-            head_types=tuple(map(EntityType, values.get("head", ()))),
-            tail_types=tuple(map(EntityType, values.get("tail", ()))),
             symmetric=bool(values.get("symmetric", False)),
             pairs=tuple((str(head), str(tail)) for head, tail in values.get("pairs", ())),
+            **types,
         )
 
     def to_dict(self) -> dict[str, object]:
         """The entry for the file, without empty values."""
-        values: dict[str, object] = {
-            "description": self.description,
-            "example": self.example,
-            "aliases": list(self.aliases),
-            "inverse_aliases": list(self.inverse_aliases),
-            "head": list(self.head_types),
-            "tail": list(self.tail_types),
-            "symmetric": self.symmetric,
-            "pairs": [list(pair) for pair in self.pairs],
-        }
+        values = {own.name.removesuffix("_types"): getattr(self, own.name) for own in fields(RelationDetails)}
         return {name: value for name, value in values.items() if value}
 
 
@@ -337,14 +324,7 @@ def type_penalties(log_odds: NDArray[np.float32]) -> NDArray[np.float32]:
 
 
 def refused_types(details: Sequence[RelationDetails]) -> NDArray[np.bool_]:
-    """Types that heads and tails cannot have, ``[2, R, T]`` in the order of ``EntityType``.
-
-    Example:
-        >>> born = RelationDetails(head_types=(EntityType.PERSON,), tail_types=(EntityType.PLACE,))
-        >>> heads, tails = refused_types([born])
-        >>> [kind.value for kind, refused in zip(EntityType, tails[0], strict=True) if refused]
-        ['date', 'number']
-    """
+    """Types that heads and tails cannot have, ``[2, R, T]`` in the order of ``EntityType``."""
     sides = [relation.head_types for relation in details], [relation.tail_types for relation in details]
     refused = [[[_is_refused(t, frozenset(taken)) for t in EntityType] for taken in side] for side in sides]
     return np.array(refused, dtype=np.bool_).reshape(2, len(details), len(EntityType))

@@ -134,14 +134,7 @@ def _is_inflected(word: str, words: WordNet) -> bool:
 
 
 def read_clause(tokens: Sequence[str], words: WordNet) -> Clause:
-    """What a tokenized pattern says about its two arguments, in the active voice.
-
-    Example:
-        >>> from facets.language.wordnet import wordnet
-        >>> clause = read_clause("$ARG1 was later bought by $ARG2".split(), wordnet())
-        >>> clause.words, clause.is_exchanged, clause.tense
-        ((('buy',), ('.',)), True, 'past')
-    """
+    """What a tokenized pattern says about its two arguments, in the active voice."""
     first, last = sorted((tokens.index(ARG1), tokens.index(ARG2)))
     is_exchanged = tokens[first] == ARG2
     inner, behind = list(tokens[first + 1 : last]), list(tokens[last + 1 :])

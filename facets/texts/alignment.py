@@ -179,12 +179,7 @@ def _similarities(
 
 @lru_cache(500_000)
 def lexical(first: str, second: str) -> tuple[float, float, float]:
-    """Certainty in ``[0, 1]`` that two words mean the same, are opposites, and are hypernyms.
-
-    Example:
-        >>> lexical("open", "closed")[1], lexical("bought", "purchased")[0] > 0.5
-        (1.0, True)
-    """
+    """Certainty in ``[0, 1]`` that two words mean the same, are opposites, and are hypernyms."""
     if first == second:
         return 1.0, 0.0, 0.0
     bases, others = base_forms(first), base_forms(second)

@@ -57,7 +57,6 @@ _DATES = frozenset(ValueKind) - {ValueKind.NUMBER, ValueKind.COLOUR}
 # Values that may differ although both texts are true: things have several colours, and days are relative to today.
 _VALUE_WEIGHTS = {ValueKind.COLOUR: 0.6, ValueKind.RELATIVE_DAY: 0.8}
 _COUNTERPART = 0.5
-_OTHER_WORD_CLASS = 0.8  # a verb and a noun: "she left", "on the left"
 
 
 def find_differences(alignment: Alignment) -> tuple[Difference, ...]:
@@ -89,7 +88,7 @@ def _opposites(alignment: Alignment) -> Iterator[Difference]:
     shared = max(alignment.coverages)
     for pair, one, other in _aligned_words(alignment):
         if pair.opposite and one.negated == other.negated:
-            weight = shared if one.is_verb == other.is_verb else shared * _OTHER_WORD_CLASS
+            weight = shared
             if one.text in lexicon.COUNTERPARTS and other.text in lexicon.COUNTERPARTS:
                 weight *= _COUNTERPART
             yield _difference(DifferenceKind.ANTONYM, one, other, weight)

@@ -63,9 +63,6 @@ def explain(model: TextModel, texts: Sequence[str], *, num_words: int = 5) -> li
     Raises:
         InvalidInputError: A text is blank (the path names it), or ``num_words`` is below 1.
         TypeError: ``texts`` is a single ``str``.
-
-    References:
-        Chang 2022, table 3.1, figure 3.3, eq. 3.6.
     """
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try explain(model, [{texts[:20]!r}])")
@@ -85,9 +82,6 @@ def explain_encoded(
     """``explain`` for texts that are already encoded.
 
     ``facets_TKD``: facets of the texts. ``spans_TK2``: characters that each facet attends to, if the model has spans.
-
-    Raises:
-        InvalidInputError: ``num_words`` is below 1.
     """
     if num_words < 1:
         raise InvalidInputError(f"must be >= 1, got {num_words}", path="num_words")

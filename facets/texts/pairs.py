@@ -107,11 +107,7 @@ class PairTexts:
         return self.words.average(self.weights(weighting))
 
     def without_common_direction(self, averages_TD: Tensor, weighting: Weighting) -> Tensor:
-        """``averages`` with the direction that all texts share removed, ``[T, D]``.
-
-        Raises:
-            ConfigError: The model lacks that direction.
-        """
+        """``averages`` with the direction that all texts share removed, ``[T, D]``."""
         key = COMPONENT_KEYS[weighting.by_facets]
         component_D = self.model.common_components.get(key)
         if component_D is None:

@@ -104,13 +104,6 @@ def prose_of(
 
     ``sentences``: at least one, of one document, in order. ``vocabulary``: gives word frequencies. ``are_given``: the
     caller split the document, so sentences may lack a full stop and need not be adjacent.
-
-    Example:
-        >>> from facets.language.sentences import sentences_of
-        >>> text = "Hi Ann,\n\nThe pump leaks at the seal. It came three weeks late.\n\nCheers\nBo"
-        >>> prose = prose_of(sentences_of(text), Tokenizer(), Vocabulary(["the", "pump"], np.array([9, 1])))
-        >>> prose.may_stand.tolist(), prose.leans_on.tolist()
-        ([False, True, True, False, False], [-1, -1, 1, -1, -1])
     """
     texts = [" ".join(sentence.said.split()) for sentence in sentences]
     is_talk = _is_talk(texts)
@@ -172,12 +165,7 @@ def _may_stand(
 
 
 def is_boilerplate(text: str) -> bool:
-    """Whether a sentence is markup, a greeting, a farewell, navigation or part of a licence.
-
-    Example:
-        >>> [is_boilerplate(text) for text in ("Dear all,", "All rights reserved.", "The pump leaks.")]
-        [True, True, False]
-    """
+    """Whether a sentence is markup, a greeting, a farewell, navigation or part of a licence."""
     if _MARKUP.match(text) or _ELSEWHERE.search(text):
         return True
     return len(text.split()) <= _LONGEST_POLITE and _POLITE.match(text) is not None

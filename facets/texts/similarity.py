@@ -20,11 +20,7 @@ from facets.texts.similarity_methods import WORD_METHODS, SimilarityMethod, defa
 
 
 def _score_curve(model: TextModel, method: str, *, attention: bool) -> NDArray[np.float64]:
-    """The calibration curve ``[2, N]`` of a method (``sif``, ``sif+attention``), fitted on pairs with human scores.
-
-    Raises:
-        ConfigError: The model has no curve for the method.
-    """
+    """The calibration curve ``[2, N]`` of a method (``sif``, ``sif+attention``), fitted on pairs with human scores."""
     name = f"{method}+attention" if attention else str(method)
     curve_2N = model.score_curves.get(name)
     if curve_2N is None:

@@ -40,11 +40,7 @@ class SimilarityMethod(StrEnum):
         return _ROWS[self]
 
     def require(self) -> None:
-        """Checks that the extra of the method is installed.
-
-        Raises:
-            ConfigError: The extra is not installed.
-        """
+        """Checks that the extra of the method is installed."""
         if self.row.needs_pot:
             try:
                 require_extra("wmd", "ot")

@@ -67,9 +67,6 @@ def suggest_topics(
         InvalidInputError: A text is blank, a number is below 1, the model knows no word of a phrase, or ``keep`` and
             ``avoid`` share a phrase; the path says where.
         TypeError: ``texts`` is a single ``str``.
-
-    References:
-        Chang 2022, section 4.2.1.
     """
     if isinstance(texts, str):
         raise TypeError(f"texts must be a sequence of str, got one str: try suggest_topics(model, [{texts[:20]!r}])")

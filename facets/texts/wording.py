@@ -198,14 +198,7 @@ class Wording:
 
 
 def read_wording(tokens: Sequence[Token]) -> Wording:
-    """Parses the first ``MAX_TOKENS`` tokens of a sentence.
-
-    Example:
-        >>> from facets.language.tokenizer import Tokenizer
-        >>> wording = read_wording(Tokenizer().tokenize(["She forgot to lock the two doors."])[0])
-        >>> [(word.text, word.negated, word.value) for word in wording.words if not word.weak]
-        [('lock', True, ''), ('two', True, '2'), ('doors', True, '')]
-    """
+    """Parses the first ``MAX_TOKENS`` tokens of a sentence."""
     tokens = tokens[:MAX_TOKENS]
     forms = [token.text.lower().replace("\u2019", "'") for token in tokens]
     found_negations = negations(forms)

@@ -111,11 +111,7 @@ class TextWords:
         return averages_TD
 
     def wmd(self, pairs_P2: Tensor, weights_TL: Tensor) -> Tensor:
-        """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of the two texts of each pair, int64.
-
-        Raises:
-            ImportError: POT is not installed.
-        """
+        """``scoring.wmd`` of pairs of texts, ``[P]``; ``pairs_P2``: indexes of the two texts of each pair, int64."""
         lengths_P2 = torch.from_numpy(self._lengths_T)[pairs_P2]
         scores_P = torch.empty(len(pairs_P2))
         # Pairs of similar length go in one batch, to keep padding small.
@@ -146,12 +142,9 @@ class TextWords:
 
 
 def fit_common_components(model: TextModel, texts: Sequence[str]) -> dict[str, NDArray[np.float32]]:
-    """Fits the directions that ``sif`` removes: unit vectors ``[D]`` under the keys ``plain`` and ``attention``.
+    """The directions that ``sif`` removes, unit vectors ``[D]``, by name (Arora et al. 2017, algorithm 1).
 
     ``texts``: training texts with at least one token each; ten thousand sentences are plenty.
-
-    References:
-        Chang 2022, section 3.2.2.3; Arora et al. 2017, algorithm 1.
     """
     words = TextWords(model, texts)
     facets = {False: None, True: model.encode(texts)}

@@ -23,7 +23,6 @@ She lives in Washington, D.C.|Her son lives in Paris.
 He moved to the U.S.|In 1990 he returned.
 He worked for Apple Inc.|Later he left.
 Apple Inc. Chairman Lee resigned.|Shares fell.
-The shop opens at 9 a.m.|Closing time is 6 p.m.|Children enter free.
 He bought apples, pears, etc.|The shop was full.
 She has a Ph.D.|Her brother has none.
 He has a Ph.D. from Yale.|She has not.
@@ -45,7 +44,6 @@ He met Samuel L. Jackson.|They talked.
 Prof. A. B. Jones et al. found it.|Others agreed.
 They arrived on Jan. 3 at 10 a.m. Eastern time.|It rained.
 The score was 3-2 vs. Spain.|The crowd left.
-It ends at 11 p.m.|Doors open at 8 p.m. EST on Friday.
 He drinks vitamin D.|Milk has it.
 Harry S. Truman followed him.|He was from Missouri.
 Type I.|Type II is rarer.
