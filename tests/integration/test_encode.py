@@ -42,16 +42,28 @@ def model(tmp_path_factory) -> Path:
     return folder
 
 
-@pytest.fixture
-def command(tmp_path, model):
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory) -> Path:
+    return tmp_path_factory.mktemp("encoding")
+
+
+@pytest.fixture(scope="module")
+def whole(command, folder) -> dict[str, str]:
+    """Checksums of what an encoding makes that nothing interrupts."""
+    command.done(*command.encode, "--out", "whole", code=1)
+    return digests(folder / "whole")
+
+
+@pytest.fixture(scope="module")
+def command(folder, model):
     """Starts ``facets``; ``done`` runs it to its end."""
-    (tmp_path / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
-    environment = client_environment(tmp_path, RAY_worker_niceness="0")
+    (folder / "in.jsonl").write_text("".join(json.dumps(record) + "\n" for record in RECORDS))
+    environment = client_environment(folder, RAY_worker_niceness="0")
 
     def start(*arguments: object) -> subprocess.Popen[str]:
         pipe = subprocess.PIPE
         return subprocess.Popen(
-            [*COMMAND, *map(str, arguments)], cwd=tmp_path, env=environment, stdout=pipe, stderr=pipe, text=True
+            [*COMMAND, *map(str, arguments)], cwd=folder, env=environment, stdout=pipe, stderr=pipe, text=True
         )
 
     def done(*arguments: object, code: int = 0) -> str:
@@ -80,11 +92,11 @@ def stored(client: FacetsClient, collection: str) -> dict[str, tuple[object, ...
     }
 
 
-def test_what_is_stored_is_what_the_server_would_have_encoded(spawn, command, model, tmp_path):
+def test_what_is_stored_is_what_the_server_would_have_encoded(spawn, command, model, folder):
     server = spawn(arguments=["--model", str(model)])
     told = command.done(*command.encode, "--out", "encoded", code=1)
     assert "65 records: 64 encoded, 1 rejected" in told and "toy-passages encodes" in told
-    rejected = json.loads((tmp_path / "in.jsonl.rejected.jsonl").read_text())
+    rejected = json.loads((folder / "in.jsonl.rejected.jsonl").read_text())
     assert (rejected["id"], rejected["message"]) == ("unreadable", "text has no words, expected at least one")
     with FacetsClient(server.target, timeout_s=60) as client:
         client.create_collection("one", model="toy-passages")
@@ -134,33 +146,30 @@ def fields(document: Document) -> dict[str, object]:
     return {name: getattr(document, name) for name in Document.__dataclass_fields__}
 
 
-def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, tmp_path):
-    command.done(*command.encode, "--out", "whole", code=1)
-    whole = digests(tmp_path / "whole")
+def test_an_interrupted_command_goes_on_and_makes_the_same_files(command, folder, whole):
     assert len(whole) == 1 + 9
     killed = command(*command.encode, "--out", "broken")
-    wait_until(lambda: len(list((tmp_path / "broken").glob("part-*.parquet"))) >= 2, timeout_s=120)
+    wait_until(lambda: len(list((folder / "broken").glob("part-*.parquet"))) >= 2, timeout_s=120)
     killed.kill()
     killed.wait(30)
-    (tmp_path / "broken" / "part-00000003.parquet.partial").write_bytes(b"half")
-    if (tmp_path / "broken" / "encoding.state.json").exists():
+    (folder / "broken" / "part-00000003.parquet.partial").write_bytes(b"half")
+    if (folder / "broken" / "encoding.state.json").exists():
         refused = "encoding is not complete: run facets encode again"
         assert refused in command.done("index", "--from-encoded", "broken", "-c", "x", "--dry-run", code=2)
         assert "continuing after line" in command.done(*command.encode, "--out", "broken", code=1)
-    assert digests(tmp_path / "broken") == whole
+    assert digests(folder / "broken") == whole
     command.done(*command.encode, "--out", "several", "--workers", 2, code=1)
-    assert digests(tmp_path / "several") == whole
+    assert digests(folder / "several") == whole
 
 
-def test_a_worker_that_is_killed_costs_nothing_but_time(command, tmp_path):
-    command.done(*command.encode, "--out", "whole", code=1)
+def test_a_worker_that_is_killed_costs_nothing_but_time(command, folder, whole):
     process = command(*command.encode, "--out", "lost")
-    wait_until(lambda: list((tmp_path / "lost").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
+    wait_until(lambda: list((folder / "lost").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
     for pid in children(process.pid):
         os.kill(pid, signal.SIGKILL)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1, (out, err)
-    assert digests(tmp_path / "lost") == digests(tmp_path / "whole")
+    assert digests(folder / "lost") == whole
 
 
 def children(parent: int) -> list[int]:
@@ -178,32 +187,31 @@ def read_status(entry: Path) -> str:
         return ""
 
 
-def test_bad_input_is_named(command, tmp_path, monkeypatch):
+def test_bad_input_is_named(command, folder, monkeypatch):
     assert "no model 'nobody'" in command.done("encode", "in.jsonl", "--out", "x", "--model", "nobody", code=2)
-    (tmp_path / "full").mkdir()
-    (tmp_path / "full" / "mine.txt").write_text("mine")
+    (folder / "full").mkdir()
+    (folder / "full" / "mine.txt").write_text("mine")
     assert "is not empty" in command.done(*command.encode, "--out", "full", code=2)
     assert "expected a folder" in command.done("index", "--from-encoded", "full", "-c", "x", "--dry-run", code=2)
     assert "expected files, or" in command.done("index", "-c", "x", code=2)
     told = command.done("index", "--from-encoded", "full", "-c", "x", "--text", "body", code=2)
     assert "were chosen by facets encode" in told
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None if name == "facets" else find_spec(name))
-    done = CliRunner().invoke(app, ["encode", str(tmp_path / "in.jsonl"), "--out", str(tmp_path / "y")])
+    done = CliRunner().invoke(app, ["encode", str(folder / "in.jsonl"), "--out", str(folder / "y")])
     assert (done.exit_code, "pip install 'multifacet[model,models]'" in done.stderr) == (2, True), done.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(find_spec("ray") is None, reason="the extra 'ray' is not installed")
-def test_ray_makes_the_same_files_though_a_worker_is_killed(command, tmp_path):
-    command.done(*command.encode, "--out", "whole", code=1)
+def test_ray_makes_the_same_files_though_a_worker_is_killed(command, folder, whole):
     process = command(*command.encode, "--out", "ray", "--ray", "local", "--workers", 2)
-    wait_until(lambda: list((tmp_path / "ray").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
+    wait_until(lambda: list((folder / "ray").glob("part-*.parquet")) or process.poll() is not None, timeout_s=120)
     actors = [pid for pid in descendants(process.pid) if "ray::Worker" in command_line(pid)]
     assert actors
     os.kill(actors[0], signal.SIGKILL)
     out, err = process.communicate(timeout=300)
     assert process.returncode == 1, (out, err)
-    assert digests(tmp_path / "ray") == digests(tmp_path / "whole")
+    assert digests(folder / "ray") == whole
 
 
 def descendants(parent: int) -> list[int]:
