@@ -14,17 +14,6 @@ def test_facets_do_not_depend_on_padding_or_neighbours(cross_attention: bool) ->
         np.testing.assert_allclose(model.encode_rows([text])[0], together[position], atol=2e-6)
 
 
-@pytest.mark.parametrize(("content", "num_padded"), [(0, 1), (7, 3), (10, 6)])
-def test_padding_rows_are_never_read(content: int, num_padded: int) -> None:
-    network = toy_model().network
-    lengths = torch.tensor([3, 3 + num_padded])
-    rows = torch.randint(0, 10, (2, 3 + num_padded), generator=torch.Generator().manual_seed(0))
-    changed = rows.clone()
-    changed[0, 3:] = content
-    with torch.inference_mode():
-        torch.testing.assert_close(network(rows, lengths), network(changed, lengths), atol=1e-6, rtol=1e-5)
-
-
 def test_training_attention_equals_inference_attention() -> None:
     network = toy_model().network
     rows, lengths = torch.randint(0, 10, (4, 7)), torch.tensor([7, 2, 5, 1])

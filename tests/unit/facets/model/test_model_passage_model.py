@@ -55,7 +55,7 @@ def test_spans_lie_in_the_text_and_hold_whole_words(model: PassageModel) -> None
                 assert len(around) < 2 or not (around.isascii() and around.isalnum())
 
 
-@pytest.mark.parametrize("shift", range(4))
+@pytest.mark.parametrize("shift", [0, 3])
 def test_spans_are_right_where_a_window_begins_inside_a_word(model: PassageModel, shift: int) -> None:
     text = "the " * shift + "dogs plays guitars " * 12
     assert any(model.pieces.continues_word[piece.ids].any() for piece in model.pieces.encode([text]))
@@ -106,7 +106,7 @@ def test_several_questions_are_a_facet_each(model: PassageModel) -> None:
     assert (queries.weights > 0).sum(axis=1).tolist() == [2, 1, 1]
 
 
-@pytest.mark.parametrize("num_repeats", [1, 3, 60])
+@pytest.mark.parametrize("num_repeats", [1, 60])
 def test_a_long_query_has_facets_for_its_parts(model: PassageModel, num_repeats: int) -> None:
     queries = model.encode_queries([SHORT, LONG * num_repeats])
     used = queries.weights > 0
@@ -124,13 +124,6 @@ def test_texts_without_a_word_and_bare_texts_are_refused(model: PassageModel, me
         assert caught.value.path == ("texts", 1)
     with pytest.raises(TypeError, match="sequence of str"):
         getattr(model, method)(SHORT)
-
-
-def test_no_texts_give_no_rows(model: PassageModel) -> None:
-    assert model.encode([]).shape == (0, model.num_facets, model.dim)
-    assert model.encode_passages([]).spans.shape == (0, model.num_facets, 2)
-    assert model.embed([]).shape == (0, model.dim)
-    assert model.encode_queries([]).facets.shape[::2] == (0, model.dim)
 
 
 def test_facets_that_are_not_finite_are_read_again(caplog: pytest.LogCaptureFixture) -> None:

@@ -58,15 +58,6 @@ def test_a_text_has_a_facet_for_so_many_tokens_up_to_all(network: PassageNetwork
 
 
 @torch.no_grad()
-def test_a_text_has_the_same_facets_alone_and_in_a_batch(network: PassageNetwork) -> None:
-    rng = np.random.default_rng(2)
-    rows = [rng.integers(0, 50, length) for length in LENGTHS]
-    together = _run(network, RaggedBatch.of(rows))[0]
-    for row, facets in zip(rows, together, strict=True):
-        torch.testing.assert_close(_run(network, RaggedBatch.of([row]))[0][0], facets, atol=1e-5, rtol=1e-4)
-
-
-@torch.no_grad()
 def test_the_own_vector_counts_in_every_facet_as_in_the_score() -> None:
     torch.manual_seed(1)
     alone = PassageNetwork(CONFIG).eval()

@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from toys import toy_model
 
 from facets.errors import CheckpointError
 from facets.model import load
@@ -38,7 +37,6 @@ def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, cap
 @pytest.mark.parametrize(
     "content",
     [
-        "",
         "{",
         "[]",
         '{"format": 2}',
@@ -46,7 +44,6 @@ def test_curves_of_another_model_are_left_out_with_a_warning(tmp_path: Path, cap
         '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [1, 0], "calibrated": [0, 1]}}}',
         '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [0, 2]}}}',
         '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [1, 0]}}}',
-        '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, 1], "calibrated": [0]}}}',
         '{"format": 1, "revision": "r1", "curves": {"sif": {"scores": [0, NaN], "calibrated": [0, 1]}}}',
     ],
 )
@@ -54,13 +51,6 @@ def test_a_damaged_file_is_reported(tmp_path: Path, content: str) -> None:
     (tmp_path / "calibration.json").write_text(content)
     with pytest.raises(CheckpointError, match=r"calibration\.json"):
         read_score_curves(tmp_path, "r1")
-
-
-def test_a_loaded_model_has_its_curves(tmp_path: Path) -> None:
-    toy_model().save(tmp_path)
-    assert load(tmp_path).score_curves == {}
-    write_score_curves(tmp_path, load(tmp_path).revision, CURVES, source="people")
-    assert set(load(tmp_path).score_curves) == set(CURVES)
 
 
 def test_shipped_curves_were_fitted_on_the_model_they_lie_beside() -> None:

@@ -11,46 +11,19 @@ from pathlib import Path
 
 import pytest
 from damage import DAMAGES, flip_bit
+from word_stores import WORDS, add, words_in
 
 from facets.errors import ConflictError, DamagedError, StorageError, StoreInUseError
 from facets.storage.backup import back_up, check_backup, mark_verified, problems_of, remove_older, restore
-from facets.storage.checksums import tables_with_checksums
-from facets.storage.database import Database, Schema
+from facets.storage.database import Database
 from facets.storage.directory import DirectoryLock, DirectoryManifest
-
-SCHEMA = Schema(
-    title="list of words",
-    application_id=77,
-    create=tables_with_checksums(
-        "CREATE TABLE words (word INTEGER PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
-        "INSERT INTO meta VALUES ('writes', 0)",
-        "words",
-        "meta",
-    ),
-    checked=("words", "meta"),
-    counter="SELECT value FROM meta WHERE key = 'writes'",
-)
-
-
-def add(database: Database, number: int) -> None:
-    with database.write() as connection:
-        connection.execute("INSERT INTO words (word) VALUES (?)", (number,))
-        connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'writes'")
-
-
-def words(path: Path) -> list[int]:
-    database = Database(path, SCHEMA)
-    with database.read() as connection:
-        found = [word for (word,) in connection.execute("SELECT word FROM words ORDER BY word")]
-    database.close()
-    return found
 
 
 @pytest.fixture(scope="module")
 def ten_words(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("words") / "data"
     (folder / "inner").mkdir(parents=True)
-    database = Database(folder / "inner" / "words.sqlite3", SCHEMA)
+    database = Database(folder / "inner" / "words.sqlite3", WORDS)
     for number in range(10):
         add(database, number)
     database.close()
@@ -64,12 +37,12 @@ def data(ten_words: Path, tmp_path: Path) -> Path:
 
 
 def take(data: Path, name: str = "backup") -> Path:
-    back_up(data, data.with_name(name), [(data / "inner" / "words.sqlite3", SCHEMA.counter)])
+    back_up(data, data.with_name(name), [(data / "inner" / "words.sqlite3", WORDS.counter)])
     return data.with_name(name)
 
 
 def put_back(backup: Path, target: Path) -> None:
-    restore(backup, target, stores={"*/words.sqlite3": SCHEMA, "more/*.sqlite3": SCHEMA}, needed="inner/words.sqlite3")
+    restore(backup, target, stores={"*/words.sqlite3": WORDS, "more/*.sqlite3": WORDS}, needed="inner/words.sqlite3")
 
 
 def with_file(backup: Path, name: str, content: bytes = b"") -> None:
@@ -93,7 +66,7 @@ def test_backup_and_what_is_restored_are_for_this_user_alone(data: Path, tmp_pat
     try:
         backup = take(data)
         put_back(backup, tmp_path / "restored")
-        words(tmp_path / "restored" / "inner" / "words.sqlite3")
+        words_in(tmp_path / "restored" / "inner" / "words.sqlite3")
     finally:
         os.umask(before)
     assert modes(backup) == modes(tmp_path / "restored") == {(True, 0o700), (False, 0o600)}
@@ -150,7 +123,7 @@ def test_manifest_of_another_backup_is_refused(
 
 
 def test_backup_of_a_store_that_is_written_is_one_moment(data: Path) -> None:
-    database = Database(data / "inner" / "words.sqlite3", SCHEMA)
+    database = Database(data / "inner" / "words.sqlite3", WORDS)
     stop = threading.Event()
 
     def write() -> None:
@@ -170,7 +143,7 @@ def test_backup_of_a_store_that_is_written_is_one_moment(data: Path) -> None:
     for backup in backups:
         [file] = check_backup(backup).values()
         put_back(backup, backup.with_name(f"{backup.name}-restored"))
-        found = words(backup.with_name(f"{backup.name}-restored") / "inner" / "words.sqlite3")
+        found = words_in(backup.with_name(f"{backup.name}-restored") / "inner" / "words.sqlite3")
         assert found == list(range(len(found))) and file.writes == len(found) >= 10
 
 
@@ -311,23 +284,23 @@ def test_interrupted_restore_cannot_be_opened_and_goes_on(data: Path, tmp_path: 
         DirectoryManifest(target, "inner/words.sqlite3").check()
     put_back(backup, target)
     DirectoryManifest(target, "inner/words.sqlite3").check()
-    assert words(target / "inner" / "words.sqlite3") == list(range(10))
+    assert words_in(target / "inner" / "words.sqlite3") == list(range(10))
 
 
 def test_inspection_names_what_is_damaged_and_changes_nothing(data: Path) -> None:
     path = data / "inner" / "words.sqlite3"
-    assert list(problems_of(path, SCHEMA)) == []
+    assert list(problems_of(path, WORDS)) == []
     content = path.read_bytes()
     wrong = 0
     for bit in range(8 * 4096 + 8 * 4000, 8 * 8192, 197):  # rows stand at the end of their page
         path.write_bytes(content)
         flip_bit(path, bit)
         damaged = path.read_bytes()
-        wrong += bool(list(problems_of(path, SCHEMA)))
+        wrong += bool(list(problems_of(path, WORDS)))
         assert path.read_bytes() == damaged
     assert wrong > 0
     path.unlink()
-    [problem] = problems_of(path, SCHEMA)
+    [problem] = problems_of(path, WORDS)
     assert "missing" in problem
 
 
@@ -338,7 +311,7 @@ def test_inspection_tells_a_damaged_mark(data: Path) -> None:
     for bit in range(0, 8 * len(content), 31):
         mark.write_bytes(content)
         flip_bit(mark, bit)
-        [problem] = problems_of(path, SCHEMA)
+        [problem] = problems_of(path, WORDS)
         assert str(mark) in problem and "damaged" in problem
 
 

@@ -4,39 +4,11 @@ import shutil
 from pathlib import Path
 
 import pytest
+from word_stores import WORDS, add, words_in
 
 from facets.errors import DamagedError, StoreGoneError
-from facets.storage.checksums import tables_with_checksums
-from facets.storage.database import Database, Schema
+from facets.storage.database import Database
 from facets.storage.mark import HighWaterMark
-
-COUNTED = Schema(
-    title="list of words",
-    application_id=77,
-    create=tables_with_checksums(
-        "CREATE TABLE words (word TEXT PRIMARY KEY);\nCREATE TABLE meta (key TEXT PRIMARY KEY, value INTEGER);\n"
-        "INSERT INTO meta VALUES ('writes', 0)",
-        "words",
-        "meta",
-    ),
-    checked=("words", "meta"),
-    counter="SELECT value FROM meta WHERE key = 'writes'",
-)
-
-
-def add(database: Database, *words: str) -> None:
-    for word in words:
-        with database.write() as connection:
-            connection.execute("INSERT INTO words (word) VALUES (?)", (word,))
-            connection.execute("UPDATE meta SET value = value + 1 WHERE key = 'writes'")
-
-
-def words(path: Path) -> list[str]:
-    database = Database(path, COUNTED)
-    with database.read() as connection:
-        found = [word for (word,) in connection.execute("SELECT word FROM words ORDER BY rowid")]
-    database.close()
-    return found
 
 
 @pytest.fixture
@@ -44,10 +16,10 @@ def killed(tmp_path: Path) -> Path:
     """The files of a process that was killed after six writes, two of them in the file and four in its log."""
     path = tmp_path / "open" / "words"
     path.parent.mkdir()
-    database = Database(path, COUNTED)
+    database = Database(path, WORDS)
     add(database, "a", "b")
     database.close()
-    database = Database(path, COUNTED)
+    database = Database(path, WORDS)
     add(database, "c", "d", "e", "f")
     shutil.copytree(path.parent, tmp_path / "killed")
     database.close()
@@ -61,10 +33,10 @@ def test_cut_log_is_told_with_the_number_of_writes(killed: Path, share: float) -
     before = log.read_bytes()
     for _ in range(2):
         with pytest.raises(DamagedError, match=r"lost its last [1-4] writes") as raised:
-            Database(killed, COUNTED)
+            Database(killed, WORDS)
         assert log.read_bytes() == before, "what is left is left for whoever can read more of it"
     killed.with_name("words-mark").unlink()
-    left = words(killed)
+    left = words_in(killed)
     assert left == list("abcdef")[: len(left)]
     assert f"its last {6 - len(left)} writes: it holds {len(left)}, 6 were" in str(raised.value)
 
@@ -75,7 +47,7 @@ def test_flipped_bit_of_the_log_is_told(killed: Path) -> None:
     data[len(data) // 3] ^= 4
     log.write_bytes(data)
     with pytest.raises(DamagedError, match=r"lost its last [1-4] writes"):
-        Database(killed, COUNTED)
+        Database(killed, WORDS)
 
 
 @pytest.mark.parametrize("size", [None, 0])
@@ -87,9 +59,9 @@ def test_missing_file_is_no_empty_one(killed: Path, size: int | None, witness: s
     if size is not None:
         killed.touch()
     with pytest.raises(DamagedError, match=f"{'missing' if size is None else 'empty'}, but {witness}"):
-        Database(killed, COUNTED)
+        Database(killed, WORDS)
     killed.with_name(witness).unlink()
-    assert words(killed) == []
+    assert words_in(killed) == []
 
 
 @pytest.mark.parametrize("content", [b"", b"FACETSHW", b"x" * 20, "flipped"])
@@ -103,16 +75,16 @@ def test_damaged_mark_is_refused_and_lost_writes_are_never_silent(killed: Path, 
         killed.with_name("words-wal").unlink()
     for _ in range(2):
         with pytest.raises(DamagedError, match=r"words-mark is damaged: .* restore a backup, or delete"):
-            Database(killed, COUNTED)
+            Database(killed, WORDS)
         assert mark.read_bytes() == damaged
     mark.unlink()
-    assert words(killed) == list("abcdef" if log == "whole" else "ab")
+    assert words_in(killed) == list("abcdef" if log == "whole" else "ab")
     assert HighWaterMark(killed).read() == (6 if log == "whole" else 2)
 
 
 @pytest.mark.parametrize("is_replaced", [True, False])
 def test_deleted_or_replaced_store_takes_no_writes(tmp_path: Path, is_replaced: bool) -> None:
-    database = Database(tmp_path / "words", COUNTED)
+    database = Database(tmp_path / "words", WORDS)
     add(database, "a")
     content = (tmp_path / "words").read_bytes()
     (tmp_path / "words").rename(tmp_path / "aside")
@@ -124,7 +96,7 @@ def test_deleted_or_replaced_store_takes_no_writes(tmp_path: Path, is_replaced: 
 
 
 def test_store_deleted_during_a_write_does_not_acknowledge_it(tmp_path: Path) -> None:
-    database = Database(tmp_path / "words", COUNTED)
+    database = Database(tmp_path / "words", WORDS)
     with pytest.raises(StoreGoneError), database.write() as connection:
         connection.execute("INSERT INTO words (word) VALUES ('a')")
         (tmp_path / "words").unlink()
@@ -132,7 +104,7 @@ def test_store_deleted_during_a_write_does_not_acknowledge_it(tmp_path: Path) ->
 
 
 def test_readers_never_make_a_file(tmp_path: Path) -> None:
-    database = Database(tmp_path / "words", COUNTED)
+    database = Database(tmp_path / "words", WORDS)
     for path in tmp_path.iterdir():
         path.unlink()
     with pytest.raises(StoreGoneError), database.read():
